@@ -1,0 +1,50 @@
+"""Kernel embeddings of distributions, with learned kernels and honest uncertainty.
+
+Names are imported when they are first used, so that `import kembed` is instant and JAX is loaded only by
+what differentiates.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Convolved": "kernels",
+    "Embedding": "embedding",
+    "Gaussian": "kernels",
+    "GaussianMeasure": "measures",
+    "Kernel": "kernels",
+    "Lebesgue": "measures",
+    "Matern12": "kernels",
+    "Matern32": "kernels",
+    "Matern52": "kernels",
+    "MultiScale": "kernels",
+    "PosteriorEmbedding": "embedding",
+    "Product": "kernels",
+    "RationalQuadratic": "kernels",
+    "Scaled": "kernels",
+    "Sum": "kernels",
+    "choose_landmarks": "landmarks",
+    "empirical": "embedding",
+    "fit_embedding": "embedding",
+    "log_pseudolikelihood": "pseudolikelihood",
+    "median_lengthscale": "heuristics",
+    "shrinkage": "embedding",
+}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'kembed' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"kembed.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

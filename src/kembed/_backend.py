@@ -1,0 +1,125 @@
+"""NumPy by default, JAX when a value is traced or already a JAX array.
+
+Kernels are written once, against a namespace `xp` that is either `numpy` or `jax.numpy`. Nothing in
+this file imports JAX: a plain test on plain arrays never pays for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.abc
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_pytree_classes: list[type] = []
+
+
+def is_jax(value: object) -> bool:
+    """Whether a value is a JAX array or tracer (False while JAX has not been imported)."""
+    jax = sys.modules.get("jax")
+    array = getattr(jax, "Array", None)  # absent while JAX itself is half imported
+    return array is not None and isinstance(value, array)
+
+
+def is_traced(value: object) -> bool:
+    """Whether a value is an abstract JAX tracer, whose entries cannot be looked at."""
+    return is_jax(value) and isinstance(value, sys.modules["jax"].core.Tracer)
+
+
+def namespace(*values: object) -> Any:
+    """`jax.numpy` if any value is a JAX array, else `numpy`."""
+    if any(is_jax(value) for value in values):
+        return sys.modules["jax"].numpy
+    return np
+
+
+def to_array(value: Any) -> Any:
+    """A float array: JAX arrays stay what they are, everything else becomes NumPy float64."""
+    return value if is_jax(value) else np.asarray(value, dtype=float)
+
+
+def pytree(cls: type) -> type:
+    """Class decorator: a frozen dataclass all of whose fields are pytree children.
+
+    JAX learns of the class when JAX is imported, by whomever; before that nothing is done. Rebuilding
+    from children skips `__init__`, because JAX puts placeholders there that no validation would accept.
+    """
+    _pytree_classes.append(cls)
+    if "jax" in sys.modules:
+        _register(cls)
+    return cls
+
+
+def _register(cls: type) -> None:
+    import jax
+
+    names = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+
+    def flatten_with_keys(node: object) -> tuple[list[tuple[Any, Any]], None]:
+        return [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in names], None
+
+    def flatten(node: object) -> tuple[list[Any], None]:
+        return [getattr(node, name) for name in names], None
+
+    def unflatten(_: None, children: list[Any]) -> object:
+        node = object.__new__(cls)
+        for name, child in zip(names, children, strict=True):
+            object.__setattr__(node, name, child)
+        return node
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+
+
+class _WhenJaxIsImported(importlib.abc.MetaPathFinder):
+    """Registers the classes the moment anybody imports JAX, so that import order never matters."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        if fullname != "jax":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec("jax")
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_then_register(module: Any) -> None:
+            execute(module)
+            for cls in _pytree_classes:
+                _register(cls)
+
+        spec.loader.exec_module = execute_then_register  # type: ignore[method-assign]
+        return spec
+
+
+if "jax" not in sys.modules:
+    sys.meta_path.insert(0, _WhenJaxIsImported())
+
+
+def float64(function: Function) -> Function:
+    """Run a JAX function in double precision without changing the caller's global setting.
+
+    Under somebody else's trace the precision is already decided: then it must be float64, or we say so.
+    """
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        import jax
+
+        if not any(is_traced(leaf) for leaf in jax.tree.leaves((args, kwargs))):
+            with jax.enable_x64(True):
+                return function(*args, **kwargs)
+        if not jax.config.jax_enable_x64:
+            raise ValueError(
+                f"{function.__name__} was called inside a JAX transformation in single precision; "
+                "put jax.config.update('jax_enable_x64', True) before the first JAX call"
+            )
+        return function(*args, **kwargs)
+
+    return run  # type: ignore[return-value]

@@ -1,0 +1,156 @@
+"""Volume elements of the feature map: log γ(x) = ½ log det JᵀJ, J = ∂φ_z/∂x.
+
+Row l of J is exp(a_l) t_l, a weight and a direction. Two ways to the determinant:
+
+- `moment_log_volumes` sums Σ_l exp(2a_l) t_l t_lᵀ as one matrix product. Fast; it says for which rows
+  rounding or underflow may have spoilt it (about five digits are the limit, so 1e-11 remain).
+- `pivoted_log_volumes` is right for every row. Far from all landmarks one weight dwarfs the others and
+  JᵀJ is singular in floating point, though det JᵀJ is not zero. Pivoted Gram-Schmidt picks D landmarks
+  whose directions carry the volume; in their basis, with every basis vector given its own scale in log
+  space, the matrix has unit-size pivots and nothing underflows. The basis is orthonormal, so the
+  determinant is unchanged: nothing is added, nothing is approximated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    Array = jax.Array
+
+# Rows whose determinant loses more than this factor to cancellation go the slow way.
+CANCELLATION = 1e-4
+# Sums of squared weights below this are too near to underflow to be trusted.
+UNDERFLOW = 1e-200
+# Up to here a Cholesky unrolled over rows beats a LAPACK call per row.
+UNROLLED_DIMENSIONS = 6
+
+
+def log_volumes(
+    B: Float[Array, "c m"],
+    X: Float[Array, "c D"],
+    Z: Float[Array, "m D"],
+    log_weights: Callable[[], Float[Array, "c m"]],
+) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
+    """½ log det Σ_l B_l (x - z_l)(x - z_l)ᵀ with B = exp(2 · log_weights()), and Σ_l B_l.
+
+    The log weights are a function because only rows that need the slow way need them.
+    """
+    fast, trusted, total = moment_log_volumes(B, X, Z)
+
+    def repaired() -> Float[Array, " c"]:
+        return jnp.where(trusted, fast, pivoted_log_volumes(log_weights(), X[:, None, :] - Z))
+
+    return lax.cond(trusted.all(), lambda: fast, repaired), total
+
+
+def moment_log_volumes(
+    B: Float[Array, "c m"], X: Float[Array, "c D"], Z: Float[Array, "m D"]
+) -> tuple[Float[Array, " c"], Bool[Array, " c"], Float[Array, " c"]]:
+    """Log volumes from the weighted moments, whether each can be trusted, and Σ_l B_l."""
+    D = X.shape[1]
+    if D == 1:
+        ones = jnp.ones(len(Z))
+        second = (B * (X - Z[:, 0]) ** 2) @ ones  # by differences: in one dimension nothing cancels
+        trusted = second > UNDERFLOW
+        return 0.5 * jnp.log(jnp.where(trusted, second, 1.0)), trusted, B @ ones
+
+    i, j = np.triu_indices(D)
+    origin = lax.stop_gradient(Z.mean(axis=0))
+    x, z = X - origin, Z - origin
+    moments = (B @ jnp.concatenate([jnp.ones((len(Z), 1)), z, z[:, i] * z[:, j]], axis=1)).T
+    S0, S1, S2 = moments[0], moments[1 : D + 1], moments[D + 1 :]
+    x = x.T
+    entries = S2 - x[i] * S1[j] - S1[i] * x[j] + S0 * x[i] * x[j]
+
+    diagonal = entries[i == j]
+    size = lax.stop_gradient(S2[i == j] + S0 * x**2)
+    kept = (diagonal / jnp.where(size > 0.0, size, 1.0)).min(axis=0)
+    trusted = (size.min(axis=0) > UNDERFLOW) & (kept > CANCELLATION)
+    safe = jnp.where(trusted, entries, (i == j)[:, None] * 1.0)  # identity where not trusted
+    log_det, least_pivot = _log_det(safe, D)
+    trusted &= kept * least_pivot > CANCELLATION
+    return jnp.where(trusted, 0.5 * log_det, 0.0), trusted, S0
+
+
+def _log_det(
+    entries: Float[Array, "T c"], D: int
+) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
+    """log det of symmetric matrices given by their upper triangles, and the least relative pivot."""
+    i, j = np.triu_indices(D)
+    diagonal = jnp.maximum(entries[i == j], 0.0)
+    scale = jnp.sqrt(diagonal)
+    H = entries / (scale[i] * scale[j])  # unit diagonal
+    if D <= UNROLLED_DIMENSIONS:
+        pivots = _unrolled_pivots({(a, b): H[t] for t, (a, b) in enumerate(zip(i, j, strict=True))}, D)
+    else:
+        full = jnp.zeros((D, D, entries.shape[1])).at[i, j].set(H).at[j, i].set(H)
+        lower = jnp.linalg.cholesky(jnp.moveaxis(full, -1, 0))
+        pivots = (jnp.diagonal(lower, axis1=1, axis2=2) ** 2).T
+    least = lax.stop_gradient(jnp.where(jnp.isnan(pivots), 0.0, pivots).min(axis=0))
+    ok = least > CANCELLATION / 10.0  # keeps a NaN out of the gradient of a value nobody will use
+    return jnp.log(diagonal).sum(axis=0) + jnp.log(jnp.where(ok, pivots, 1.0)).sum(axis=0), least
+
+
+def _unrolled_pivots(H: dict[tuple[int, int], Array], D: int) -> Array:
+    """Pivots of the LDLᵀ factorisation, each an array over rows."""
+    A = dict(H)
+    pivots = []
+    for a in range(D):
+        pivot = A[a, a]
+        pivots.append(pivot)
+        safe = jnp.where(pivot > 0.0, pivot, 1.0)
+        for b in range(a + 1, D):
+            for c in range(b, D):
+                A[b, c] = A[b, c] - A[a, b] * A[a, c] / safe
+    return jnp.stack(pivots)
+
+
+def pivoted_log_volumes(
+    a: Float[Array, "c m"], t: Float[Array, "c m D"]
+) -> Float[Array, " c"]:
+    """½ log det Σ_l exp(2a_l) t_l t_lᵀ, exact for any finite a."""
+    c, m, D = t.shape
+    order = lax.stop_gradient(_pivot_order(a, t))  # (c, m): j at the j-th pivot, D elsewhere
+    pivot = jnp.argmax(order[:, None, :] == jnp.arange(D)[:, None], axis=2)  # (c, D)
+    directions = jnp.take_along_axis(t, pivot[:, :, None], axis=1)  # (c, D, D), rows t at pivots
+    U = jnp.linalg.qr(jnp.swapaxes(directions, 1, 2))[0]  # columns: orthonormal basis
+    along = jnp.einsum("cld,cdj->clj", t, U)
+    at_pivot = jnp.take_along_axis(along, pivot[:, None, :], axis=1)[:, 0, :]
+    scale = jnp.take_along_axis(a, pivot, axis=1) + jnp.log(jnp.abs(at_pivot))
+    scale = lax.stop_gradient(scale)  # (c, D): it cancels exactly, so its derivative does too
+    # Earlier pivots have no component along later basis vectors, identically in the hyperparameters.
+    earlier = order[:, :, None] < jnp.arange(D)
+    exponent = jnp.where(earlier, -jnp.inf, a[:, :, None] - scale[:, None, :])
+    T = jnp.exp(exponent) * jnp.where(earlier, 0.0, along)
+    G = jnp.einsum("clj,clk->cjk", T, T)
+    lower = jnp.linalg.cholesky(G)
+    return scale.sum(axis=1) + jnp.log(jnp.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+
+
+def _pivot_order(a: Float[Array, "c m"], t: Float[Array, "c m D"]) -> Array:
+    """Which landmark is the j-th pivot: the largest exp(a_l)·|residual of t_l|, in log space."""
+    c, m, D = t.shape
+    rows = jnp.arange(c)
+
+    def step(j: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        residual, order = state
+        norm = jnp.sqrt((residual**2).sum(axis=2))
+        score = jnp.where((order == D) & (norm > 0.0), a + jnp.log(norm), -jnp.inf)
+        best = jnp.argmax(score, axis=1)
+        direction = residual[rows, best] / norm[rows, best][:, None]
+        # Twice is enough: the second projection removes what rounding left of the first.
+        for _ in range(2):
+            residual = residual - (residual @ direction[:, :, None]) * direction[:, None, :]
+        return residual.at[rows, best].set(0.0), order.at[rows, best].set(j)
+
+    start = (t, jnp.full((c, m), D))
+    return lax.fori_loop(0, D, step, start)[1]

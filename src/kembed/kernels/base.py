@@ -1,0 +1,143 @@
+"""What every kernel is: a positive definite function, written once and batched here.
+
+A kernel supplies `_log_gram`, the matrix of log k(x_i, y_j), and `components`, itself as a mixture of
+squared exponentials. Values, matrices, diagonals, sums, products and the prior covariance follow.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kembed import _validation
+from kembed._backend import is_traced, namespace, to_array
+from kembed.measures import Measure
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from kembed.kernels.convolution import Convolved
+
+    Array = Any
+
+
+class Components(NamedTuple):
+    """k(x, y) = Σ_q w_q exp(-½ (x-y)ᵀ P_q (x-y)): a mixture of squared exponentials.
+
+    `precision` has shape (Q, D) when every P_q is diagonal, else (Q, D, D).
+    """
+
+    log_weights: Float[Array, " Q"]
+    precision: Float[Array, "Q D"] | Float[Array, "Q D D"]
+
+
+class Kernel(ABC):
+    """A positive definite kernel whose hyperparameters are pytree leaves.
+
+    `k(x, y)` is the value at one pair, `k.gram(X, Y)` the matrix over two tables, `k.diagonal(X)` the
+    values k(x_i, x_i). Kernels add and multiply, with each other and with positive numbers.
+    """
+
+    @abstractmethod
+    def _log_gram(self, X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
+        """log k(x_i, y_j)."""
+
+    @abstractmethod
+    def _log_diagonal(self, X: Float[Array, "n D"]) -> Float[Array, " n"]:
+        """log k(x_i, x_i)."""
+
+    @abstractmethod
+    def components(self, dimension: int, *, finite: bool = True) -> Components:
+        """This kernel on R^D as a mixture of squared exponentials, exact or by quadrature.
+
+        `finite` says whether the measure it will be convolved with is finite.
+        """
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        """k(x, y) for one pair of points."""
+        x, y = to_array(x), to_array(y)
+        X, Y = x.reshape(1, -1), y.reshape(1, -1)
+        X = _validation.points(X, "x")
+        return self._gram(X, _validation.points(Y, "y", dimension=X.shape[1]))[0, 0]
+
+    def gram(self, X: Any, Y: Any = None) -> Float[Array, "n m"]:
+        """The matrix k(x_i, y_j); `Y` defaults to `X`."""
+        X = _validation.points(X, "X")
+        Y = X if Y is None else _validation.points(Y, "Y", dimension=X.shape[1])
+        return self._gram(X, Y)
+
+    def diagonal(self, X: Any) -> Float[Array, " n"]:
+        """The vector k(x_i, x_i)."""
+        log_diagonal = self._log_diagonal(_validation.points(X, "X"))
+        return namespace(log_diagonal).exp(log_diagonal)
+
+    def convolved(self, measure: Measure) -> Convolved:
+        """The prior covariance r(x, y) = ∫ k(x, u) k(u, y) ν(du), Eq. (5) of the paper."""
+        from kembed.kernels.convolution import Convolved
+
+        return Convolved(self, measure)
+
+    def _gram(self, X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
+        log_gram = self._log_gram(X, Y)
+        return namespace(log_gram).exp(log_gram)
+
+    def __add__(self, other: Kernel) -> Kernel:
+        from kembed.kernels.composite import Sum
+
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> Kernel:
+        from kembed.kernels.composite import Product, Scaled
+
+        return Product(self, other) if isinstance(other, Kernel) else Scaled(self, other)
+
+    __rmul__ = __mul__
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not is_dataclass(self):
+            return NotImplemented
+        return all(
+            _equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        if not is_dataclass(self):
+            return f"{type(self).__name__}()"
+        inside = ", ".join(f"{field.name}={show(getattr(self, field.name))}" for field in fields(self))
+        return f"{type(self).__name__}({inside})"
+
+
+def check_kernel(value: Any, name: str = "kernel") -> Kernel:
+    """A kernel object, or an error that says what to write instead."""
+    if isinstance(value, Kernel):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        hint = f"write kembed.Gaussian({value!r})"
+    elif isinstance(value, type) and issubclass(value, Kernel):
+        hint = f"write kembed.{value.__name__}(...) with its parameters"
+    else:
+        hint = "use for example kembed.Gaussian(1.0)"
+    raise TypeError(f"{name} must be a kernel object, but {value!r} was given; {hint}")
+
+
+def show(value: Any) -> str:
+    """A hyperparameter in few characters."""
+    if isinstance(value, Kernel | tuple):
+        return repr(value)
+    if is_traced(value):
+        return f"<traced {tuple(value.shape)}>"
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return f"{float(array):.6g}"
+    return np.array2string(array, precision=4, separator=", ", threshold=12).replace("\n", "")
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, Kernel | tuple):
+        return bool(a == b)
+    return bool(np.array_equal(np.asarray(a), np.asarray(b)))

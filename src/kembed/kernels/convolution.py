@@ -1,0 +1,224 @@
+"""The prior covariance r(x, y) = ∫ k(x, u) k(u, y) ν(du), in closed form.
+
+Every kernel here is a mixture of squared exponentials, so r is a sum over pairs of components with
+precisions P and Q. Completing the square in u gives, with d = x - y and v = (P+Q)⁻¹(Px + Qy),
+
+    Lebesgue:        (2π)^{D/2} |P+Q|^{-1/2} exp(-½ dᵀ P(P+Q)⁻¹Q d)
+    mass · N(c, Γ):  mass |I + (P+Q)Γ|^{-1/2} exp(-½ dᵀ P(P+Q)⁻¹Q d - ½ (v-c)ᵀ((P+Q)⁻¹ + Γ)⁻¹(v-c)).
+
+Both exponents are squared distances between linear images of x and of y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed import _validation
+from kembed._backend import namespace, pytree
+from kembed._linalg import squared_distances, triangular_solve
+from kembed.kernels.base import Kernel, check_kernel
+from kembed.kernels.composite import as_full
+from kembed.measures import GaussianMeasure, Lebesgue, Measure
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    Array = Any
+
+
+@pytree
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Convolved:
+    """r(x, y) = ∫ k(x, u) k(u, y) ν(du): prior covariance of the embedding, Eq. (5) of the paper.
+
+    Draws of GP(0, r) lie in the RKHS of k; draws of GP(0, k) do not.
+
+    >>> from kembed import Gaussian, Lebesgue
+    >>> r = Gaussian(1.0).convolved(Lebesgue())
+    >>> r
+    Convolved(Gaussian(lengthscale=1), Lebesgue())
+    >>> r.gram([[0.0], [2.0]]).round(4)  # sqrt(pi) exp(-d²/4)
+    array([[1.7725, 0.652 ],
+           [0.652 , 1.7725]])
+    """
+
+    kernel: Kernel
+    measure: Measure
+
+    def __init__(self, kernel: Kernel, measure: Measure) -> None:
+        if not isinstance(measure, Lebesgue | GaussianMeasure):
+            raise TypeError(
+                f"measure must be Lebesgue() or GaussianMeasure(...), but {measure!r} was given"
+            )
+        object.__setattr__(self, "kernel", check_kernel(kernel))
+        object.__setattr__(self, "measure", measure)
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        """r(x, y) for one pair of points."""
+        X = _validation.points(np.reshape(x, (1, -1)), "x")
+        Y = _validation.points(np.reshape(y, (1, -1)), "y", dimension=X.shape[1])
+        return self._gram(X, Y)[0, 0]
+
+    def gram(self, X: Any, Y: Any = None) -> Float[Array, "n m"]:
+        """The matrix r(x_i, y_j); `Y` defaults to `X`."""
+        X = _validation.points(X, "X")
+        Y = X if Y is None else _validation.points(Y, "Y", dimension=X.shape[1])
+        return self._gram(X, Y)
+
+    def diagonal(self, X: Any) -> Float[Array, " n"]:
+        """The vector r(x_i, x_i)."""
+        return self._sum_of_pairs(_validation.points(X, "X"), None)
+
+    def _gram(self, X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
+        return self._sum_of_pairs(X, Y)
+
+    def _sum_of_pairs(self, X: Any, Y: Any) -> Any:
+        """Σ_ij w_i w_j r_ij; with Y None, only the diagonal."""
+        log_weights, precision = self.kernel.components(
+            X.shape[1], finite=isinstance(self.measure, GaussianMeasure)
+        )
+        if isinstance(self.measure, GaussianMeasure) and np.ndim(self.measure.covariance) == 2:
+            precision = as_full(precision)
+        i, j, twice = _pairs(precision.shape[0], symmetric=isinstance(self.measure, Lebesgue))
+        pairs = (log_weights[i] + log_weights[j] + np.log(twice), precision[i], precision[j])
+
+        def term(log_weight: Any, P: Any, Q: Any) -> Any:
+            log_coefficient, image_x, image_y = gaussian_pair(P, Q, self.measure, X, X if Y is None else Y)
+            if Y is None:
+                exponent = ((image_x - image_y) ** 2).sum(axis=1)
+            else:
+                exponent = squared_distances(image_x, image_y)
+            return namespace(exponent).exp(log_weight + log_coefficient - 0.5 * exponent)
+
+        return _accumulate(term, pairs)
+
+    def __repr__(self) -> str:
+        return f"Convolved({self.kernel!r}, {self.measure!r})"
+
+
+def gaussian_pair(P: Any, Q: Any, measure: Measure, X: Any, Y: Any) -> tuple[Any, Any, Any]:
+    """One pair of components: log coefficient, and images of x and y whose distance² is the exponent.
+
+    P and Q are both diagonals (D,) or both matrices (D, D).
+    """
+    dimension = P.shape[0]
+    T = P + Q
+    if P.ndim == 1:
+        xp = namespace(T)
+        root = xp.sqrt(P * Q / T)
+        stationary = (X * root, Y * root)
+    else:
+        xp = namespace(P, Q)
+        L = xp.linalg.cholesky(T)
+        half = triangular_solve(L, Q)
+        M = triangular_solve(L, P).T @ half
+        root = xp.linalg.cholesky(0.5 * (M + M.T))
+        stationary = (X @ root, Y @ root)
+    if isinstance(measure, Lebesgue):
+        half_log_det = 0.5 * xp.log(T).sum() if P.ndim == 1 else xp.log(xp.diagonal(L)).sum()
+        return 0.5 * dimension * np.log(2.0 * np.pi) - half_log_det, *stationary
+
+    assert isinstance(measure, GaussianMeasure)
+    Gamma, centre = measure.covariance, measure.centre
+    xp = namespace(T, Gamma, measure.mass)
+    if P.ndim == 1:
+        V = T / (1.0 + T * Gamma)
+        to_v = xp.sqrt(V) / T
+        central = ((X - centre) * (P * to_v), (centre - Y) * (Q * to_v))
+        half_log_det = 0.5 * (xp.log1p(T * Gamma) * np.ones(dimension)).sum()
+    else:
+        Gamma = Gamma if np.ndim(Gamma) == 2 else Gamma * np.eye(dimension)
+        C = xp.linalg.cholesky(np.eye(dimension) + L.T @ Gamma @ L)
+        to_v = triangular_solve(C, triangular_solve(L, np.eye(dimension)))
+        central = ((X - centre) @ (to_v @ P).T, (centre - Y) @ (to_v @ Q).T)
+        half_log_det = xp.log(xp.diagonal(C)).sum()
+    images = tuple(
+        xp.concatenate([a, b], axis=1) for a, b in zip(stationary, central, strict=True)
+    )
+    return xp.log(measure.mass) - half_log_det, images[0], images[1]
+
+
+def _pairs(count: int, symmetric: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Indices i, j of all pairs of components; a symmetric r needs only i <= j, counted twice."""
+    if not symmetric:
+        i, j = np.indices((count, count)).reshape(2, -1)
+        return i, j, np.ones(count * count)
+    i, j = np.triu_indices(count)
+    return i, j, np.where(i == j, 1.0, 2.0)
+
+
+def _accumulate(term: Any, pairs: tuple[Any, ...]) -> Any:
+    """Σ term(*pair), one (n, m) array at a time, in NumPy or as a JAX loop."""
+    first = term(*(array[0] for array in pairs))
+    count = len(pairs[0])
+    if count == 1:
+        return first
+    if namespace(first) is np:
+        for index in range(1, count):
+            first += term(*(array[index] for array in pairs))
+        return first
+    import jax
+
+    @jax.checkpoint
+    def step(total: Any, pair: tuple[Any, ...]) -> tuple[Any, None]:
+        return total + term(*pair), None
+
+    rest = tuple(jax.numpy.asarray(array)[1:] for array in pairs)
+    return jax.lax.scan(step, first, rest)[0]
+
+
+def section_inner(
+    kernel: Kernel, left: Measure, right: Measure, X: Float[Array, "n D"], Y: Float[Array, "m D"]
+) -> Float[Array, "n m"]:
+    """⟨r_ν(·, x_i), r_ν'(·, y_j)⟩ in the RKHS of k: ∫∫ k(x,u) k(u,u') k(u',y) ν(du) ν'(du').
+
+    For every triple of components a Gaussian integral over (u, u'). With u = c + Lξ (and likewise u')
+    its exponent is -½ ξᵀHξ + bᵀξ - ½ a, b and a a part from x plus a part from y. NumPy only: nobody
+    differentiates inner products.
+    """
+    D = X.shape[1]
+    finite = isinstance(left, GaussianMeasure) and isinstance(right, GaussianMeasure)
+    log_weights, precision = kernel.components(D, finite=finite)
+    keep = log_weights > np.log(1e-13) + np.logaddexp.reduce(log_weights)  # no effect at 1e-12
+    log_weights, precision = log_weights[keep], as_full(precision[keep])
+    origin = X.mean(axis=0)
+    c1, L1, prior1, log1 = _gaussian_form(left, origin, D)
+    c2, L2, prior2, log2 = _gaussian_form(right, origin, D)
+    between = c1 - c2
+    total = np.zeros((len(X), len(Y)))
+    for p, q, s in np.ndindex((len(log_weights),) * 3):
+        P, Q, S = precision[p], precision[q], precision[s]
+        coupling = -L1.T @ Q @ L2
+        H = np.block(
+            [[prior1 + L1.T @ (P + Q) @ L1, coupling], [coupling.T, prior2 + L2.T @ (Q + S) @ L2]]
+        )
+        lower = np.linalg.cholesky(H)
+        half = triangular_solve(lower, np.eye(2 * D))
+        bX = np.hstack([(X - c1) @ P @ L1 - between @ Q @ L1, np.zeros((len(X), D))])
+        bY = np.hstack([np.zeros((len(Y), D)), (Y - c2) @ S @ L2]) + np.hstack(
+            [np.zeros(D), between @ Q @ L2]
+        )
+        wX, wY = bX @ half.T, bY @ half.T
+        aX = np.einsum("nd,de,ne->n", X - c1, P, X - c1) - (wX**2).sum(axis=1)
+        aY = np.einsum("nd,de,ne->n", Y - c2, S, Y - c2) - (wY**2).sum(axis=1)
+        constant = (
+            log_weights[p] + log_weights[q] + log_weights[s] + log1 + log2
+            - np.log(np.diagonal(lower)).sum() - 0.5 * between @ Q @ between
+        )  # fmt: skip
+        total += np.exp(constant - 0.5 * (aX[:, None] + aY) + wX @ wY.T)
+    return total
+
+
+def _gaussian_form(measure: Measure, origin: Any, D: int) -> tuple[Any, Any, Any, float]:
+    """centre c, factor L, precision of ξ and log constant with u = c + Lξ; singular Γ allowed."""
+    if isinstance(measure, Lebesgue):
+        return origin, np.eye(D), np.zeros((D, D)), 0.5 * D * float(np.log(2.0 * np.pi))
+    assert isinstance(measure, GaussianMeasure)
+    Gamma = np.asarray(measure.covariance)
+    Gamma = Gamma if Gamma.ndim == 2 else Gamma * np.eye(D)
+    eigenvalues, vectors = np.linalg.eigh(Gamma)
+    L = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    return measure.centre * np.ones(D), L, np.eye(D), float(np.log(measure.mass))

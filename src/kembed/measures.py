@@ -1,0 +1,96 @@
+"""The measure ν in the prior covariance r(x, y) = ∫ k(x, u) k(u, y) ν(du)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kembed import _validation
+from kembed._backend import is_jax, is_traced, pytree, to_array
+
+
+class Measure:
+    """A measure on R^D against which kernels are convolved."""
+
+
+@pytree
+@dataclass(frozen=True)
+class Lebesgue(Measure):
+    """Lebesgue measure, ν(du) = du.
+
+    The prior is then stationary, but r carries units of length^D; see `GaussianMeasure` for one that
+    has no units.
+
+    >>> from kembed import Gaussian, Lebesgue
+    >>> r = Gaussian(1.0).convolved(Lebesgue())
+    >>> float(r([0.0], [0.0]))  # sqrt(pi)
+    1.772453850905516
+    """
+
+
+@pytree
+@dataclass(frozen=True, eq=False, init=False)
+class GaussianMeasure(Measure):
+    """A Gaussian measure, ν(du) = mass · N(u; centre, covariance) du.
+
+    `covariance` is a number (isotropic), a vector (diagonal) or a matrix; `centre` a number or a vector.
+    The paper's unnormalised exp(-|u|²/2η²) du is `GaussianMeasure.unnormalised(eta, dimension)`.
+
+    >>> from kembed import Gaussian, GaussianMeasure
+    >>> r = Gaussian(1.0).convolved(GaussianMeasure(centre=0.0, covariance=4.0))
+    >>> float(r([0.0], [0.0]))  # (1 + 2 · 4)^(-1/2)
+    0.3333333333333333
+    """
+
+    centre: Any
+    covariance: Any
+    mass: Any
+
+    def __init__(self, centre: Any = 0.0, covariance: Any = 1.0, mass: Any = 1.0) -> None:
+        centre = to_array(centre)
+        if centre.ndim > 1:
+            raise ValueError(f"centre must be a number or a vector, but its shape is {centre.shape}")
+        if not is_traced(centre) and not np.isfinite(np.asarray(centre)).all():
+            raise ValueError("centre must be finite")
+        covariance = to_array(covariance)
+        if covariance.ndim == 2:
+            _check_semidefinite(covariance)
+        else:
+            covariance = _validation.positive(covariance, "covariance", ndim=(0, 1))
+        object.__setattr__(self, "centre", centre[()])
+        object.__setattr__(self, "covariance", covariance[()])
+        object.__setattr__(self, "mass", _validation.positive(mass, "mass")[()])
+
+    @classmethod
+    def unnormalised(cls, eta: Any, dimension: int) -> GaussianMeasure:
+        """The paper's ν(du) = exp(-|u|²/2η²) du: centre 0, covariance η² I, mass (2πη²)^{D/2}."""
+        eta = _validation.positive(eta, "eta")
+        return cls(0.0, eta**2, (2.0 * np.pi * eta**2) ** (dimension / 2.0))
+
+    @classmethod
+    def of(cls, x: Any) -> GaussianMeasure:
+        """The probability measure placed by data: its mean and covariance.
+
+        It has no units, and it moves with the data under shifts, rotations and changes of scale. A
+        single row, or constant columns, give a measure concentrated there, which is still a valid prior.
+        """
+        x = np.asarray(_validation.points(x, "x"))
+        centred = x - x.mean(axis=0)
+        return cls(x.mean(axis=0), centred.T @ centred / len(x), 1.0)
+
+
+def _check_semidefinite(covariance: Any) -> None:
+    """A data covariance may be singular (n < D, constant columns); it may not be indefinite."""
+    if covariance.shape[0] != covariance.shape[1]:
+        raise ValueError(f"covariance must be square, but its shape is {tuple(covariance.shape)}")
+    if is_jax(covariance):
+        return
+    if not np.isfinite(covariance).all():
+        raise ValueError("covariance must be finite")
+    if not np.allclose(covariance, covariance.T, rtol=1e-10, atol=0.0):
+        raise ValueError("covariance is not symmetric; use (C + C.T) / 2")
+    eigenvalues = np.linalg.eigvalsh(covariance)
+    if eigenvalues[0] < -1e-10 * max(eigenvalues[-1], 0.0) or eigenvalues[-1] < 0.0:
+        raise ValueError(f"covariance has a negative eigenvalue ({eigenvalues[0]:.3g})")
