@@ -10,7 +10,7 @@ import functools
 import importlib.abc
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -60,7 +60,7 @@ def pytree(cls: type) -> type:
 def _register(cls: type) -> None:
     import jax
 
-    names = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+    names = tuple(field.name for field in fields(cls))
 
     def flatten_with_keys(node: object) -> tuple[list[tuple[Any, Any]], None]:
         return [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in names], None
@@ -68,8 +68,8 @@ def _register(cls: type) -> None:
     def flatten(node: object) -> tuple[list[Any], None]:
         return [getattr(node, name) for name in names], None
 
-    def unflatten(_: None, children: list[Any]) -> object:
-        node = object.__new__(cls)
+    def unflatten(_: None, children: Iterable[Any]) -> object:
+        node: object = object.__new__(cls)
         for name, child in zip(names, children, strict=True):
             object.__setattr__(node, name, child)
         return node
@@ -115,7 +115,7 @@ def float64(function: Function) -> Function:
         if not any(is_traced(leaf) for leaf in jax.tree.leaves((args, kwargs))):
             with jax.enable_x64(True):
                 return function(*args, **kwargs)
-        if not jax.config.jax_enable_x64:
+        if not jax.config.read("jax_enable_x64"):  # type: ignore[no-untyped-call]
             raise ValueError(
                 f"{function.__name__} was called inside a JAX transformation in single precision; "
                 "put jax.config.update('jax_enable_x64', True) before the first JAX call"

@@ -20,9 +20,7 @@ def safe_sqrt(s: Any) -> Any:
     return xp.where(s > 0.0, xp.sqrt(xp.where(s > 0.0, s, 1.0)), 0.0)
 
 
-def squared_distances(
-    X: Float[Array, "n D"], Y: Float[Array, "m D"]
-) -> Float[Array, "n m"]:
+def squared_distances(X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
     """|x_i - y_j|² by differences, one coordinate at a time.
 
     Slower than |x|² + |y|² - 2x·y in high dimension, but exact: the expansion loses all digits of a

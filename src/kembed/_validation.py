@@ -31,7 +31,13 @@ def _number_array(value: Any, name: str) -> np.ndarray:
             return array.astype(float)
         except (TypeError, ValueError):
             pass
-    kind = {"U": "text", "S": "bytes", "M": "dates", "m": "time differences", "c": "complex numbers"}
+    kind = {
+        "U": "text",
+        "S": "bytes",
+        "M": "dates",
+        "m": "time differences",
+        "c": "complex numbers",
+    }
     seen = kind.get(array.dtype.kind, f"values of type {array.dtype}")
     raise TypeError(
         f"{name} must hold numbers, but it holds {seen}; drop or encode the columns that are not numeric"
@@ -166,4 +172,3 @@ def generator(rng: Any) -> np.random.Generator:
     raise TypeError(
         f"rng must be None, a non-negative integer seed or a numpy.random.Generator, but {rng!r} was given"
     )
-

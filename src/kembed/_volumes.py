@@ -81,16 +81,16 @@ def moment_log_volumes(
     return jnp.where(trusted, 0.5 * log_det, 0.0), trusted, S0
 
 
-def _log_det(
-    entries: Float[Array, "T c"], D: int
-) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
+def _log_det(entries: Float[Array, "T c"], D: int) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
     """log det of symmetric matrices given by their upper triangles, and the least relative pivot."""
     i, j = np.triu_indices(D)
     diagonal = jnp.maximum(entries[i == j], 0.0)
     scale = jnp.sqrt(diagonal)
     H = entries / (scale[i] * scale[j])  # unit diagonal
     if D <= UNROLLED_DIMENSIONS:
-        pivots = _unrolled_pivots({(a, b): H[t] for t, (a, b) in enumerate(zip(i, j, strict=True))}, D)
+        pivots = _unrolled_pivots(
+            {(int(a), int(b)): H[t] for t, (a, b) in enumerate(zip(i, j, strict=True))}, D
+        )
     else:
         full = jnp.zeros((D, D, entries.shape[1])).at[i, j].set(H).at[j, i].set(H)
         lower = jnp.linalg.cholesky(jnp.moveaxis(full, -1, 0))
@@ -114,11 +114,9 @@ def _unrolled_pivots(H: dict[tuple[int, int], Array], D: int) -> Array:
     return jnp.stack(pivots)
 
 
-def pivoted_log_volumes(
-    a: Float[Array, "c m"], t: Float[Array, "c m D"]
-) -> Float[Array, " c"]:
+def pivoted_log_volumes(a: Float[Array, "c m"], t: Float[Array, "c m D"]) -> Float[Array, " c"]:
     """½ log det Σ_l exp(2a_l) t_l t_lᵀ, exact for any finite a."""
-    c, m, D = t.shape
+    D = t.shape[2]
     order = lax.stop_gradient(_pivot_order(a, t))  # (c, m): j at the j-th pivot, D elsewhere
     pivot = jnp.argmax(order[:, None, :] == jnp.arange(D)[:, None], axis=2)  # (c, D)
     directions = jnp.take_along_axis(t, pivot[:, :, None], axis=1)  # (c, D, D), rows t at pivots

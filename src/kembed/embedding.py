@@ -131,9 +131,8 @@ def shrinkage(x: Any, kernel: Kernel, lam: float | None = None) -> WeightedEmbed
         lam = _leave_one_out_shrinkage(K)
     elif not (np.isfinite(lam) and lam >= 0.0):
         raise ValueError(f"lam must be finite and not negative, but {lam!r} was given")
-    if lam == 0.0:
-        weights = np.full(n, 1.0 / n)
-    else:
+    weights = np.full(n, 1.0 / n)
+    if lam > 0.0:
         weights = factor(K + n * lam * np.eye(n)).solve(K.mean(axis=1))
     return WeightedEmbedding(kernel, x, weights, float(lam))
 
@@ -264,7 +263,9 @@ class PosteriorEmbedding(Embedding):
         return np.asarray(checked)
 
     def _sections(self) -> list[tuple[Measure | None, np.ndarray, np.ndarray]]:
-        sections = [(self.measure, self.landmarks, self.coefficients)]
+        sections: list[tuple[Measure | None, np.ndarray, np.ndarray]] = [
+            (self.measure, self.landmarks, self.coefficients)
+        ]
         if self.prior_mean is None:
             return sections
         if isinstance(self.prior_mean, Embedding):
@@ -321,6 +322,7 @@ def fit_embedding(
     >>> lower, upper = mu.interval([[0.0]], level=0.9)
     >>> bool(lower[0] < 2**-0.5 < upper[0])  # the truth is (1 + 1)^(-1/2)
     True
+
     """
     check_kernel(kernel)
     x = np.asarray(_validation.points(x, "x"))

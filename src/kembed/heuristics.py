@@ -52,7 +52,7 @@ def median_lengthscale(x: Any, convention: str = "half", *, max_rows: int = MAX_
                 )
             distances = _pair_distances(distinct)
         median = float(np.median(distances))
-    return median / np.sqrt(2.0) if convention == "full" else median
+    return median / 2.0**0.5 if convention == "full" else median
 
 
 def _pair_distances(x: np.ndarray) -> np.ndarray:

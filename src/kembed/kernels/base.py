@@ -7,7 +7,7 @@ squared exponentials. Values, matrices, diagonals, sums, products and the prior 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -51,7 +51,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def components(self, dimension: int, *, finite: bool = True) -> Components:
-        """This kernel on R^D as a mixture of squared exponentials, exact or by quadrature.
+        """The kernel on R^D as a mixture of squared exponentials, exact or by quadrature.
 
         `finite` says whether the measure it will be convolved with is finite.
         """
@@ -97,19 +97,19 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other) or not is_dataclass(self):
+        if type(self) is not type(other):
             return NotImplemented
-        return all(
-            _equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
-        )
+        return all(_equal(mine, getattr(other, name)) for name, mine in self._fields())
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        if not is_dataclass(self):
-            return f"{type(self).__name__}()"
-        inside = ", ".join(f"{field.name}={show(getattr(self, field.name))}" for field in fields(self))
+        inside = ", ".join(f"{name}={show(value)}" for name, value in self._fields())
         return f"{type(self).__name__}({inside})"
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        """Names and values of the hyperparameters (every kernel is a dataclass)."""
+        return [(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
 
 
 def check_kernel(value: Any, name: str = "kernel") -> Kernel:

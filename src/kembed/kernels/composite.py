@@ -71,7 +71,7 @@ class _Combination(Kernel):
 @pytree
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Sum(_Combination):
-    """k_1(x, y) + k_2(x, y) + …
+    """k_1(x, y) + k_2(x, y) + … and so on.
 
     >>> from kembed import Gaussian, Matern32
     >>> Gaussian(1.0) + Matern32(0.5)
@@ -101,7 +101,7 @@ class Sum(_Combination):
 @pytree
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Product(_Combination):
-    """k_1(x, y) · k_2(x, y) · …
+    """k_1(x, y) · k_2(x, y) · … and so on.
 
     >>> from kembed import Gaussian
     >>> float((Gaussian(1.0) * Gaussian(2.0))([0.0], [1.0]))  # exp(-1/2 - 1/8)

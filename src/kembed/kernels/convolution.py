@@ -50,9 +50,7 @@ class Convolved:
 
     def __init__(self, kernel: Kernel, measure: Measure) -> None:
         if not isinstance(measure, Lebesgue | GaussianMeasure):
-            raise TypeError(
-                f"measure must be Lebesgue() or GaussianMeasure(...), but {measure!r} was given"
-            )
+            raise TypeError(f"measure must be Lebesgue() or GaussianMeasure(...), but {measure!r} was given")
         object.__setattr__(self, "kernel", check_kernel(kernel))
         object.__setattr__(self, "measure", measure)
 
@@ -135,9 +133,7 @@ def gaussian_pair(P: Any, Q: Any, measure: Measure, X: Any, Y: Any) -> tuple[Any
         to_v = triangular_solve(C, triangular_solve(L, np.eye(dimension)))
         central = ((X - centre) @ (to_v @ P).T, (centre - Y) @ (to_v @ Q).T)
         half_log_det = xp.log(xp.diagonal(C)).sum()
-    images = tuple(
-        xp.concatenate([a, b], axis=1) for a, b in zip(stationary, central, strict=True)
-    )
+    images = tuple(xp.concatenate([a, b], axis=1) for a, b in zip(stationary, central, strict=True))
     return xp.log(measure.mass) - half_log_det, images[0], images[1]
 
 
@@ -192,9 +188,7 @@ def section_inner(
     for p, q, s in np.ndindex((len(log_weights),) * 3):
         P, Q, S = precision[p], precision[q], precision[s]
         coupling = -L1.T @ Q @ L2
-        H = np.block(
-            [[prior1 + L1.T @ (P + Q) @ L1, coupling], [coupling.T, prior2 + L2.T @ (Q + S) @ L2]]
-        )
+        H = np.block([[prior1 + L1.T @ (P + Q) @ L1, coupling], [coupling.T, prior2 + L2.T @ (Q + S) @ L2]])
         lower = np.linalg.cholesky(H)
         half = triangular_solve(lower, np.eye(2 * D))
         bX = np.hstack([(X - c1) @ P @ L1 - between @ Q @ L1, np.zeros((len(X), D))])

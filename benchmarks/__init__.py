@@ -1,0 +1,1 @@
+"""Measurements: speed, memory, coverage. Not part of the tests; `make bench` runs them all."""
