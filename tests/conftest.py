@@ -51,8 +51,7 @@ def as_vector() -> Callable[..., tuple[np.ndarray, Callable]]:
 
         def rebuild(vector: object) -> object:
             parts = [
-                vector[a:b].reshape(shape)
-                for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True)
+                vector[a:b].reshape(shape) for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True)
             ]
             return jax.tree.unflatten(structure, parts)
 

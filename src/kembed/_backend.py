@@ -45,6 +45,18 @@ def to_array(value: Any) -> Any:
     return value if is_jax(value) else np.asarray(value, dtype=float)
 
 
+def show(value: Any) -> str:
+    """A hyperparameter in few characters."""
+    if is_traced(value):
+        return f"<traced {tuple(value.shape)}>"
+    if not isinstance(value, np.ndarray | np.generic | float | int) and not is_jax(value):
+        return repr(value)
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return f"{float(array):.6g}"
+    return np.array2string(array, precision=4, separator=", ", threshold=12).replace("\n", "")
+
+
 def pytree(cls: type) -> type:
     """Class decorator: a frozen dataclass all of whose fields are pytree children.
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 # Rows whose determinant loses more than this factor to cancellation go the slow way.
 CANCELLATION = 1e-4
-# Sums of squared weights below this are too near to underflow to be trusted.
-UNDERFLOW = 1e-200
+# Sums of squared weights below this are not trusted: second derivatives hold their cubes.
+UNDERFLOW = 1e-90
 # Up to here a Cholesky unrolled over rows beats a LAPACK call per row.
 UNROLLED_DIMENSIONS = 6
 

@@ -18,10 +18,10 @@ MAX_ROWS = 2_000
 def median_lengthscale(x: Any, convention: str = "half", *, max_rows: int = MAX_ROWS) -> float:
     """The median heuristic, as the lengthscale ℓ of `Gaussian(ℓ)`.
 
-    With d the median of |x_i - x_j| over i < j, the literature has two kernels:
+    With d the median of ‖x_i - x_j‖ over i < j, the literature has two kernels:
 
-    - `"half"`: exp(-|x-y|²/2d²), so ℓ = d (e.g. Muandet et al. 2014);
-    - `"full"`: exp(-|x-y|²/d²), so ℓ = d/√2 (e.g. Mooij et al. 2015).
+    - `"half"`: exp(-‖x-y‖²/2d²), so ℓ = d (e.g. Muandet et al. 2014);
+    - `"full"`: exp(-‖x-y‖²/d²), so ℓ = d/√2 (e.g. Mooij et al. 2015).
 
     Where at least half of all pairs coincide the median is 0 and useless; then it is taken over the
     pairs that differ. Beyond `max_rows` rows a subsample is used, the same for any order of the rows.

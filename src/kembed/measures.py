@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from kembed import _validation
-from kembed._backend import is_jax, is_traced, pytree, to_array
+from kembed._backend import is_jax, is_traced, pytree, show, to_array
 
 
 class Measure:
     """A measure on R^D against which kernels are convolved."""
+
+    def check_dimension(self, dimension: int) -> None:
+        """Refuse data of another width than the measure has."""
 
 
 @pytree
@@ -31,12 +34,12 @@ class Lebesgue(Measure):
 
 
 @pytree
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class GaussianMeasure(Measure):
     """A Gaussian measure, ν(du) = mass · N(u; centre, covariance) du.
 
     `covariance` is a number (isotropic), a vector (diagonal) or a matrix; `centre` a number or a vector.
-    The paper's unnormalised exp(-|u|²/2η²) du is `GaussianMeasure.unnormalised(eta, dimension)`.
+    The paper's unnormalised exp(-‖u‖²/2η²) du is `GaussianMeasure.unnormalised(eta, dimension)`.
 
     >>> from kembed import Gaussian, GaussianMeasure
     >>> r = Gaussian(1.0).convolved(GaussianMeasure(centre=0.0, covariance=4.0))
@@ -63,9 +66,23 @@ class GaussianMeasure(Measure):
         object.__setattr__(self, "covariance", covariance[()])
         object.__setattr__(self, "mass", _validation.positive(mass, "mass")[()])
 
+    def check_dimension(self, dimension: int) -> None:
+        """Refuse data of another width than the measure has."""
+        for name in ("centre", "covariance"):
+            shape = np.shape(getattr(self, name))
+            if shape and shape[0] != dimension:
+                raise ValueError(
+                    f"the measure's {name} has shape {shape} but the data have {dimension} "
+                    f"column{'s' if dimension != 1 else ''}; give a number, or one entry for each column"
+                )
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={show(getattr(self, name))}" for name in ("centre", "covariance", "mass"))
+        return f"GaussianMeasure({inside})"
+
     @classmethod
     def unnormalised(cls, eta: Any, dimension: int) -> GaussianMeasure:
-        """The paper's ν(du) = exp(-|u|²/2η²) du: centre 0, covariance η² I, mass (2πη²)^{D/2}."""
+        """The paper's ν(du) = exp(-‖u‖²/2η²) du: centre 0, covariance η² I, mass (2πη²)^{D/2}."""
         eta = _validation.positive(eta, "eta")
         return cls(0.0, eta**2, (2.0 * np.pi * eta**2) ** (dimension / 2.0))
 

@@ -113,8 +113,8 @@ def _refuse_flat(x: Any, landmarks: Any) -> None:
             f"column {int(np.argmin(spread))} of x is constant, so the log pseudolikelihood is -infinity; "
             "drop constant columns"
         )
-    scaled = (cloud - cloud.mean(axis=0)) / spread
-    if np.linalg.matrix_rank(scaled.T @ scaled, tol=1e-20 * len(scaled), hermitian=True) < x.shape[1]:
+    singular = np.linalg.svd((cloud - cloud.mean(axis=0)) / spread, compute_uv=False)
+    if len(singular) < x.shape[1] or singular[-1] < 1e-10 * singular[0]:
         raise ValueError(
             f"the {x.shape[1]} columns of x are linearly dependent (duplicated or derived from one another), "
             "so the log pseudolikelihood is -infinity; drop the redundant columns"
@@ -288,6 +288,14 @@ def _stream(sums: Any, x: Any, weights: Any, m: int) -> Any:
 
 
 def _chunk_sums(kernel: Kernel, X: Any, weights: Any, Z: Any) -> FeatureSums:
+    K, squares, volumes = row_features(kernel, X, Z)
+    return FeatureSums(weights @ K, weights @ squares, weights @ volumes)
+
+
+def row_features(
+    kernel: Kernel, X: Float[Array, "c D"], Z: Float[Array, "m D"]
+) -> tuple[Float[Array, "c m"], Float[Array, " c"], Float[Array, " c"]]:
+    """Features φ_z(x_i), their squared norms and log γ(x_i), for one chunk of rows."""
     log_scale, radial = 0.0, kernel
     while isinstance(radial, Scaled):
         log_scale = log_scale + radial._log_variance()
@@ -316,7 +324,7 @@ def _chunk_sums(kernel: Kernel, X: Any, weights: Any, Z: Any) -> FeatureSums:
         K = jnp.exp(log_k)
         squares = (K * K).sum(axis=1)
         volumes = pivoted_log_volumes(log_k, gradients)
-    return FeatureSums(weights @ K, weights @ squares, weights @ volumes)
+    return K, squares, volumes
 
 
 @jax.custom_jvp

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kembed import _validation
-from kembed._backend import is_traced, namespace, to_array
+from kembed._backend import namespace, show, to_array
 from kembed.measures import Measure
 
 if TYPE_CHECKING:
@@ -123,18 +123,6 @@ def check_kernel(value: Any, name: str = "kernel") -> Kernel:
     else:
         hint = "use for example kembed.Gaussian(1.0)"
     raise TypeError(f"{name} must be a kernel object, but {value!r} was given; {hint}")
-
-
-def show(value: Any) -> str:
-    """A hyperparameter in few characters."""
-    if isinstance(value, Kernel | tuple):
-        return repr(value)
-    if is_traced(value):
-        return f"<traced {tuple(value.shape)}>"
-    array = np.asarray(value)
-    if array.ndim == 0:
-        return f"{float(array):.6g}"
-    return np.array2string(array, precision=4, separator=", ", threshold=12).replace("\n", "")
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kembed import _validation
-from kembed._backend import namespace, pytree
-from kembed.kernels.base import Components, Kernel, check_kernel, show
+from kembed._backend import namespace, pytree, show
+from kembed.kernels.base import Components, Kernel, check_kernel
 
 
 @pytree

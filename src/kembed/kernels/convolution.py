@@ -75,6 +75,7 @@ class Convolved:
 
     def _sum_of_pairs(self, X: Any, Y: Any) -> Any:
         """Σ_ij w_i w_j r_ij; with Y None, only the diagonal."""
+        self.measure.check_dimension(X.shape[1])
         log_weights, precision = self.kernel.components(
             X.shape[1], finite=isinstance(self.measure, GaussianMeasure)
         )
@@ -89,7 +90,8 @@ class Convolved:
                 exponent = ((image_x - image_y) ** 2).sum(axis=1)
             else:
                 exponent = squared_distances(image_x, image_y)
-            return namespace(exponent).exp(log_weight + log_coefficient - 0.5 * exponent)
+            logarithm = log_weight + log_coefficient - 0.5 * exponent
+            return namespace(logarithm).exp(logarithm)
 
         return _accumulate(term, pairs)
 
@@ -121,7 +123,7 @@ def gaussian_pair(P: Any, Q: Any, measure: Measure, X: Any, Y: Any) -> tuple[Any
 
     assert isinstance(measure, GaussianMeasure)
     Gamma, centre = measure.covariance, measure.centre
-    xp = namespace(T, Gamma, measure.mass)
+    xp = namespace(T, Gamma, centre, measure.mass, X, Y)
     if P.ndim == 1:
         V = T / (1.0 + T * Gamma)
         to_v = xp.sqrt(V) / T
@@ -176,6 +178,8 @@ def section_inner(
     differentiates inner products.
     """
     D = X.shape[1]
+    left.check_dimension(D)
+    right.check_dimension(D)
     finite = isinstance(left, GaussianMeasure) and isinstance(right, GaussianMeasure)
     log_weights, precision = kernel.components(D, finite=finite)
     keep = log_weights > np.log(1e-13) + np.logaddexp.reduce(log_weights)  # no effect at 1e-12

@@ -22,6 +22,7 @@ TAIL = 20  # nodes beyond the first whose weight is given to the first
 # y = v - g exp(-k v), equal steps in v on [lo, hi]. `hi` follows from √(ν/2)·100 = max νT, `lo` from where
 # the tail correction is good to 1e-7; the five numbers minimise the largest relative error of r.
 MATERN_NODES = 40
+FINITE_NODES = 8
 _MATERN = {
     0.5: (-4.8397, 8.8658, 0.0399, 0.8817, 0.8585),
     1.5: (-3.8458, 11.0742, 0.0226, 1.1748, 0.7327),
@@ -30,7 +31,7 @@ _MATERN = {
 _GAMMA = {0.5: np.sqrt(np.pi), 1.5: np.sqrt(np.pi) / 2.0, 2.5: 0.75 * np.sqrt(np.pi)}
 
 
-def matern(nu: float, dimension: int) -> tuple[Any, Any]:
+def matern(nu: float, dimension: int, finite: bool) -> tuple[Any, Any]:
     """(log w, c) for the Matérn kernel of smoothness 1/2, 3/2 or 5/2."""
     lo, hi, g, k, b = _MATERN[nu]
     h = (hi - lo) / (MATERN_NODES - 1)
@@ -40,10 +41,12 @@ def matern(nu: float, dimension: int) -> tuple[Any, Any]:
     log_t = 2.0 * np.log(z) - np.log(nu)
     step = h * 2.0 / (z * (1.0 + np.exp(-b * y))) * (1.0 + g * k * np.exp(-k * v))
     log_w = nu * np.log(nu) - np.log(_GAMMA[nu]) + nu * log_t - nu * np.exp(log_t) + np.log(step)
-    # As t_i -> 0, r_ij goes as t_i^(D/2): the nodes left out act as the first, scaled by that.
-    scaled = log_w[: TAIL + 1] + 0.5 * dimension * (log_t[: TAIL + 1] - log_t[TAIL])
-    log_w[TAIL] = np.logaddexp.reduce(scaled)
-    return log_w[TAIL:], np.exp(-log_t[TAIL:])
+    # As t_i -> 0, r_ij goes as t_i^(D/2): the nodes left out act as the first, scaled by that. It holds where
+    # the component is narrower than ν, so for a ν that may be narrow some more nodes are kept.
+    first = TAIL - FINITE_NODES if finite else TAIL
+    scaled = log_w[: first + 1] + 0.5 * dimension * (log_t[: first + 1] - log_t[first])
+    log_w[first] = np.logaddexp.reduce(scaled)
+    return log_w[first:], np.exp(-log_t[first:])
 
 
 # Rational quadratic: c ~ Gamma(α, rate α), u = log c. The integrand peaks at u = -log(1 + s/2α) with width
@@ -58,7 +61,7 @@ LEAST_DELTA = 0.4  # below, the rule under Lebesgue is worse than 1e-6; at 0, r 
 def rational_quadratic(alpha: Any, dimension: int, finite: bool) -> tuple[Any, Any]:
     """(log w, c) for the rational quadratic kernel, convolved with a finite measure or Lebesgue's."""
     delta = alpha if finite else 2.0 * alpha - dimension / 2.0
-    if not finite and not is_traced(alpha) and float(delta) < LEAST_DELTA:
+    if not finite and not is_traced(alpha) and 2.0 * float(alpha) - dimension / 2.0 < LEAST_DELTA:
         raise ValueError(
             f"alpha={float(alpha):g} is too heavy-tailed for Lebesgue measure in {dimension} dimensions: "
             f"the prior covariance is infinite for alpha <= D/4, and alpha >= {(dimension + 0.8) / 4:g} is "

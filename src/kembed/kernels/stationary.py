@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from kembed import _validation
-from kembed._backend import namespace, pytree
+from kembed._backend import namespace, pytree, show
 from kembed._linalg import safe_sqrt, squared_distances, triangular_solve
 from kembed.kernels import scale_mixtures
-from kembed.kernels.base import Components, Kernel, show
+from kembed.kernels.base import Components, Kernel
 
 
 class Stationary(Kernel):
@@ -189,7 +189,7 @@ class Matern12(Stationary):
 
     def scales(self, dimension: int, finite: bool) -> tuple[Any, Any]:
         """An inverse-gamma mixture over c, by quadrature."""
-        return scale_mixtures.matern(0.5, dimension)
+        return scale_mixtures.matern(0.5, dimension, finite)
 
 
 @pytree
@@ -215,7 +215,7 @@ class Matern32(Stationary):
 
     def scales(self, dimension: int, finite: bool) -> tuple[Any, Any]:
         """An inverse-gamma mixture over c, by quadrature."""
-        return scale_mixtures.matern(1.5, dimension)
+        return scale_mixtures.matern(1.5, dimension, finite)
 
 
 @pytree
@@ -242,13 +242,13 @@ class Matern52(Stationary):
 
     def scales(self, dimension: int, finite: bool) -> tuple[Any, Any]:
         """An inverse-gamma mixture over c, by quadrature."""
-        return scale_mixtures.matern(2.5, dimension)
+        return scale_mixtures.matern(2.5, dimension, finite)
 
 
 @pytree
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class MultiScale(Stationary):
-    """A sum of Gaussians of several lengthscales, k = Σ_j w_j exp(-|x-y|²/2ℓ_j²).
+    """A sum of Gaussians of several lengthscales, k = Σ_j w_j exp(-‖x-y‖²/2ℓ_j²).
 
     `weights` default to 1/J each, so that k(x, x) = 1.
 
