@@ -1,4 +1,4 @@
-"""Do 90% credible intervals of the embedding cover the truth in 90% of samples?
+"""Coverage: do 90% credible intervals of the embedding hold the truth in 90% of samples, as they should.
 
 Data are drawn from Gaussian mixtures, whose embedding under a Gaussian kernel is known in closed form. Each
 cell is the mean over samples of the share of 40 fixed points (themselves drawn from the distribution) that
@@ -28,7 +28,9 @@ def draw(rng: np.random.Generator, n: int, weights: list, means: list, covarianc
     return draws[component, np.arange(n)]
 
 
-def truth(points: np.ndarray, lengthscale: float, weights: list, means: list, covariances: list) -> np.ndarray:
+def truth(
+    points: np.ndarray, lengthscale: float, weights: list, means: list, covariances: list
+) -> np.ndarray:
     """E exp(-|s-X|²/2ℓ²) = Σ_c w_c ℓ^D |ℓ²I + C_c|^{-1/2} exp(-½ (s-m_c)ᵀ(ℓ²I + C_c)⁻¹(s-m_c))."""
     total = np.zeros(len(points))
     D = points.shape[1]

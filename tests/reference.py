@@ -230,9 +230,7 @@ def _integrate_line(
     return total * top
 
 
-def _integrate_plane(
-    f: Callable[[Array], float], x: Array, y: Array, narrow: float, reach: float
-) -> float:
+def _integrate_plane(f: Callable[[Array], float], x: Array, y: Array, narrow: float, reach: float) -> float:
     """int f(u) du over the plane, for f analytic in u and in the distances |u-x|, |u-y|.
 
     Elliptic coordinates with foci x and y, u = middle + c (cosh a cos b, sinh a sin b) with
@@ -669,9 +667,7 @@ def log_pseudolikelihood(k: Kernel, r: Kernel, X: Any, Z: Any, tau2: float) -> f
 # --------------------------------------------------------------------------------------
 
 
-def stan_quadratic_as_printed(
-    K: Array, R: Array, n: int, m: int, sigma2: float
-) -> tuple[float, float]:
+def stan_quadratic_as_printed(K: Array, R: Array, n: int, m: int, sigma2: float) -> tuple[float, float]:
     """(mvp, logdet) of the listing's kron_multi_normal, line by line; K is n x m.
 
     The eigenvalue 0 of the n x n matrix of ones is (n-1)-fold, so its eigenvectors, and with them
@@ -691,9 +687,7 @@ def stan_quadratic_as_printed(
     return mvp, logdet
 
 
-def stan_quadratic_repaired(
-    K: Array, R: Array, n: int, m: int, sigma2: float
-) -> tuple[float, float]:
+def stan_quadratic_repaired(K: Array, R: Array, n: int, m: int, sigma2: float) -> tuple[float, float]:
     """The same with n put last, as the eigenvectors are sorted, and e laid out as to_vector is."""
     e1 = np.zeros(n)
     e1[n - 1] = n
@@ -731,10 +725,7 @@ def true_embedding_gaussian_mixture(
     V = [np.atleast_2d(np.asarray(v, float)) for v in covariances]
     return np.array(
         [
-            sum(
-                w * _expected_gaussian(s - mc, S, v)
-                for w, mc, v in zip(weights, means, V, strict=True)
-            )
+            sum(w * _expected_gaussian(s - mc, S, v) for w, mc, v in zip(weights, means, V, strict=True))
             for s in points
         ]
     )
@@ -759,9 +750,7 @@ def mmd2_gaussian_mixtures(
         for w, mean, v in zip(weights, _points(means), covariances, strict=True):
             signed.append((sign * w, mean, np.atleast_2d(np.asarray(v, float))))
     return math.fsum(
-        w1 * w2 * _expected_gaussian(m1 - m2, S, v1 + v2)
-        for w1, m1, v1 in signed
-        for w2, m2, v2 in signed
+        w1 * w2 * _expected_gaussian(m1 - m2, S, v1 + v2) for w1, m1, v1 in signed for w2, m2, v2 in signed
     )
 
 
@@ -1063,9 +1052,7 @@ def _self_test() -> None:
     r = scaled(matern(0.8, 2.5), 1.5)
     noise = np.diag(rng.uniform(0.1, 0.3, 4))
     data, prior_z, prior_s = rng.normal(size=4), rng.normal(size=4), rng.normal(size=3)
-    mean, cov = posterior(
-        gram(r, z, z), gram(r, s, z), gram(r, s, s), noise, data, prior_z, prior_s
-    )
+    mean, cov = posterior(gram(r, z, z), gram(r, s, z), gram(r, s, s), noise, data, prior_z, prior_s)
     both = np.concatenate([s, z])
     observe = np.hstack([np.zeros((4, 3)), np.eye(4)])
     cov2 = inv(inv(gram(r, both, both)) + observe.T @ inv(noise) @ observe)
@@ -1114,8 +1101,7 @@ def _self_test() -> None:
     printed = stan_quadratic_as_printed(K, R, n, m, tau2)
     repaired = stan_quadratic_repaired(K, R, n, m, tau2)
     print(
-        f"     quadratic form: full {quadratic:.12g}, repaired {repaired[0]:.12g}, "
-        f"printed {printed[0]:.6g}"
+        f"     quadratic form: full {quadratic:.12g}, repaired {repaired[0]:.12g}, printed {printed[0]:.6g}"
     )
     check("Stan repaired, quadratic form", _relative(repaired[0], quadratic), 1e-11)
     check("Stan repaired, log determinant", _relative(repaired[1], logdet), 1e-11)
@@ -1261,10 +1247,7 @@ def _self_test() -> None:
     grid = np.linspace(-1, 1, 15)
     with mp.workdps(100):
         g = gaussian(1.0)
-        f = [
-            2 * g(_mp_vector(p), _mp_vector(grid[3])) - g(_mp_vector(p), _mp_vector(grid[8]))
-            for p in grid
-        ]
+        f = [2 * g(_mp_vector(p), _mp_vector(grid[3])) - g(_mp_vector(p), _mp_vector(grid[8])) for p in grid]
     coefficients = np.array([2.0, -1.0])
     picked = grid[[3, 8]]
     norm = coefficients @ gram(g, picked, picked) @ coefficients

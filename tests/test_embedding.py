@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import kembed.embedding
+import kembed.posterior
 import reference as ref
 from kembed import (
     Gaussian,
@@ -21,7 +22,8 @@ from kembed import (
     median_lengthscale,
     shrinkage,
 )
-from kembed.embedding import WeightedEmbedding, leave_one_out_risk
+from kembed.embedding import WeightedEmbedding
+from kembed.spectral_shrinkage import leave_one_out_risk
 
 CENTRE, SPREAD = np.array([0.3, -0.2]), np.array([[1.5, -0.4], [-0.4, 0.7]])
 
@@ -367,7 +369,7 @@ def test_intervals_cover_when_the_model_is_true(monkeypatch, prior):
     covered = np.zeros(3)
     x = np.zeros((n, 1))  # only its length matters: the features are what we say they are
     for true, hat in zip(truth[:, :3], observed, strict=True):
-        monkeypatch.setattr(kembed.embedding, "_feature_moments", lambda *a, hat=hat, **b: (hat, None))
+        monkeypatch.setattr(kembed.posterior, "_feature_moments", lambda *a, hat=hat, **b: (hat, None))
         mu = fit_embedding(
             x, Gaussian(0.8), noise=tau2, landmarks=z, measure=nu, prior_mean=m if prior else None
         )

@@ -29,7 +29,11 @@ BAD = {
     "mixed": (np.array([[1.0, "a"]] * 20, dtype=object), TypeError, "x must hold numbers"),
     "dates": (np.array(["2020-01-01"] * 20, dtype="datetime64[D]"), TypeError, "it holds dates"),
     "complex": (GOOD + 1j, TypeError, "complex numbers"),
-    "nan": (NAN, ValueError, r"x has missing values \(NaN\) in 1 of 20 rows \(first: row 3\); drop or impute"),
+    "nan": (
+        NAN,
+        ValueError,
+        r"x has missing values \(NaN\) in 1 of 20 rows \(first: row 3\); drop or impute",
+    ),
     "infinite": (INF, ValueError, r"x has infinite values in 1 of 20 rows \(first: row 4\)"),
     "ragged": ([[1.0, 2.0], [3.0]], ValueError, "x is not a rectangular table"),
     "three axes": (np.zeros((4, 2, 2)), ValueError, r"its shape is \(4, 2, 2\); reshape it"),
@@ -96,9 +100,9 @@ def test_constant_and_duplicate_columns():
     for x in (constant, duplicate):
         assert np.isfinite(kembed.fit_embedding(x, K).sd(x)).all()
         assert kembed.shrinkage(x, K).norm() > 0.0
-    with pytest.raises(ValueError, match="column 2 of x is constant.*drop constant columns"):
+    with pytest.raises(ValueError, match=r"column 2 of x is constant.*drop constant columns"):
         kembed.log_pseudolikelihood(constant, kernel=K, noise=1.0, landmarks=constant[:6])
-    with pytest.raises(ValueError, match="linearly dependent.*drop the redundant columns"):
+    with pytest.raises(ValueError, match=r"linearly dependent.*drop the redundant columns"):
         kembed.log_pseudolikelihood(duplicate, kernel=K, noise=1.0, landmarks=duplicate[:6])
 
 
@@ -164,7 +168,10 @@ def test_bad_values(make, message):
     [
         (lambda: kembed.empirical(GOOD, 1.0), r"write kembed.Gaussian\(1.0\)"),
         (lambda: kembed.empirical(GOOD, Gaussian), r"write kembed.Gaussian\(...\)"),
-        (lambda: kembed.fit_embedding(GOOD, "median"), "kernel must be a kernel object, but 'median' was given"),
+        (
+            lambda: kembed.fit_embedding(GOOD, "median"),
+            "kernel must be a kernel object, but 'median' was given",
+        ),
         (lambda: kembed.Scaled("rbf", 1.0), "kernel must be a kernel object"),
         (lambda: K.convolved("lebesgue"), "measure must be Lebesgue"),
         (lambda: kembed.fit_embedding(GOOD, K).sample(GOOD, rng="seed"), "rng must be None"),

@@ -22,17 +22,17 @@ _HOME = {
     "Matern32": "kernels",
     "Matern52": "kernels",
     "MultiScale": "kernels",
-    "PosteriorEmbedding": "embedding",
+    "PosteriorEmbedding": "posterior",
     "Product": "kernels",
     "RationalQuadratic": "kernels",
     "Scaled": "kernels",
     "Sum": "kernels",
     "choose_landmarks": "landmarks",
     "empirical": "embedding",
-    "fit_embedding": "embedding",
+    "fit_embedding": "posterior",
     "log_pseudolikelihood": "pseudolikelihood",
     "median_lengthscale": "heuristics",
-    "shrinkage": "embedding",
+    "shrinkage": "spectral_shrinkage",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -114,24 +114,28 @@ if "jax" not in sys.modules:
     sys.meta_path.insert(0, _WhenJaxIsImported())
 
 
-def float64(function: Function) -> Function:
+def float64(name: str) -> Callable[[Function], Function]:
     """Run a JAX function in double precision without changing the caller's global setting.
 
-    Under somebody else's trace the precision is already decided: then it must be float64, or we say so.
+    Under somebody else's trace the precision is already decided: then it must be float64, or we say so,
+    giving the `name` the user called.
     """
 
-    @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        import jax
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            import jax
 
-        if not any(is_traced(leaf) for leaf in jax.tree.leaves((args, kwargs))):
-            with jax.enable_x64(True):
-                return function(*args, **kwargs)
-        if not jax.config.read("jax_enable_x64"):  # type: ignore[no-untyped-call]
-            raise ValueError(
-                f"{function.__name__} was called inside a JAX transformation in single precision; "
-                "put jax.config.update('jax_enable_x64', True) before the first JAX call"
-            )
-        return function(*args, **kwargs)
+            if not any(is_traced(leaf) for leaf in jax.tree.leaves((args, kwargs))):
+                with jax.enable_x64(True):
+                    return function(*args, **kwargs)
+            if not jax.config.read("jax_enable_x64"):  # type: ignore[no-untyped-call]
+                raise ValueError(
+                    f"{name} was called inside a JAX transformation in single precision; "
+                    "put jax.config.update('jax_enable_x64', True) before the first JAX call"
+                )
+            return function(*args, **kwargs)
 
-    return run  # type: ignore[return-value]
+        return run  # type: ignore[return-value]
+
+    return decorate

@@ -48,6 +48,23 @@ def triangular_solve(lower: Float[Array, "D D"], right: Float[Array, "D n"]) -> 
     return solve_triangular(lower, right, lower=True)
 
 
+def psd_root(matrix: Float[Array, "D D"]) -> Any:
+    """F with F Fᵀ = A, for a positive semidefinite A that may be singular."""
+    if namespace(matrix) is np:
+        eigenvalues, vectors = np.linalg.eigh(matrix)
+        return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    import jax
+
+    lower = jax.numpy.linalg.cholesky(jax.lax.stop_gradient(matrix))
+
+    def by_eigenvalues() -> Any:  # singular; no derivative exists in the singular directions
+        eigenvalues, vectors = jax.numpy.linalg.eigh(jax.lax.stop_gradient(matrix))
+        return vectors * jax.numpy.sqrt(jax.numpy.maximum(eigenvalues, 0.0))
+
+    regular = jax.numpy.isfinite(lower).all()
+    return jax.lax.cond(regular, lambda: jax.numpy.linalg.cholesky(matrix), by_eigenvalues)
+
+
 class Factor(NamedTuple):
     """A Cholesky factor L of A + jitter · I, with the jitter that was needed (0 if none)."""
 

@@ -64,7 +64,7 @@ def moment_log_volumes(
         return 0.5 * jnp.log(jnp.where(trusted, second, 1.0)), trusted, B @ ones
 
     i, j = np.triu_indices(D)
-    origin = lax.stop_gradient(Z.mean(axis=0))
+    origin = lax.stop_gradient(Z[0])  # a landmark: then x - origin and z - origin round alike
     x, z = X - origin, Z - origin
     moments = (B @ jnp.concatenate([jnp.ones((len(Z), 1)), z, z[:, i] * z[:, j]], axis=1)).T
     S0, S1, S2 = moments[0], moments[1 : D + 1], moments[D + 1 :]
@@ -115,40 +115,47 @@ def _unrolled_pivots(H: dict[tuple[int, int], Array], D: int) -> Array:
 
 
 def pivoted_log_volumes(a: Float[Array, "c m"], t: Float[Array, "c m D"]) -> Float[Array, " c"]:
-    """½ log det Σ_l exp(2a_l) t_l t_lᵀ, exact for any finite a."""
+    """½ log det Σ_l exp(2a_l) t_l t_lᵀ, stable for any finite a; -∞ where fewer than D directions remain."""
     D = t.shape[2]
-    order = lax.stop_gradient(_pivot_order(a, t))  # (c, m): j at the j-th pivot, D elsewhere
+    width = lax.stop_gradient(jnp.abs(t).max(axis=1))  # columns of one size, so that none drowns another
+    width = jnp.where(width > 0.0, width, 1.0)
+    t = t / width[:, None, :]
+    order, ok = lax.stop_gradient(_pivot_order(a, t))  # (c, m): j at the j-th pivot, D elsewhere
     pivot = jnp.argmax(order[:, None, :] == jnp.arange(D)[:, None], axis=2)  # (c, D)
     directions = jnp.take_along_axis(t, pivot[:, :, None], axis=1)  # (c, D, D), rows t at pivots
     U = jnp.linalg.qr(jnp.swapaxes(directions, 1, 2))[0]  # columns: orthonormal basis
     along = jnp.einsum("cld,cdj->clj", t, U)
     at_pivot = jnp.take_along_axis(along, pivot[:, None, :], axis=1)[:, 0, :]
     scale = jnp.take_along_axis(a, pivot, axis=1) + jnp.log(jnp.abs(at_pivot))
-    scale = lax.stop_gradient(scale)  # (c, D): it cancels exactly, so its derivative does too
+    # (c, D): it cancels exactly, so its derivative does too
+    scale = lax.stop_gradient(jnp.where(ok[:, None], scale, 0.0))
     # Earlier pivots have no component along later basis vectors, identically in the hyperparameters.
     earlier = order[:, :, None] < jnp.arange(D)
     exponent = jnp.where(earlier, -jnp.inf, a[:, :, None] - scale[:, None, :])
     T = jnp.exp(exponent) * jnp.where(earlier, 0.0, along)
-    G = jnp.einsum("clj,clk->cjk", T, T)
+    G = jnp.where(ok[:, None, None], jnp.einsum("clj,clk->cjk", T, T), jnp.eye(D))
     lower = jnp.linalg.cholesky(G)
-    return scale.sum(axis=1) + jnp.log(jnp.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+    value = (scale + jnp.log(width)).sum(axis=1) + jnp.log(jnp.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+    return jnp.where(ok, value, -jnp.inf)
 
 
-def _pivot_order(a: Float[Array, "c m"], t: Float[Array, "c m D"]) -> Array:
-    """Which landmark is the j-th pivot: the largest exp(a_l)·|residual of t_l|, in log space."""
+def _pivot_order(a: Float[Array, "c m"], t: Float[Array, "c m D"]) -> tuple[Array, Array]:
+    """Which landmark is the j-th pivot (the largest exp(a_l)·|residual of t_l|), and whether all D exist."""
     c, m, D = t.shape
     rows = jnp.arange(c)
 
-    def step(j: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        residual, order = state
+    def step(j: int, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        residual, order, ok = state
         norm = jnp.sqrt((residual**2).sum(axis=2))
         score = jnp.where((order == D) & (norm > 0.0), a + jnp.log(norm), -jnp.inf)
         best = jnp.argmax(score, axis=1)
-        direction = residual[rows, best] / norm[rows, best][:, None]
+        length = norm[rows, best][:, None]
+        direction = residual[rows, best] / jnp.where(length > 0.0, length, 1.0)
+        ok = ok & jnp.isfinite(score.max(axis=1))
         # Twice is enough: the second projection removes what rounding left of the first.
         for _ in range(2):
             residual = residual - (residual @ direction[:, :, None]) * direction[:, None, :]
-        return residual.at[rows, best].set(0.0), order.at[rows, best].set(j)
+        return residual.at[rows, best].set(0.0), order.at[rows, best].set(j), ok
 
-    start = (t, jnp.full((c, m), D))
-    return lax.fori_loop(0, D, step, start)[1]
+    start = (t, jnp.full((c, m), D), jnp.ones(c, bool))
+    return lax.fori_loop(0, D, step, start)[1:]

@@ -8,7 +8,7 @@ import numpy as np
 
 from kembed import _validation
 from kembed._linalg import squared_distances
-from kembed.landmarks import distinct_sorted_rows
+from kembed.landmarks import choose_landmarks
 
 # Above this many rows the median is taken over a seeded subsample: two million distances fix it to
 # about 0.1%, far closer than the rule deserves.
@@ -35,6 +35,7 @@ def median_lengthscale(x: Any, convention: str = "half", *, max_rows: int = MAX_
     x = np.asarray(_validation.points(x, "x", minimum=2))
     _validation.choice(convention, "convention", ("half", "full"))
     max_rows = _validation.count(max_rows, "max_rows", 2)
+    everything = x
     if len(x) > max_rows:
         order = np.lexsort(x.T[::-1])
         chosen = np.random.default_rng(0).choice(len(x), max_rows, replace=False)
@@ -44,7 +45,7 @@ def median_lengthscale(x: Any, convention: str = "half", *, max_rows: int = MAX_
     if median == 0.0:
         distances = distances[distances > 0.0]
         if not len(distances):  # a subsample of duplicates: fall back on the distinct rows
-            distinct = distinct_sorted_rows(x)
+            distinct = choose_landmarks(everything, max_rows)
             if len(distinct) < 2:
                 raise ValueError(
                     "all rows of x are equal, so no distance says anything about the scale; "

@@ -121,9 +121,10 @@ def _refuse_flat(x: Any, landmarks: Any) -> None:
         )
 
 
-@float64
+@float64("log_pseudolikelihood")
 def _evaluate(kernel: Kernel, noise: Any, x: Any, landmarks: Any, measure: Measure) -> Any:
-    return _compiled(kernel, noise, x, landmarks, measure)
+    arguments = (kernel, noise, x, landmarks, measure)
+    return _compiled(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=jnp.float64), arguments))
 
 
 @jax.jit
@@ -195,11 +196,10 @@ def _clipped_jvp(primals: Any, tangents: Any) -> Any:
     dR, dshift, db = tangents
     eigenvalues, Q = jnp.linalg.eigh(R)
     shifted = jnp.maximum(eigenvalues, 0.0) + shift
-    inverse = (Q / shifted) @ Q.T
-    solved = inverse @ b
+    solved = Q @ ((Q.T @ b) / shifted)
     dA = dR + dshift * jnp.eye(R.shape[0])
-    out = (jnp.log(shifted).sum(), b @ solved)
-    return out, ((inverse * dA).sum(), 2.0 * solved @ db - solved @ dA @ solved)
+    out = (jnp.log(shifted).sum(), ((Q.T @ b) ** 2 / shifted).sum())
+    return out, ((jnp.diagonal(Q.T @ dA @ Q) / shifted).sum(), 2.0 * solved @ db - solved @ dA @ solved)
 
 
 @functools.partial(jax.custom_jvp)

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.embedding import PosteriorEmbedding, empirical, fit_embedding
+from kembed.embedding import empirical
 from kembed.experiments._output import BLACK, BLUE, ORANGE, SKY, VERMILION, new_figure, parse_output, save
 from kembed.kernels import Gaussian
+from kembed.posterior import PosteriorEmbedding, fit_embedding
 
 SEED = 1
 LENGTHSCALE = 0.25

@@ -18,7 +18,7 @@ import numpy as np
 
 from kembed import _validation
 from kembed._backend import namespace, pytree
-from kembed._linalg import squared_distances, triangular_solve
+from kembed._linalg import psd_root, squared_distances, triangular_solve
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.composite import as_full
 from kembed.measures import GaussianMeasure, Lebesgue, Measure
@@ -106,6 +106,8 @@ def gaussian_pair(P: Any, Q: Any, measure: Measure, X: Any, Y: Any) -> tuple[Any
     """
     dimension = P.shape[0]
     T = P + Q
+    if isinstance(measure, Lebesgue):
+        X, Y = X - Y[:1], Y - Y[:1]
     if P.ndim == 1:
         xp = namespace(T)
         root = xp.sqrt(P * Q / T)
@@ -131,10 +133,12 @@ def gaussian_pair(P: Any, Q: Any, measure: Measure, X: Any, Y: Any) -> tuple[Any
         half_log_det = 0.5 * (xp.log1p(T * Gamma) * np.ones(dimension)).sum()
     else:
         Gamma = Gamma if np.ndim(Gamma) == 2 else Gamma * np.eye(dimension)
-        C = xp.linalg.cholesky(np.eye(dimension) + L.T @ Gamma @ L)
+        # C Cᵀ = I + Lᵀ Γ L by a QR of its square root: Γ may be singular and L huge.
+        stacked = xp.concatenate([np.eye(dimension), psd_root(Gamma).T @ L])
+        C = xp.linalg.qr(stacked)[1].T
         to_v = triangular_solve(C, triangular_solve(L, np.eye(dimension)))
         central = ((X - centre) @ (to_v @ P).T, (centre - Y) @ (to_v @ Q).T)
-        half_log_det = xp.log(xp.diagonal(C)).sum()
+        half_log_det = xp.log(xp.abs(xp.diagonal(C))).sum()
     images = tuple(xp.concatenate([a, b], axis=1) for a, b in zip(stationary, central, strict=True))
     return xp.log(measure.mass) - half_log_det, images[0], images[1]
 
@@ -217,6 +221,4 @@ def _gaussian_form(measure: Measure, origin: Any, D: int) -> tuple[Any, Any, Any
     assert isinstance(measure, GaussianMeasure)
     Gamma = np.asarray(measure.covariance)
     Gamma = Gamma if Gamma.ndim == 2 else Gamma * np.eye(D)
-    eigenvalues, vectors = np.linalg.eigh(Gamma)
-    L = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-    return measure.centre * np.ones(D), L, np.eye(D), float(np.log(measure.mass))
+    return measure.centre * np.ones(D), psd_root(Gamma), np.eye(D), float(np.log(measure.mass))
