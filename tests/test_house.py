@@ -26,6 +26,8 @@ ROOMS = [
     ["kembed.embedding"],
     ["kembed.spectral_shrinkage", "kembed.posterior"],
     ["kembed._volumes"],
+    ["kembed._gaussian_sums"],
+    ["kembed.feature_sums"],
     ["kembed.pseudolikelihood"],
     ["kembed.experiments", "kembed.experiments._output"],
     ["kembed.experiments.figure1"],

@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import kembed.feature_sums
 import kembed.pseudolikelihood as pl
 import reference as ref
 from kembed import (
@@ -27,6 +28,7 @@ from kembed import (
     Sum,
     log_pseudolikelihood,
 )
+from kembed._gaussian_sums import GAUSSIAN_DIMENSIONS, FeatureSums, gaussian_sums
 from kembed._volumes import log_volumes, moment_log_volumes, pivoted_log_volumes
 
 jax.config.update("jax_enable_x64", True)
@@ -372,11 +374,11 @@ def test_chunks_do_not_matter(monkeypatch):
         return jax.jit(f)(jnp.array([0.8, 0.3]))
 
     value, slope = value_and_slope()
-    monkeypatch.setattr(pl, "CHUNK_ENTRIES", 37)  # the last chunk is padded
+    monkeypatch.setattr(kembed.feature_sums, "CHUNK_ENTRIES", 37)  # the last chunk is padded
     chunked, chunked_slope = value_and_slope()
     assert float(chunked) == pytest.approx(float(value), rel=1e-12)
     np.testing.assert_allclose(chunked_slope, slope, rtol=1e-11)
-    monkeypatch.setattr(pl, "CHUNK_ENTRIES", 1)  # row by row
+    monkeypatch.setattr(kembed.feature_sums, "CHUNK_ENTRIES", 1)  # row by row
     single = jax.jit(lambda t: objective(np.ones(23), x, z, t[0], t[1]))(jnp.array([0.8, 0.3]))
     assert float(single) == pytest.approx(float(value), rel=1e-12)
 
@@ -469,10 +471,10 @@ def test_forward_and_reverse_mode_agree(monkeypatch, name, D, start):
         raise AssertionError("the other path was taken")
 
     with monkeypatch.context() as patch:
-        patch.setattr(pl, "_streamed", refuse)  # riding along never comes here
+        patch.setattr(kembed.feature_sums, "_streamed", refuse)  # riding along never comes here
         forward = gradient()
-    monkeypatch.setattr(pl, "FORWARD_MODE_PARAMETERS", 0)
-    monkeypatch.setattr(pl, "_unit_directions", refuse)
+    monkeypatch.setattr(kembed.feature_sums, "FORWARD_MODE_PARAMETERS", 0)
+    monkeypatch.setattr(kembed.feature_sums, "_unit_directions", refuse)
     np.testing.assert_allclose(forward, gradient(), rtol=1e-10)
 
 
@@ -665,3 +667,35 @@ def test_columns_of_very_different_scale_are_not_flat():
     plain = log_pseudolikelihood(data(6, 2), kernel=Gaussian([1.0, 1.0]), noise=1.0, landmarks=data(4, 2, 1))
     # the units of the two columns cancel, in the volume and in the Lebesgue measure alike
     assert value == pytest.approx(plain, rel=1e-11)
+
+
+@pytest.mark.parametrize("D", GAUSSIAN_DIMENSIONS)
+@pytest.mark.parametrize("ard", [False, True])
+def test_closed_form_derivatives_of_the_gaussian(D, ard):
+    """Sums and derivatives from moments equal forward mode through the plain sums."""
+    X, Z = jnp.asarray(data(40, D)), jnp.asarray(data(15, D, seed=5))
+    weights = jnp.linspace(0.5, 2.0, 40)
+    lengthscale = jnp.linspace(0.9, 1.4, D) if ard else jnp.asarray(1.1)
+
+    def poison():  # returned only if the closed form refuses, and then the comparison fails
+        nothing = FeatureSums(jnp.full(15, jnp.nan), jnp.asarray(jnp.nan), jnp.asarray(jnp.nan))
+        return [nothing] * (1 + lengthscale.size)
+
+    def plain(ell):
+        return kembed.feature_sums._streamed(Gaussian(ell), X, weights, Z)
+
+    sums, *derivatives = jax.jit(lambda ell: gaussian_sums(Gaussian(ell), X, weights, Z, poison))(lengthscale)
+    jacobian = jax.jacfwd(plain)(lengthscale)
+    for ours, expected in zip(sums, plain(lengthscale), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-11)
+    for field, expected in zip(FeatureSums._fields, jacobian, strict=True):
+        ours = np.stack([getattr(derivative, field) for derivative in derivatives], axis=-1)
+        np.testing.assert_allclose(ours.reshape(expected.shape), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_closed_form_gives_way_to_the_careful_one():
+    X = jnp.asarray([[0.3, 0.2], [60.0, 50.0]])  # the second row is 70 lengthscales from every landmark
+    Z, weights = jnp.asarray(data(15, 2, seed=5)), jnp.ones(2)
+    flag = FeatureSums(jnp.full(15, 7.0), jnp.asarray(7.0), jnp.asarray(7.0))
+    sums, _ = gaussian_sums(Gaussian(jnp.asarray(1.0)), X, weights, Z, lambda: [flag, flag])
+    assert float(sums.squares) == 7.0

@@ -70,15 +70,24 @@ def moment_log_volumes(
     S0, S1, S2 = moments[0], moments[1 : D + 1], moments[D + 1 :]
     x = x.T
     entries = S2 - x[i] * S1[j] - S1[i] * x[j] + S0 * x[i] * x[j]
+    return *checked_half_log_det(entries, S2[i == j] + S0 * x**2, D), S0
 
-    diagonal = entries[i == j]
-    size = lax.stop_gradient(S2[i == j] + S0 * x**2)
-    kept = (diagonal / jnp.where(size > 0.0, size, 1.0)).min(axis=0)
+
+def checked_half_log_det(
+    entries: Float[Array, "T c"], size: Float[Array, "D c"], D: int
+) -> tuple[Float[Array, " c"], Bool[Array, " c"]]:
+    """½ log det of matrices given by their upper triangles, and whether rounding has left it alone.
+
+    `size` is what the diagonal was before terms cancelled.
+    """
+    i, j = np.triu_indices(D)
+    size = lax.stop_gradient(size)
+    kept = (entries[i == j] / jnp.where(size > 0.0, size, 1.0)).min(axis=0)
     trusted = (size.min(axis=0) > UNDERFLOW) & (kept > CANCELLATION)
     safe = jnp.where(trusted, entries, (i == j)[:, None] * 1.0)  # identity where not trusted
     log_det, least_pivot = _log_det(safe, D)
     trusted &= kept * least_pivot > CANCELLATION
-    return jnp.where(trusted, 0.5 * log_det, 0.0), trusted, S0
+    return jnp.where(trusted, 0.5 * log_det, 0.0), trusted
 
 
 def _log_det(entries: Float[Array, "T c"], D: int) -> tuple[Float[Array, " c"], Float[Array, " c"]]:

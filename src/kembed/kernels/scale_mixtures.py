@@ -3,8 +3,8 @@
 k(s) = ∫ exp(-c s/2) p(c) dc ≈ Σ_q w_q exp(-c_q s/2), with positive weights, so that the prior covariance
 r = Σ_ij w_i w_j r_ij is itself positive definite. The rules below hold r to a relative error of 1e-6 for
 distances up to 100 lengthscales, where r of Matérn 1/2 is of order 1e-42, under Lebesgue measure and Gaussian
-measures wider than a twentieth of the lengthscale (narrower, Matérn 1/2 is good to 3e-5). Cost is Q² Gaussian pairs, so Q
-was made as small as it goes: each rule is a trapezoid in a variable in which the integrand is smooth.
+measures wider than a twentieth of the lengthscale (narrower, Matérn 1/2 is good to 3e-5). Cost is Q² Gaussian
+pairs, so Q was made as small as it goes: each rule is a trapezoid in a variable that smooths the integrand.
 """
 
 from __future__ import annotations
