@@ -257,7 +257,7 @@ def test_untrustworthy_moments_are_not_trusted(D):
     def both(x, Z):
         a = -0.5 * ((x - Z) ** 2).sum(axis=1)[None]
         fast, trusted, total = moment_log_volumes(jnp.exp(2 * a), x[None], Z)
-        whole, _ = log_volumes(jnp.exp(2 * a), x[None], Z, lambda: a)
+        whole, _ = log_volumes(jnp.exp(2 * a), x[None], Z, lambda rows: a)
         return fast[0], trusted[0], total[0], whole[0]
 
     verdicts = []
@@ -699,3 +699,30 @@ def test_closed_form_gives_way_to_the_careful_one():
     flag = FeatureSums(jnp.full(15, 7.0), jnp.asarray(7.0), jnp.asarray(7.0))
     sums, _ = gaussian_sums(Gaussian(jnp.asarray(1.0)), X, weights, Z, lambda: [flag, flag])
     assert float(sums.squares) == 7.0
+
+
+@pytest.mark.parametrize("D", [2, 3, 4])
+@pytest.mark.parametrize("lengthscale", [1.0, 0.05, 0.01])
+def test_a_row_that_is_a_landmark(D, lengthscale):
+    """Its own landmark has the largest weight and no direction: 0 times e^1000 must not count."""
+    Z = data(D + 3, D, seed=7)
+
+    def volume(log_l):
+        sums = kembed.feature_sums.feature_sums
+        return sums(Gaussian(jnp.exp(log_l)), jnp.asarray(Z[:1]), jnp.ones(1), jnp.asarray(Z)).log_volume
+
+    value, slope = jax.value_and_grad(volume)(np.log(lengthscale))
+    assert float(value) == pytest.approx(ref.log_volume_gaussian_mp(Z[0], Z, lengthscale), rel=1e-10)
+    assert float(slope) == pytest.approx(ref.log_volume_gaussian_mp_grad(Z[0], Z, lengthscale), rel=1e-8)
+
+
+def test_a_landmark_given_twice_adds_no_direction():
+    """Two copies are one landmark of double weight; rounding must not pass for a second direction."""
+    Z = np.array([[0.0, 0.0], [30.0, 1.0], [-2.0, 33.0]])
+    twice = np.concatenate([Z, Z[:1]])
+    x = np.array([0.3, 0.4])
+    expected = ref.log_volume_gaussian_mp(x, twice, 1.0)
+    a = jnp.asarray(-0.5 * ((x - twice) ** 2).sum(axis=1)[None])
+    assert float(pivoted_log_volumes(a, jnp.asarray(x - twice)[None])[0]) == pytest.approx(
+        expected, rel=1e-10
+    )

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 CANCELLATION = 1e-4
 # Sums of squared weights below this are not trusted: second derivatives hold their cubes.
 UNDERFLOW = 1e-90
+# The slow way takes rows in at most so many blocks, of at least so many rows.
+BLOCKS, LEAST_BLOCK = 32, 32
+# A residual this small against its vector is rounding, and the vector lies in the span.
+IN_SPAN = 1e-14
 # Up to here a Cholesky unrolled over rows beats a LAPACK call per row.
 UNROLLED_DIMENSIONS = 6
 
@@ -38,18 +42,43 @@ def log_volumes(
     B: Float[Array, "c m"],
     X: Float[Array, "c D"],
     Z: Float[Array, "m D"],
-    log_weights: Callable[[], Float[Array, "c m"]],
+    log_weights: Callable[[Float[Array, "b D"]], Float[Array, "b m"]],
 ) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
-    """½ log det Σ_l B_l (x - z_l)(x - z_l)ᵀ with B = exp(2 · log_weights()), and Σ_l B_l.
+    """½ log det Σ_l B_l (x - z_l)(x - z_l)ᵀ with B = exp(2 · log_weights(X)), and Σ_l B_l.
 
     The log weights are a function because only rows that need the slow way need them.
     """
     fast, trusted, total = moment_log_volumes(B, X, Z)
 
     def repaired() -> Float[Array, " c"]:
-        return jnp.where(trusted, fast, pivoted_log_volumes(log_weights(), X[:, None, :] - Z))
+        slow = _for_rows(~trusted, X, lambda rows: pivoted_log_volumes(log_weights(rows), rows[:, None] - Z))
+        return jnp.where(trusted, fast, slow)
 
     return lax.cond(trusted.all(), lambda: fast, repaired), total
+
+
+def _for_rows(
+    wanted: Bool[Array, " c"], X: Float[Array, "c D"], function: Callable[[Array], Array]
+) -> Float[Array, " c"]:
+    """function(X) on the wanted rows and 0 elsewhere, at a cost in proportion to how many are wanted.
+
+    Wanted rows are moved to the front; blocks of rows are then computed until none is left. A bounded scan
+    and not a while loop, so that it can be differentiated backwards.
+    """
+    c = X.shape[0]
+    block = max(min(c, LEAST_BLOCK), -(-c // BLOCKS))
+    blocks = -(-c // block)
+    front = jnp.argsort(~wanted, stable=True)
+    rows = X[jnp.resize(front, (blocks * block,))].reshape(blocks, block, -1)
+    count = wanted.sum()
+
+    def step(_: None, numbered: tuple[Array, Array]) -> tuple[None, Array]:
+        index, chunk = numbered
+        needed = index * block < count
+        return None, lax.cond(needed, lambda: function(chunk), lambda: jnp.zeros(block))
+
+    values = lax.scan(step, None, (jnp.arange(blocks), rows))[1].reshape(-1)[:c]
+    return jnp.where(wanted, jnp.zeros(c).at[front].set(values), 0.0)
 
 
 def moment_log_volumes(
@@ -139,9 +168,12 @@ def pivoted_log_volumes(a: Float[Array, "c m"], t: Float[Array, "c m D"]) -> Flo
     # (c, D): it cancels exactly, so its derivative does too
     scale = lax.stop_gradient(jnp.where(ok[:, None], scale, 0.0))
     # Earlier pivots have no component along later basis vectors, identically in the hyperparameters.
-    earlier = order[:, :, None] < jnp.arange(D)
-    exponent = jnp.where(earlier, -jnp.inf, a[:, :, None] - scale[:, None, :])
-    T = jnp.exp(exponent) * jnp.where(earlier, 0.0, along)
+    # Nor has a heavier row that lies in their span (one at x itself, say): what shows there is rounding.
+    exponent = a[:, :, None] - scale[:, None, :]
+    length = jnp.sqrt((t**2).sum(axis=2))[:, :, None]
+    spanned = (exponent > 0.0) & (jnp.abs(along) <= IN_SPAN * length)
+    none = lax.stop_gradient((order[:, :, None] < jnp.arange(D)) | spanned)
+    T = jnp.exp(jnp.where(none, -jnp.inf, exponent)) * jnp.where(none, 0.0, along)
     G = jnp.where(ok[:, None, None], jnp.einsum("clj,clk->cjk", T, T), jnp.eye(D))
     lower = jnp.linalg.cholesky(G)
     value = (scale + jnp.log(width)).sum(axis=1) + jnp.log(jnp.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
@@ -164,7 +196,10 @@ def _pivot_order(a: Float[Array, "c m"], t: Float[Array, "c m D"]) -> tuple[Arra
         # Twice is enough: the second projection removes what rounding left of the first.
         for _ in range(2):
             residual = residual - (residual @ direction[:, :, None]) * direction[:, None, :]
+        left = jnp.sqrt((residual**2).sum(axis=2)) > IN_SPAN * length_of_t
+        residual = jnp.where(left[:, :, None], residual, 0.0)
         return residual.at[rows, best].set(0.0), order.at[rows, best].set(j), ok
 
+    length_of_t = jnp.sqrt((t**2).sum(axis=2))
     start = (t, jnp.full((c, m), D), jnp.ones(c, bool))
     return lax.fori_loop(0, D, step, start)[1:]

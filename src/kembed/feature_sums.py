@@ -146,8 +146,8 @@ def row_features(
         slope = radial.slope(s)
         B = (K * slope) ** 2
 
-        def log_weights() -> Array:
-            s = radial.scaled_distances(X, Z)
+        def log_weights(rows: Array) -> Array:
+            s = radial.scaled_distances(rows, Z)
             slope = radial.slope(s)
             moving = slope > 0.0
             log_slope = jnp.log(jnp.where(moving, slope, 1.0))
