@@ -47,7 +47,7 @@ def main(samples: int = SAMPLES) -> None:
     print("| distribution | n | ℓ | " + " | ".join(NOISES) + " | (s.e.) |")
     print("|---|---|---|" + "---|" * (len(NOISES) + 1))
     for name, mixture in MIXTURES.items():
-        for n in (50, 400):
+        for n in (10, 50, 400):
             for lengthscale in (0.3, 1.0, 3.0):
                 rng = np.random.default_rng(SEED)
                 points = draw(rng, POINTS, *mixture)

@@ -492,3 +492,16 @@ def test_kernels_made_before_jax_are_pytrees_after():
         print("ok")
         """
     )
+
+
+def test_looking_for_jax_does_not_spoil_registration():
+    """Libraries that only ask whether JAX exists must not use up the import hook."""
+    run("""
+        import importlib.util
+        import kembed
+        kernel = kembed.Gaussian(2.0)
+        importlib.util.find_spec("jax")
+        import jax
+        assert [float(leaf) for leaf in jax.tree.leaves(kernel)] == [2.0]
+        print("ok")
+    """)

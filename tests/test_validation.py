@@ -1,5 +1,7 @@
 """Bad input: each kind gets a message that names the argument, what was seen and the remedy."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -141,6 +143,19 @@ def test_mismatched_widths():
         (lambda: kembed.RationalQuadratic(1.0, alpha=0.0), "alpha must be positive"),
         (lambda: kembed.MultiScale([1.0, 2.0], [1.0]), "give one weight for each lengthscale"),
         (lambda: -1.0 * K, "variance must be positive"),
+        (lambda: K([[0.0], [1.0]], [0.0]), "x must be one point.*use gram"),
+        (lambda: Gaussian(covariance=jnp.array([[1.0, 2.0], [2.0, 1.0]])), "not positive definite"),
+        (lambda: kembed.GaussianMeasure(0.0, jnp.array([[1.0, 2.0], [2.0, 1.0]])), "negative eigenvalue"),
+        (
+            lambda: kembed.log_pseudolikelihood(
+                GOOD, kernel=kembed.RationalQuadratic(1.0, 0.2), noise=1.0, landmarks=GOOD
+            ),
+            "alpha=0.2 is too heavy-tailed for Lebesgue measure",
+        ),
+        (
+            lambda: kembed.fit_embedding(GOOD, K, prior_mean=kembed.empirical(GOOD, Gaussian(3.0))).norm(),
+            "functions of different spaces",
+        ),
         (lambda: kembed.Sum(), "Sum needs at least one kernel"),
         (lambda: kembed.GaussianMeasure(0.0, -1.0), "covariance must be positive"),
         (lambda: kembed.GaussianMeasure(0.0, [[1.0, 2.0], [2.0, 1.0]]), "negative eigenvalue"),
@@ -152,7 +167,7 @@ def test_mismatched_widths():
         (lambda: kembed.fit_embedding(GOOD, K, landmarks=0), "landmarks must be at least 1"),
         (lambda: kembed.fit_embedding(GOOD, K).interval(GOOD, 90), "strictly between 0 and 1.*0.9 for 90%"),
         (lambda: kembed.fit_embedding(GOOD, K).sample(GOOD, 0), "size must be at least 1"),
-        (lambda: kembed.shrinkage(GOOD, K, lam=-1.0), "lam must be finite and not negative"),
+        (lambda: kembed.shrinkage(GOOD, K, lam=-1.0), "lam must not be negative"),
         (lambda: kembed.median_lengthscale(np.ones((9, 2))), "all rows of x are equal"),
         (lambda: kembed.median_lengthscale(GOOD, "mean"), "convention must be one of 'half', 'full'"),
         (lambda: kembed.empirical(GOOD, K).inner(kembed.empirical(GOOD, Gaussian(2.0))), "different kernels"),
@@ -179,6 +194,20 @@ def test_bad_values(make, message):
         (lambda: kembed.fit_embedding(GOOD, K, prior_mean=3.0), "prior_mean must be a function"),
         (lambda: kembed.fit_embedding(GOOD, K, landmarks=True), "landmarks must be a whole number"),
         (lambda: kembed.empirical(GOOD, K).inner(3.0), "other must be an embedding"),
+        (lambda: kembed.empirical(GOOD, K) - 5, "unsupported operand"),
+        (lambda: kembed.fit_embedding(GOOD, K).interval(GOOD, "a"), "level must be a number, but 'a'"),
+        (lambda: kembed.shrinkage(GOOD, K, lam="a"), "lam must be a number"),
+        (lambda: K("a", "b"), "x must hold numbers, but it holds text"),
+        (lambda: kembed.GaussianMeasure(centre="a"), "centre must hold numbers"),
+        (lambda: kembed.fit_embedding(GOOD, K, landmarks=50.0), "landmarks must be a whole number or points"),
+        (
+            lambda: kembed.log_pseudolikelihood(GOOD, kernel=K, noise=1.0, landmarks=20),
+            "landmarks must be a table of points, but the number 20 was given",
+        ),
+        (lambda: kembed.empirical(np.array([[1.0, "2"]], dtype=object), K), "column 1 of x holds '2'"),
+        (lambda: kembed.empirical(np.array([[1.0, None]], dtype=object), K), "holds a missing value.*impute"),
+        (lambda: kembed.empirical(jnp.array([1 + 1j]), K), "values of type complex"),
+        (lambda: jax.jit(lambda ell: kembed.empirical(GOOD, Gaussian(ell)).weights)(1.0), "cannot be traced"),
     ],
 )
 def test_bad_types(make, message):
@@ -196,3 +225,32 @@ def test_a_plain_prior_mean_has_no_inner_product():
     e = kembed.fit_embedding(GOOD, K, prior_mean=lambda s: np.zeros(len(s)))
     with pytest.raises(ValueError, match="give prior_mean as an embedding"):
         e.norm()
+
+
+def test_jax_hyperparameters_and_tables_in_numpy_functions():
+    """Concrete JAX values are taken for their numbers, in double precision whatever JAX's own."""
+    expected = kembed.fit_embedding(GOOD, K).mean(GOOD)
+    for kernel in (Gaussian(jnp.float32(1.0)), Gaussian(jnp.array(1)), Gaussian(covariance=jnp.eye(2))):
+        assert kembed.fit_embedding(GOOD, kernel).mean(GOOD) == pytest.approx(expected, rel=1e-6)
+    assert kembed.empirical(jnp.array([[100_000], [0]]), Gaussian(1e5)).mean([[0.0]]) == pytest.approx(
+        [0.5 + 0.5 * np.exp(-0.5)], rel=1e-6
+    )
+
+
+def test_results_do_not_follow_the_callers_arrays():
+    x, ell = GOOD.copy(), np.array([1.0, 2.0])
+    kernel = Gaussian(ell)
+    embedding = kembed.empirical(x, kernel)
+    before = embedding.mean(GOOD)
+    x *= 5.0
+    ell[0] = 9.0
+    np.testing.assert_array_equal(embedding.mean(GOOD), before)
+
+
+def test_one_outlier_does_not_make_columns_dependent():
+    x = np.concatenate([GOOD, [[1e12, 1e12]]])
+    assert np.isfinite(kembed.log_pseudolikelihood(x, kernel=K, noise=1.0, landmarks=GOOD[:6]))
+
+
+def test_one_outlier_leaves_the_median_alone():
+    assert kembed.median_lengthscale([0.0, 1.0, 2.0, 3.0, 4.0, 1e200]) == 3.0

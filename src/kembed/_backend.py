@@ -11,7 +11,7 @@ import importlib.abc
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,6 +43,24 @@ def namespace(*values: object) -> Any:
 def to_array(value: Any) -> Any:
     """A float array: JAX arrays stay what they are, everything else becomes NumPy float64."""
     return value if is_jax(value) else np.asarray(value, dtype=float)
+
+
+def to_numpy(node: Any) -> Any:
+    """A kernel or measure whose concrete JAX hyperparameters have become NumPy float64."""
+    if is_traced(node):
+        raise TypeError(
+            "this function computes in NumPy and cannot be traced by JAX; call it on plain numbers"
+        )
+    if is_jax(node):
+        return np.asarray(node, dtype=float)[()]
+    if isinstance(node, tuple):
+        return tuple(to_numpy(child) for child in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    copy = object.__new__(type(node))
+    for field in fields(node):
+        object.__setattr__(copy, field.name, to_numpy(getattr(node, field.name)))
+    return copy
 
 
 def show(value: Any) -> str:
@@ -92,16 +110,23 @@ def _register(cls: type) -> None:
 class _WhenJaxIsImported(importlib.abc.MetaPathFinder):
     """Registers the classes the moment anybody imports JAX, so that import order never matters."""
 
+    searching = False
+
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if fullname != "jax":
+        if fullname != "jax" or self.searching:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("jax")
+        self.searching = True  # let the other finders answer
+        try:
+            spec = importlib.util.find_spec("jax")
+        finally:
+            self.searching = False
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
         def execute_then_register(module: Any) -> None:
+            if self in sys.meta_path:  # a mere look for JAX leaves the hook in place
+                sys.meta_path.remove(self)
             execute(module)
             for cls in _pytree_classes:
                 _register(cls)

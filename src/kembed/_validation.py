@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed._backend import is_jax, is_traced, to_array
+from kembed._backend import is_jax, is_traced
 
 
 def _number_array(value: Any, name: str) -> np.ndarray:
@@ -25,12 +25,18 @@ def _number_array(value: Any, name: str) -> np.ndarray:
     if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
         raise ValueError(f"{name} has masked entries; drop or fill them first")
     if array.dtype.kind in "biuf":
-        return array.astype(float, copy=False)
+        return array.astype(float)  # a copy: results must not change when the caller's array does
     if array.dtype.kind == "O":
-        try:
-            return array.astype(float)
-        except (TypeError, ValueError):
-            pass
+        for place, entry in np.ndenumerate(array):
+            if isinstance(entry, str) or not _is_number(entry):
+                column = f"column {place[1]} of {name}" if len(place) == 2 else name
+                missing = entry is None or str(entry) in ("<NA>", "NaT", "nan")
+                raise TypeError(
+                    f"{name} must hold numbers, but {column} holds "
+                    f"{'a missing value' if missing else repr(entry)} (row {place[0]}); "
+                    f"{'drop or impute those rows' if missing else 'drop or encode that column'}"
+                )
+        return array.astype(float)
     kind = {
         "U": "text",
         "S": "bytes",
@@ -44,13 +50,34 @@ def _number_array(value: Any, name: str) -> np.ndarray:
     )
 
 
+def _is_number(entry: Any) -> bool:
+    try:
+        float(entry)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def numbers(value: Any, name: str) -> Any:
+    """A float array: JAX arrays stay JAX arrays, everything else becomes a NumPy copy."""
+    if not is_jax(value):
+        return _number_array(value, name)
+    if value.dtype.kind == "f":
+        return value
+    if value.dtype.kind in "biu":
+        return value.astype(float)
+    raise TypeError(f"{name} must hold numbers, but it holds values of type {value.dtype}")
+
+
 def points(value: Any, name: str, *, dimension: int | None = None, minimum: int = 1) -> Any:
     """A finite (n, D) float array with at least `minimum` rows; a vector is n points of dimension 1."""
     if value is None:
         raise TypeError(f"{name} is None; give an array with one row per observation")
-    array = value if is_jax(value) else _number_array(value, name)
+    array = numbers(value, name)
     if array.ndim == 1:
         array = array[:, None]
+    if array.ndim == 0:
+        raise TypeError(f"{name} must be a table of points, but the number {value!r} was given")
     if array.ndim != 2:
         raise ValueError(
             f"{name} must have one row per observation and one column per variable, "
@@ -74,6 +101,16 @@ def points(value: Any, name: str, *, dimension: int | None = None, minimum: int 
     return array
 
 
+def one_point(value: Any, name: str, *, dimension: int | None = None) -> Any:
+    """One point, a number or a vector, as a (1, D) array."""
+    array = numbers(value, name)
+    if array.ndim > 1:
+        raise ValueError(
+            f"{name} must be one point, but its shape is {tuple(array.shape)}; use gram for tables of points"
+        )
+    return points(array.reshape(1, -1), name, dimension=dimension)
+
+
 def _refuse_non_finite(array: np.ndarray, name: str) -> None:
     if np.isfinite(array).all():
         return
@@ -88,7 +125,7 @@ def _refuse_non_finite(array: np.ndarray, name: str) -> None:
 
 def positive(value: Any, name: str, *, ndim: tuple[int, ...] = (0,)) -> Any:
     """A positive finite number (or array of the allowed number of axes)."""
-    array = value if is_jax(value) else _number_array(value, name)
+    array = numbers(value, name)
     if array.ndim not in ndim:
         kinds = {0: "a number", 1: "a vector", 2: "a matrix"}
         raise ValueError(
@@ -108,7 +145,7 @@ def positive(value: Any, name: str, *, ndim: tuple[int, ...] = (0,)) -> Any:
 
 def covariance_factor(value: Any, name: str) -> Any:
     """The lower Cholesky factor of a symmetric positive definite matrix."""
-    if is_jax(value):
+    if is_traced(value):
         import jax
 
         return jax.numpy.linalg.cholesky(value)
@@ -129,7 +166,7 @@ def covariance_factor(value: Any, name: str) -> Any:
 
 def vector(value: Any, name: str, length: int) -> Any:
     """A finite vector of the given length."""
-    array = to_array(value) if is_jax(value) else _number_array(value, name)
+    array = numbers(value, name)
     if array.shape != (length,):
         raise ValueError(f"{name} must have shape ({length},), but its shape is {tuple(array.shape)}")
     if not is_traced(array):
@@ -139,19 +176,28 @@ def vector(value: Any, name: str, length: int) -> Any:
 
 def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
     """One of the allowed words."""
-    if value in allowed:
-        return str(value)
+    if isinstance(value, str) and value in allowed:
+        return value
     words = ", ".join(repr(word) for word in allowed)
     raise ValueError(f"{name} must be one of {words}, but {value!r} was given")
 
 
+def number(value: Any, name: str) -> float:
+    """One finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a number, but {value!r} was given")
+    if not np.isfinite(value):
+        raise ValueError(f"{name} must be finite, but {value!r} was given")
+    return float(value)
+
+
 def level(value: Any, name: str = "level") -> float:
     """A probability strictly between 0 and 1."""
-    number = float(value)
-    if not 0.0 < number < 1.0:
-        hint = "; write 0.9 for 90%" if 1.0 < number <= 100.0 else ""
-        raise ValueError(f"{name} must lie strictly between 0 and 1, but {number:g} was given{hint}")
-    return number
+    probability = number(value, name)
+    if not 0.0 < probability < 1.0:
+        hint = "; write 0.9 for 90%" if 1.0 < probability <= 100.0 else ""
+        raise ValueError(f"{name} must lie strictly between 0 and 1, but {probability:g} was given{hint}")
+    return probability
 
 
 def count(value: Any, name: str, minimum: int = 1) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed import _validation
+from kembed._backend import to_numpy
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.convolution import section_inner
 from kembed.measures import Measure
@@ -72,6 +73,8 @@ class Embedding:
 
     def __sub__(self, other: Embedding) -> Callable[[Any], np.ndarray]:
         """The witness function μ - μ'."""
+        if not isinstance(other, Embedding):
+            return NotImplemented
         return lambda points: self.mean(points) - other.mean(points)
 
 
@@ -105,7 +108,7 @@ def empirical(x: Any, kernel: Kernel) -> WeightedEmbedding:
     >>> mu.mean([[0.0]]).round(4)  # (1 + exp(-1/2)) / 2
     array([0.8033])
     """
-    check_kernel(kernel)
+    kernel = to_numpy(check_kernel(kernel))
     x = np.asarray(_validation.points(x, "x"))
     return WeightedEmbedding(kernel, x, np.full(len(x), 1.0 / len(x)))
 

@@ -135,6 +135,7 @@ def row_features(
     kernel: Kernel, X: Float[Array, "c D"], Z: Float[Array, "m D"]
 ) -> tuple[Float[Array, "c m"], Float[Array, " c"], Float[Array, " c"]]:
     """Features φ_z(x_i), their squared norms and log γ(x_i), for one chunk of rows."""
+    X, Z = jnp.asarray(X), jnp.asarray(Z)
     log_scale, radial = 0.0, kernel
     while isinstance(radial, Scaled):
         log_scale = log_scale + radial._log_variance()

@@ -57,7 +57,9 @@ def median_lengthscale(x: Any, convention: str = "half", *, max_rows: int = MAX_
 
 
 def _pair_distances(x: np.ndarray) -> np.ndarray:
-    """|x_i - x_j| over i < j; scaled first, so that squares neither overflow nor underflow."""
-    scale = float(np.abs(x - x[0]).max()) or 1.0
-    squared = squared_distances(x / scale, x / scale)
+    """|x_i - x_j| over i < j; scaled first, so that usual squares neither overflow nor underflow."""
+    offset = np.abs(x - np.median(x, axis=0)).max(axis=1)
+    scale = float(np.median(offset)) or float(offset.max()) or 1.0
+    with np.errstate(over="ignore"):  # an outlier at infinity leaves the median alone
+        squared = squared_distances(x / scale, x / scale)
     return scale * np.sqrt(squared[np.triu_indices(len(x), k=1)])

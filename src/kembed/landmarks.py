@@ -34,6 +34,8 @@ def choose_landmarks(x: Any, landmarks: Any = None, *, rng: Any = 0) -> Float[np
     array([1., 2., 3.])
     """
     x = np.asarray(_validation.points(x, "x"))
+    if isinstance(landmarks, float):
+        raise TypeError(f"landmarks must be a whole number or points, but {landmarks!r} was given")
     if landmarks is not None and not isinstance(landmarks, int | np.integer):
         return np.asarray(_validation.points(landmarks, "landmarks", dimension=x.shape[1]))
     count = DEFAULT_COUNT if landmarks is None else _validation.count(landmarks, "landmarks")

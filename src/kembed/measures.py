@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kembed import _validation
-from kembed._backend import is_jax, is_traced, pytree, show, to_array
+from kembed._backend import is_traced, pytree, show
 
 
 class Measure:
@@ -52,12 +52,12 @@ class GaussianMeasure(Measure):
     mass: Any
 
     def __init__(self, centre: Any = 0.0, covariance: Any = 1.0, mass: Any = 1.0) -> None:
-        centre = to_array(centre)
+        centre = _validation.numbers(centre, "centre")
         if centre.ndim > 1:
             raise ValueError(f"centre must be a number or a vector, but its shape is {centre.shape}")
         if not is_traced(centre) and not np.isfinite(np.asarray(centre)).all():
             raise ValueError("centre must be finite")
-        covariance = to_array(covariance)
+        covariance = _validation.numbers(covariance, "covariance")
         if covariance.ndim == 2:
             _check_semidefinite(covariance)
         else:
@@ -102,8 +102,9 @@ def _check_semidefinite(covariance: Any) -> None:
     """A data covariance may be singular (n < D, constant columns); it may not be indefinite."""
     if covariance.shape[0] != covariance.shape[1]:
         raise ValueError(f"covariance must be square, but its shape is {tuple(covariance.shape)}")
-    if is_jax(covariance):
+    if is_traced(covariance):
         return
+    covariance = np.asarray(covariance)
     if not np.isfinite(covariance).all():
         raise ValueError("covariance must be finite")
     if not np.allclose(covariance, covariance.T, rtol=1e-10, atol=0.0):

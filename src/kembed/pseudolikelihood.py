@@ -65,6 +65,9 @@ def log_pseudolikelihood(
     >>> round(log_pseudolikelihood(x, kernel=Gaussian(0.5), noise=1.0, landmarks=z), 3)
     -238.647
 
+    It is -∞ if some row's volume element is 0: a row at a landmark when there are only D of them, or
+    landmarks and row in one hyperplane. More landmarks are the remedy.
+
     It is differentiable: `jax.grad(lambda l: log_pseudolikelihood(x, kernel=Gaussian(l), ...))(0.5)`.
 
     """
@@ -80,7 +83,9 @@ def log_pseudolikelihood(
     x = _validation.points(x, "x", dimension=D)
     noise = _validation.positive(noise, "noise")
     measure = Lebesgue() if measure is None else measure
-    kernel.convolved(measure)  # raises here, and not inside a trace, if this is not a measure
+    # These raise here, with the numbers in sight, what a trace could not see.
+    kernel.convolved(measure).measure.check_dimension(D)
+    kernel.components(D, finite=not isinstance(measure, Lebesgue))
     _refuse_flat(x, landmarks)
     value = _evaluate(kernel, noise, x, landmarks, measure)
     return value if is_traced(value) else float(value)
@@ -90,13 +95,20 @@ def _refuse_flat(x: Any, landmarks: Any) -> None:
     """Data in a lower-dimensional flat have volume element 0 and log pseudolikelihood -∞."""
     if is_traced(x) or is_traced(landmarks):
         return
-    cloud = np.concatenate([np.asarray(landmarks), np.asarray(x)[:10_000]])
+    rows = np.asarray(x)
+    cloud = np.concatenate([np.asarray(landmarks), rows[:: max(1, len(rows) // 10_000)]])
     spread = np.ptp(cloud, axis=0)
     if (spread == 0.0).any():
         raise ValueError(
             f"column {int(np.argmin(spread))} of x is constant, so the log pseudolikelihood is -infinity; "
             "drop constant columns"
         )
+    # Outliers would drown the rest, so they are left out; what is left of dependent columns is dependent.
+    offset = np.abs(cloud - np.median(cloud, axis=0))
+    usual = np.median(offset, axis=0)
+    inliers = cloud[(offset <= 100.0 * np.where(usual > 0.0, usual, np.inf)).all(axis=1)]
+    cloud = inliers if (np.ptp(inliers, axis=0) > 0.0).all() else cloud
+    spread = np.ptp(cloud, axis=0)
     singular = np.linalg.svd((cloud - cloud.mean(axis=0)) / spread, compute_uv=False)
     if len(singular) < x.shape[1] or singular[-1] < 1e-10 * singular[0]:
         raise ValueError(

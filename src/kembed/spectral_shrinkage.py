@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed import _validation
+from kembed._backend import to_numpy
 from kembed._linalg import factor
 from kembed.embedding import WeightedEmbedding
 from kembed.kernels.base import Kernel, check_kernel
@@ -28,14 +29,14 @@ def shrinkage(x: Any, kernel: Kernel, lam: float | None = None) -> WeightedEmbed
     >>> shrinkage(np.arange(5.0), Gaussian(1.0), lam=0.1)
     WeightedEmbedding(n=5, kernel=Gaussian(lengthscale=1), shrinkage=0.1)
     """
-    check_kernel(kernel)
+    kernel = to_numpy(check_kernel(kernel))
     x = np.asarray(_validation.points(x, "x", minimum=1 if lam is not None else 3))
     K = kernel.gram(x)
     n = len(x)
     if lam is None:
         lam = _leave_one_out_shrinkage(K)
-    elif not (np.isfinite(lam) and lam >= 0.0):
-        raise ValueError(f"lam must be finite and not negative, but {lam!r} was given")
+    elif _validation.number(lam, "lam") < 0.0:
+        raise ValueError(f"lam must not be negative, but {lam!r} was given")
     weights = np.full(n, 1.0 / n)
     if lam > 0.0:
         weights = factor(K + n * lam * np.eye(n)).solve(K.mean(axis=1))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kembed import _validation
-from kembed._backend import namespace, show, to_array
+from kembed._backend import namespace, show
 from kembed.measures import Measure
 
 if TYPE_CHECKING:
@@ -58,10 +58,8 @@ class Kernel(ABC):
 
     def __call__(self, x: Any, y: Any) -> Any:
         """k(x, y) for one pair of points."""
-        x, y = to_array(x), to_array(y)
-        X, Y = x.reshape(1, -1), y.reshape(1, -1)
-        X = _validation.points(X, "x")
-        return self._gram(X, _validation.points(Y, "y", dimension=X.shape[1]))[0, 0]
+        X = _validation.one_point(x, "x")
+        return self._gram(X, _validation.one_point(y, "y", dimension=X.shape[1]))[0, 0]
 
     def gram(self, X: Any, Y: Any = None) -> Float[Array, "n m"]:
         """The matrix k(x_i, y_j); `Y` defaults to `X`."""

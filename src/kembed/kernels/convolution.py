@@ -18,7 +18,7 @@ import numpy as np
 
 from kembed import _validation
 from kembed._backend import namespace, pytree
-from kembed._linalg import psd_root, squared_distances, triangular_solve
+from kembed._linalg import factor, psd_root, squared_distances, triangular_solve
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.composite import as_full
 from kembed.measures import GaussianMeasure, Lebesgue, Measure
@@ -56,9 +56,8 @@ class Convolved:
 
     def __call__(self, x: Any, y: Any) -> Any:
         """r(x, y) for one pair of points."""
-        X = _validation.points(np.reshape(x, (1, -1)), "x")
-        Y = _validation.points(np.reshape(y, (1, -1)), "y", dimension=X.shape[1])
-        return self._gram(X, Y)[0, 0]
+        X = _validation.one_point(x, "x")
+        return self._gram(X, _validation.one_point(y, "y", dimension=X.shape[1]))[0, 0]
 
     def gram(self, X: Any, Y: Any = None) -> Float[Array, "n m"]:
         """The matrix r(x_i, y_j); `Y` defaults to `X`."""
@@ -177,48 +176,67 @@ def section_inner(
 ) -> Float[Array, "n m"]:
     """⟨r_ν(·, x_i), r_ν'(·, y_j)⟩ in the RKHS of k: ∫∫ k(x,u) k(u,u') k(u',y) ν(du) ν'(du').
 
-    For every triple of components a Gaussian integral over (u, u'). With u = c + Lξ (and likewise u')
-    its exponent is -½ ξᵀHξ + bᵀξ - ½ a, b and a a part from x plus a part from y. NumPy only: nobody
-    differentiates inner products.
+    For components with precisions P, Q, S the integrand is, up to its constants, the joint density of
+    x = u + ε, 0 = u - u' + ε', y = u' + ε'' with u ~ ν, u' ~ ν' and Gaussian ε of covariances P⁻¹, Q⁻¹, S⁻¹;
+    so the integral is a Gaussian density in (x, y). NumPy only: nobody differentiates inner products. A
+    kernel of q components costs q³ terms: at once for Gaussians, seconds for Matérn and rational quadratic.
     """
     D = X.shape[1]
     left.check_dimension(D)
     right.check_dimension(D)
     finite = isinstance(left, GaussianMeasure) and isinstance(right, GaussianMeasure)
     log_weights, precision = kernel.components(D, finite=finite)
-    keep = log_weights > np.log(1e-13) + np.logaddexp.reduce(log_weights)  # no effect at 1e-12
-    log_weights, precision = log_weights[keep], as_full(precision[keep])
-    origin = X.mean(axis=0)
-    c1, L1, prior1, log1 = _gaussian_form(left, origin, D)
-    c2, L2, prior2, log2 = _gaussian_form(right, origin, D)
-    between = c1 - c2
+    covariance = np.linalg.inv(as_full(precision))
+    # exp(-½ tᵀPt) = (2π)^{D/2} |P|^{-1/2} N(t; 0, P⁻¹)
+    masses = log_weights + 0.5 * D * np.log(2.0 * np.pi) + 0.5 * np.linalg.slogdet(covariance)[1]
+    # A triple matters by its weights under a narrow measure and by its masses under a wide one.
+    matters = [logs - np.logaddexp.reduce(logs) for logs in (log_weights, masses)]
     total = np.zeros((len(X), len(Y)))
-    for p, q, s in np.ndindex((len(log_weights),) * 3):
-        P, Q, S = precision[p], precision[q], precision[s]
-        coupling = -L1.T @ Q @ L2
-        H = np.block([[prior1 + L1.T @ (P + Q) @ L1, coupling], [coupling.T, prior2 + L2.T @ (Q + S) @ L2]])
-        lower = np.linalg.cholesky(H)
-        half = triangular_solve(lower, np.eye(2 * D))
-        bX = np.hstack([(X - c1) @ P @ L1 - between @ Q @ L1, np.zeros((len(X), D))])
-        bY = np.hstack([np.zeros((len(Y), D)), (Y - c2) @ S @ L2]) + np.hstack(
-            [np.zeros(D), between @ Q @ L2]
-        )
-        wX, wY = bX @ half.T, bY @ half.T
-        aX = np.einsum("nd,de,ne->n", X - c1, P, X - c1) - (wX**2).sum(axis=1)
-        aY = np.einsum("nd,de,ne->n", Y - c2, S, Y - c2) - (wY**2).sum(axis=1)
-        constant = (
-            log_weights[p] + log_weights[q] + log_weights[s] + log1 + log2
-            - np.log(np.diagonal(lower)).sum() - 0.5 * between @ Q @ between
-        )  # fmt: skip
-        total += np.exp(constant - 0.5 * (aX[:, None] + aY) + wX @ wY.T)
-    return total
+    for p, q in np.ndindex((len(log_weights),) * 2):
+        best = np.maximum(*(logs[p] + logs[q] + logs for logs in matters))
+        third = np.flatnonzero(best >= np.log(1e-14))  # all third components at once
+        if not len(third):
+            continue
+        joint, to_x, to_y, mean = _joint(left, right, covariance[p], covariance[q], covariance[third])
+        lower = np.stack([factor(matrix).lower for matrix in joint])
+        half = np.linalg.inv(lower)
+        image_x = half @ (to_x @ X.T - mean[:, None])
+        image_y = half @ (to_y @ -Y.T)
+        log_density = masses[p] + masses[q] + masses[third] - 0.5 * len(mean) * np.log(2.0 * np.pi)
+        log_density -= np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+        for logarithm, a, b in zip(log_density, image_x, image_y, strict=True):
+            total += np.exp(logarithm - 0.5 * squared_distances(a.T, b.T))
+    log_mass = sum(np.log(measure.mass) for measure in (left, right) if isinstance(measure, GaussianMeasure))
+    return total * np.exp(log_mass)
 
 
-def _gaussian_form(measure: Measure, origin: Any, D: int) -> tuple[Any, Any, Any, float]:
-    """centre c, factor L, precision of ξ and log constant with u = c + Lξ; singular Γ allowed."""
+def _joint(left: Measure, right: Measure, P: Any, Q: Any, S: Any) -> tuple[Any, Any, Any, Any]:
+    """Covariance of the observed vector, how x and y enter it, and its mean.
+
+    P and Q are covariances (D, D), S a stack of them (t, D, D), and so is the covariance returned.
+    """
+    D = len(P)
+    eye, none = np.eye(D), np.zeros((D, D))
+    c1, G1 = _mean_and_covariance(left, D)
+    c2, G2 = _mean_and_covariance(right, D)
+    if G1 is None and G2 is None:  # only x - y has a density
+        return P + Q + S, eye, -eye, np.zeros(D)
+    if G1 is None:  # u integrated out: x = u' + ε + ε'
+        joint, mean = np.block([[G2 + P + Q, G2], [G2, G2]]), np.concatenate([c2, c2])
+    elif G2 is None:
+        joint, mean = np.block([[G1 + P, G1], [G1, G1 + Q]]), np.concatenate([c1, c1])
+    else:
+        joint = np.block([[G1 + P, none, G1], [none, G2, -G2], [G1, -G2, G1 + G2 + Q]])
+        mean = np.concatenate([c1, c2, c1 - c2])
+    stack = np.repeat(joint[None], len(S), axis=0)
+    stack[:, D : 2 * D, D : 2 * D] += S
+    rest = [none] * (len(joint) // D - 2)
+    return stack, np.vstack([eye, none, *rest]), np.vstack([none, eye, *rest]), mean
+
+
+def _mean_and_covariance(measure: Measure, D: int) -> tuple[Any, Any]:
     if isinstance(measure, Lebesgue):
-        return origin, np.eye(D), np.zeros((D, D)), 0.5 * D * float(np.log(2.0 * np.pi))
+        return None, None
     assert isinstance(measure, GaussianMeasure)
     Gamma = np.asarray(measure.covariance)
-    Gamma = Gamma if Gamma.ndim == 2 else Gamma * np.eye(D)
-    return measure.centre * np.ones(D), psd_root(Gamma), np.eye(D), float(np.log(measure.mass))
+    return measure.centre * np.ones(D), Gamma if Gamma.ndim == 2 else Gamma * np.eye(D)
