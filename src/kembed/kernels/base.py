@@ -34,7 +34,26 @@ class Components(NamedTuple):
     precision: Float[Array, "Q D"] | Float[Array, "Q D D"]
 
 
-class Kernel(ABC):
+class PairFunction(ABC):
+    """A symmetric function of two points, supplied as a matrix over two checked tables."""
+
+    @abstractmethod
+    def _gram(self, X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
+        """The values at all pairs."""
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        """The value at one pair of points."""
+        X = _validation.one_point(x, "x")
+        return self._gram(X, _validation.one_point(y, "y", dimension=X.shape[1]))[0, 0]
+
+    def gram(self, X: Any, Y: Any = None) -> Float[Array, "n m"]:
+        """The matrix of values at (x_i, y_j); `Y` defaults to `X`."""
+        X = _validation.points(X, "X")
+        Y = X if Y is None else _validation.points(Y, "Y", dimension=X.shape[1])
+        return self._gram(X, Y)
+
+
+class Kernel(PairFunction):
     """A positive definite kernel whose hyperparameters are pytree leaves.
 
     `k(x, y)` is the value at one pair, `k.gram(X, Y)` the matrix over two tables, `k.diagonal(X)` the
@@ -55,17 +74,6 @@ class Kernel(ABC):
 
         `finite` says whether the measure it will be convolved with is finite.
         """
-
-    def __call__(self, x: Any, y: Any) -> Any:
-        """k(x, y) for one pair of points."""
-        X = _validation.one_point(x, "x")
-        return self._gram(X, _validation.one_point(y, "y", dimension=X.shape[1]))[0, 0]
-
-    def gram(self, X: Any, Y: Any = None) -> Float[Array, "n m"]:
-        """The matrix k(x_i, y_j); `Y` defaults to `X`."""
-        X = _validation.points(X, "X")
-        Y = X if Y is None else _validation.points(Y, "Y", dimension=X.shape[1])
-        return self._gram(X, Y)
 
     def diagonal(self, X: Any) -> Float[Array, " n"]:
         """The vector k(x_i, x_i)."""

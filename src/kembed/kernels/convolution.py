@@ -19,7 +19,7 @@ import numpy as np
 from kembed import _validation
 from kembed._backend import namespace, pytree
 from kembed._linalg import factor, psd_root, squared_distances, triangular_solve
-from kembed.kernels.base import Kernel, check_kernel
+from kembed.kernels.base import Kernel, PairFunction, check_kernel
 from kembed.kernels.composite import as_full
 from kembed.measures import GaussianMeasure, Lebesgue, Measure
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @pytree
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Convolved:
+class Convolved(PairFunction):
     """r(x, y) = ∫ k(x, u) k(u, y) ν(du): prior covariance of the embedding, Eq. (5) of the paper.
 
     Draws of GP(0, r) lie in the RKHS of k; draws of GP(0, k) do not.
@@ -53,17 +53,6 @@ class Convolved:
             raise TypeError(f"measure must be Lebesgue() or GaussianMeasure(...), but {measure!r} was given")
         object.__setattr__(self, "kernel", check_kernel(kernel))
         object.__setattr__(self, "measure", measure)
-
-    def __call__(self, x: Any, y: Any) -> Any:
-        """r(x, y) for one pair of points."""
-        X = _validation.one_point(x, "x")
-        return self._gram(X, _validation.one_point(y, "y", dimension=X.shape[1]))[0, 0]
-
-    def gram(self, X: Any, Y: Any = None) -> Float[Array, "n m"]:
-        """The matrix r(x_i, y_j); `Y` defaults to `X`."""
-        X = _validation.points(X, "X")
-        Y = X if Y is None else _validation.points(Y, "Y", dimension=X.shape[1])
-        return self._gram(X, Y)
 
     def diagonal(self, X: Any) -> Float[Array, " n"]:
         """The vector r(x_i, x_i)."""
