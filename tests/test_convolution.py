@@ -484,3 +484,14 @@ def test_heavy_tails_are_fine_under_a_finite_measure():
     slow = reference.convolved(reference.rational_quadratic(1.0, 0.2), (0.0, 1.0, 1.0), 1)
     r = RationalQuadratic(1.0, 0.2).convolved(GaussianMeasure())
     assert_allclose(r(0.3, 1.5), slow([0.3], [1.5]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("kernel", "nu"), [(Matern12, 0.5), (Matern32, 1.5), (Matern52, 2.5)])
+@pytest.mark.parametrize("sd", [0.05, 0.1, 1.0])
+def test_matern_far_apart_under_a_narrow_measure(kernel, nu, sd):
+    """A hundred lengthscales apart, on both sides of a measure as narrow as half a lengthscale."""
+    measure = GaussianMeasure(0.0, sd**2)
+    expected = reference.convolved(reference.matern(0.1, nu), (np.zeros(1), np.array([[sd**2]]), 1.0), 1)
+    for x, y in [(-5.0, 5.0), (0.0, 10.0)]:
+        value = float(kernel(0.1).convolved(measure)([x], [y]))
+        assert value == pytest.approx(expected(np.array([x]), np.array([y])), rel=1e-6, abs=0.0)
