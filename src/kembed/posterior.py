@@ -27,7 +27,7 @@ class PosteriorEmbedding(Embedding):
     """The posterior of μ given the empirical embedding at landmarks, Eq. (8) of the paper.
 
     A smooth kernel makes r(z, z) singular in double precision after a dozen landmarks in one dimension. Where
-    the data are, that costs less than 1% of the posterior sd; far outside them, where μ and its sd are both
+    the data are, that costs less than 2% of the posterior sd; far outside them, where μ and its sd are both
     near 0, the sd is too wide rather than too narrow.
 
     mean m(s) + r(s, z) A⁻¹ (μ̂(z) - m(z)), covariance r(s, s') - r(s, z) A⁻¹ r(z, s'), A = r(z, z) + N/n.
