@@ -199,7 +199,10 @@ def test_bad_values(make, message):
         (lambda: kembed.shrinkage(GOOD, K, lam="a"), "lam must be a number"),
         (lambda: K("a", "b"), "x must hold numbers, but it holds text"),
         (lambda: kembed.GaussianMeasure(centre="a"), "centre must hold numbers"),
-        (lambda: kembed.fit_embedding(GOOD, K, landmarks=50.0), "landmarks must be a whole number or points"),
+        (
+            lambda: kembed.fit_embedding(GOOD, K, landmarks=50.0),
+            "landmarks must be a whole number, a rule or points",
+        ),
         (
             lambda: kembed.log_pseudolikelihood(GOOD, kernel=K, noise=1.0, landmarks=20),
             "landmarks must be a table of points, but the number 20 was given",

@@ -27,6 +27,8 @@ def _number_array(value: Any, name: str) -> np.ndarray:
     if array.dtype.kind in "biuf":
         return array.astype(float)  # a copy: results must not change when the caller's array does
     if array.dtype.kind == "O":
+        if array.ndim == 0:
+            raise TypeError(f"{name} must hold numbers, but {value!r} was given")
         for place, entry in np.ndenumerate(array):
             if isinstance(entry, str) or not _is_number(entry):
                 column = f"column {place[1]} of {name}" if len(place) == 2 else name
