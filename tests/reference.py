@@ -662,6 +662,87 @@ def log_pseudolikelihood(k: Kernel, r: Kernel, X: Any, Z: Any, tau2: float) -> f
     return log_density_full(gram(k, Z, X), gram(r, Z, Z), tau2) + volumes
 
 
+def warped(k: Kernel, covariance: Any) -> Kernel:
+    """k(Wx, Wy) with W the inverse of the lower Cholesky factor: an isotropic k made ARD or full."""
+    W = np.linalg.inv(np.linalg.cholesky(np.asarray(covariance, dtype=float)))
+
+    def turned(x: Array, y: Array) -> Any:
+        def move(v: Array) -> Array:
+            rows = [sum(float(w) * t for w, t in zip(row, v, strict=True)) for row in W]
+            return np.array(rows, dtype=v.dtype)
+
+        return k(move(x), move(y))
+
+    return turned
+
+
+def log_volume_dense(k: Kernel, x: Any, Z: Any) -> float:
+    """log gamma(x) = 1/2 log det J'J at 90 digits, for dimensions too many for log_volume_fd's minors."""
+    with mp.workdps(90):
+        J = _jacobian_mp(k, np.atleast_1d(np.asarray(x, dtype=float)), _points(Z))
+        return float(mp.log(mp.det(J.T * J)) / 2)
+
+
+def log_normaliser(
+    k: Kernel, dk: Kernel, Z: Any, mu: Any, tau2: float, low: float, high: float, steps: int
+) -> float:
+    """log of int N(phi_z(x); mu, tau2 I) gamma(x) dx on a line, by the trapezoid rule.
+
+    dk(x, z) = d k(x, z) / dx. The integrand must have died off at low and high.
+    """
+    Z, logs = _points(Z), []
+    for t in np.linspace(low, high, steps):
+        x = np.array([t])
+        distance = sum((k(x, z) - mu_l) ** 2 for z, mu_l in zip(Z, mu, strict=True))
+        squared_volume = sum(dk(x, z) ** 2 for z in Z)
+        if squared_volume > 0.0:
+            log_normal = -0.5 * (distance / tau2 + len(Z) * math.log(2 * math.pi * tau2))
+            logs.append(log_normal + 0.5 * math.log(squared_volume))
+    top = max(logs)
+    return top + math.log(sum(math.exp(v - top) for v in logs) * (high - low) / (steps - 1))
+
+
+def log_normalised(
+    k: Kernel, dk: Kernel, r: Kernel, X: Any, Z: Any, tau2: float, low: float, high: float, steps: int
+) -> float:
+    """The paper's log pseudolikelihood minus n log Z(mu_bar), mu_bar the posterior mean of mu(z); D = 1."""
+    X, Z = _points(X), _points(Z)
+    R, mu_hat = gram(r, Z, Z), empirical(k, X, Z)
+    mu_bar = R @ np.linalg.inv(R + tau2 / len(X) * np.eye(len(Z))) @ mu_hat
+    log_z = log_normaliser(k, dk, Z, mu_bar, tau2, low, high, steps)
+    return log_pseudolikelihood(k, r, X, Z, tau2) - len(X) * log_z
+
+
+def log_evidence_exact(
+    K: Array, log_volumes: Array, R: Array, tau2: float, log_z: Callable[[Array], Array], grid: int
+) -> float:
+    """log of int N(mu; 0, R) prod_i { N(phi_i; mu, tau2 I) gamma_i / Z(mu) } dmu for two landmarks.
+
+    K (n, 2) and log_volumes (n) are those of the rows, log_z takes an array of mus. mu = L w with R = LL',
+    so that the prior is N(w; 0, I) dw; w runs over a square grid of side [-8, 8], which is then laid anew
+    over the part that counts. Only the prior ends the integral: 1/Z(mu)^n can undo the likelihood's decay.
+    """
+    L, m = np.linalg.cholesky(R), K.shape[1]
+    box = [(-8.0, 8.0), (-8.0, 8.0)]
+    for _ in range(4):
+        first, second = (np.linspace(low, high, grid) for low, high in box)
+        logs = []
+        for a in first:
+            mu = np.array([L @ [a, b] for b in second])
+            rows = log_volumes - 0.5 * ((K[None] - mu[:, None]) ** 2).sum(axis=2) / tau2
+            rows = rows - 0.5 * m * math.log(2 * math.pi * tau2) - log_z(mu)[:, None]
+            logs.append(rows.sum(axis=1) - 0.5 * (a * a + second * second) - math.log(2 * math.pi))
+        values = np.array(logs)
+        top = values.max()
+        steps = first[1] - first[0], second[1] - second[0]
+        counts = np.argwhere(values > top - 40.0)
+        box = [
+            (side[counts[:, axis].min()] - step, side[counts[:, axis].max()] + step)
+            for axis, (side, step) in enumerate(zip((first, second), steps, strict=True))
+        ]
+    return float(top + math.log(np.exp(values - top).sum() * steps[0] * steps[1]))
+
+
 # --------------------------------------------------------------------------------------
 # 11. The paper's Stan program
 # --------------------------------------------------------------------------------------
