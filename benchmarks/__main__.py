@@ -3,7 +3,16 @@
 import importlib
 import sys
 
-NAMES = ["pseudolikelihood", "imports", "coverage"]
+NAMES = [
+    "pseudolikelihood",
+    "imports",
+    "coverage",
+    "stability",
+    "shapes",
+    "families",
+    "learning_speed",
+    "sampling",
+]
 
 
 def main(names: list[str]) -> None:
