@@ -29,8 +29,19 @@ ROOMS = [
     ["kembed._gaussian_sums"],
     ["kembed.feature_sums"],
     ["kembed.pseudolikelihood"],
+    ["kembed._frame", "kembed._elimination"],
+    ["kembed._integration"],
+    ["kembed.normalised"],
+    ["kembed._families"],
+    ["kembed._problem"],
+    ["kembed._search"],
+    ["kembed.plotting"],
+    ["kembed.learned"],
+    ["kembed.learning"],
+    ["kembed.samples"],
+    ["kembed.sampling"],
     ["kembed.experiments", "kembed.experiments._output"],
-    ["kembed.experiments.figure1"],
+    ["kembed.experiments.figure1", "kembed.experiments.figure2", "kembed.experiments.figure3"],
 ]
 RANK = {module: rank for rank, room in enumerate(ROOMS) for module in room}
 

@@ -17,6 +17,9 @@ _HOME = {
     "Gaussian": "kernels",
     "GaussianMeasure": "measures",
     "Kernel": "kernels",
+    "Landmarks": "landmarks",
+    "LearnedKernel": "learned",
+    "KernelSamples": "samples",
     "Lebesgue": "measures",
     "Matern12": "kernels",
     "Matern32": "kernels",
@@ -30,8 +33,10 @@ _HOME = {
     "choose_landmarks": "landmarks",
     "empirical": "embedding",
     "fit_embedding": "posterior",
+    "learn_kernel": "learning",
     "log_pseudolikelihood": "pseudolikelihood",
     "median_lengthscale": "heuristics",
+    "sample_kernel": "sampling",
     "shrinkage": "spectral_shrinkage",
 }
 
