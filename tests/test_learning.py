@@ -181,6 +181,20 @@ def test_prior_pulls_the_answer_in_the_users_units(plane, learned):
     assert pulled.log_evidence < learned.log_evidence
 
 
+def test_a_prior_that_changes_is_heeded(plane):
+    import jax.numpy as jnp
+
+    target = [3.0]
+
+    def prior(kernel, noise):
+        return -1e4 * (jnp.log(kernel.lengthscale) - np.log(target[0])) ** 2
+
+    first = learn_kernel(plane[:100], landmarks=30, prior=prior).kernel.lengthscale
+    target[0] = 4.0
+    second = learn_kernel(plane[:100], landmarks=30, prior=prior).kernel.lengthscale
+    assert (first, second) == (pytest.approx(3.0, rel=0.02), pytest.approx(4.0, rel=0.02))
+
+
 def test_same_sizes_same_program(plane):
     learn_kernel(plane, landmarks=50)
     gradient = compiled()[1]
@@ -268,6 +282,9 @@ class TestBadInput:
             ({"landmarks": "best"}, ValueError, "landmarks must be one of"),
             ({"landmarks": np.ones((9, 3))}, ValueError, "landmarks has 3 columns"),
             ({"prior": 3.0}, TypeError, "prior must be a function"),
+            ({"prior": lambda kernel, noise: None}, ValueError, "prior must return one number"),
+            ({"prior": lambda kernel, noise: np.nan}, ValueError, "prior must return one number"),
+            ({"landmarks": [[1e4, 0.0], [0.0, 1e4], [1e4, 1e4]]}, ValueError, "landmarks lie among the data"),
             ({"rng": "a"}, TypeError, "rng must be"),
         ],
     )
@@ -301,6 +318,11 @@ class TestBadInput:
         assert few.landmarks.shape[1] == 10
         assert 0.5 < few.kernel.lengthscale / median_lengthscale(normal(8, 10)) < 5
         assert 0.5 < learn_kernel(normal(12, 2)).kernel.lengthscale < 5
+
+    def test_too_many_columns_for_the_integral_are_told(self, plane, monkeypatch):
+        monkeypatch.setattr("kembed.learning.LEAST_ESS", 0.999)
+        with pytest.warns(UserWarning, match=r"only \d+\.\d% of the draws"):
+            learn_kernel(plane, landmarks=50)
 
     def test_points_of_the_wrong_width(self, learned):
         with pytest.raises(ValueError, match="points has 3 columns"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kembed import Gaussian, sample_kernel
-from kembed.samples import chain_modes
+from kembed.samples import mode_shares, nearest_mode
 
 RNG = np.random.default_rng
 
@@ -100,10 +100,16 @@ def test_modes_are_weighted_by_their_share_not_by_chains():
     rng = RNG(0)
     peaks = np.array([[0.0, 0.0], [5.0, 0.0]])
     free = np.stack([0.1 * rng.normal(size=(500, 2)), peaks[1] + 0.2 * rng.normal(size=(500, 2))])
-    which, mass = chain_modes(free, peaks, np.array([0.0, -1.0]))
+    which = nearest_mode(free, peaks)
     assert list(which) == [0, 1]
-    # masses .1² and .2² e^-1
-    assert mass[1] / mass[0] == pytest.approx(4.0 * np.exp(-1.0), rel=0.15)
+
+    def log_density(at):  # heights 1 and e^-1, widths .1 and .2
+        return np.logaddexp(-0.5 * (at @ at) / 0.01, -1.0 - 0.5 * ((at - peaks[1]) @ (at - peaks[1])) / 0.04)
+
+    mass = mode_shares(free, which, 3, log_density)
+    # half the log determinant of a covariance of 500 draws has sd .045, twice; three of their sum are 0.2
+    assert mass[1] / mass[0] == pytest.approx(4.0 * np.exp(-1.0), rel=0.2)
+    assert mass[2] == 0.0
 
 
 def test_several_modes_and_divergences_are_said_aloud(samples):
@@ -114,10 +120,19 @@ def test_several_modes_and_divergences_are_said_aloud(samples):
     )
     with pytest.warns(UserWarning, match=r"several modes .* 75%, .* 25%"):
         split.warn()
+    assert split.to_arviz().posterior.sizes["chain"] == 1
+    assert split.to_arviz(all_modes=True).posterior.sizes["chain"] == 2
+    assert float(repr(split).split("lengthscale ")[1].split()[0]) == pytest.approx(
+        np.median(samples.lengthscale[0]), rel=1e-3
+    )
     # weighted by share, whatever the number of chains
     small = float(np.median(samples.lengthscale)) * 5
     share = np.mean([float(kernel.lengthscale) > small for kernel in split.kernels(2000, rng=0)])
     assert abs(share - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 2000)
+    theta = samples.theta.copy()
+    theta[1, :, 0] += 3.0
+    with pytest.warns(UserWarning, match="chains have not settled"):
+        dataclasses.replace(samples, theta=theta).warn()
     with pytest.warns(UserWarning, match="600 divergent draws"):
         dataclasses.replace(samples, diverging=np.ones((2, 300), bool)).warn()
 

@@ -154,8 +154,7 @@ def family_of(kernel: Any, D: int) -> Family:
     if isinstance(kernel, MultiScale):
         return Family(MultiScale, "isotropic", len(kernel.lengthscales))
     shape = ("isotropic", "ard", "full")[np.ndim(kernel.lengthscale)]
+    kernel.check_dimension(D)
     if D == 1:
         shape = "isotropic"
-    elif shape != "isotropic":
-        kernel.check_dimension(D)
     return Family(type(kernel), shape)

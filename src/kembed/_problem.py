@@ -37,6 +37,7 @@ EPSILON_PRIOR = 20.0
 START_EPSILON, EM_STEPS = 0.01, 8
 TEMPERATURE_BOUNDS = (1e-3, 1.0)
 ETA_BOUNDS = (0.3, 10.0)
+LEAST_NOISE = 1e-100
 # Every so-manieth node of the rules of Matérn and rational quadratic kernels is used for R.
 THIN = 3
 # Entries of a chunk of the feature matrix, beyond which rows are streamed.
@@ -263,6 +264,8 @@ def profile(
     best, theta = -np.inf, spec.start(vector, 1.0, START_EPSILON)
     for u in temperatures if spec.learn_noise else [1.0]:
         noise = u * (squares - mean @ mean) if spec.learn_noise else problem.noise
+        if not noise > LEAST_NOISE:  # no landmark sees any row at this scale
+            continue
         fit = normalised.tie(R, mean, noise, n, inside, problem.log_weights)
         epsilon = _share(normalised.log_plug(rows, fit.mean, noise) - fit.log_z, problem)
         total = normalised.evidence(rows, weights, problem.log_background, epsilon, fit)

@@ -84,6 +84,7 @@ def thin(problem: Problem, n: int, rng: np.random.Generator) -> Problem:
     )
 
 
+@float64("learn_kernel")
 def scan(spec: Spec, problem: Problem, scales: Float[np.ndarray, " L"]) -> Scan:
     """The objective on the grid, and at each scale the best vector to start from."""
     E = problem.x.shape[1]
@@ -113,6 +114,11 @@ def refine(spec: Spec, problem: Problem, scanned: Scan, n: int, rng: np.random.G
     if n > REFINE_ROWS:
         small = on_rows(problem, np.sort(rng.choice(n, REFINE_ROWS, replace=False)))
     found: list[Found] = []
+    if not np.isfinite(scanned.values).any():
+        raise ValueError(
+            "the objective is not finite at any scale of the data; "
+            "check that landmarks lie among the data, and that prior is finite somewhere"
+        )
     for k in local_maxima(scanned.values)[:MAX_MODES]:
         mode = climb(spec, small, scanned.starts[k], box)
         if not any(_same(spec, mode, other, E) for other in found):

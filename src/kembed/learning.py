@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 MINIMUM_ROWS = 5
+# An effective share of the integration draws below this is told: forty draws of 4,096.
+LEAST_ESS = 0.01
 # Scales around the landmarks at which integration points are drawn.
 BANK = 4
 
@@ -87,9 +89,9 @@ def learn_kernel(
     x = np.asarray(_validation.points(x, "x", minimum=MINIMUM_ROWS))
     _validation.choice(objective, "objective", ("normalised", "paper"))
     _validation.choice(measure, "measure", ("data", "learn"))
-    if noise != "learn":
-        noise = float(_validation.positive(noise, "noise")) if not isinstance(noise, str) else noise
-    if isinstance(noise, str):
+    if not isinstance(noise, str):
+        noise = float(_validation.positive(noise, "noise"))
+    else:
         _validation.choice(noise, "noise", ("learn",))
         if objective == "paper":
             raise ValueError(
@@ -98,6 +100,7 @@ def learn_kernel(
             )
     if prior is not None and not callable(prior):
         raise TypeError(f"prior must be a function of (kernel, noise), but {prior!r} was given")
+    prior = None if prior is None else _Prior(prior)
     seed = _validation.generator(0 if rng is None else rng)
     rows = lexicographic(x)
     if (rows[0] == rows[-1]).all():
@@ -107,6 +110,24 @@ def learn_kernel(
         return _best_family(rows, noise, objective, landmarks, measure, prior, seed)
     family = family_of(kernel, x.shape[1])
     return _learn(rows, family, noise, objective, landmarks, measure, prior, seed)
+
+
+class _Prior:
+    """The user's prior under an identity of its own: what it closes over may change between calls."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    def __call__(self, kernel: Any, noise: Any) -> Any:
+        return self.function(kernel, noise)
+
+    def check(self, kernel: Any) -> None:
+        """One number, not nan, at a kernel of the family."""
+        value = self.function(kernel, 1.0)
+        if value is None or np.shape(value) != () or np.isnan(value):
+            raise ValueError(
+                f"prior must return one number, the log density, but at {kernel!r} it returned {value!r}"
+            )
 
 
 def _best_family(
@@ -153,6 +174,9 @@ def _learn(
     learn_noise = noise == "learn"
     spec = Spec(family, learn_noise, measure == "learn" and not paper, prior, not paper, paper)
     scales = _search.data_scales(y, z)
+    if prior is not None:
+        start = family.starts(float(np.median(scales)), y.shape[1])[0]
+        prior.check(family.in_units(family.kernel(start, y.shape[1]), frame.axes, frame.scale))
     spread = spread_along(y[distinct_rows(y)])
     rule = Rule(z[:1], np.zeros(1)) if paper else integration_rule(y, z, _bank(scales), seed, spread=spread)
     problem = pose(y, z, rule, spread, frame, 0.0 if learn_noise else noise)
@@ -227,6 +251,13 @@ def _result(
         warnings.warn(
             f"the best lengthscale, {modes[0].kernel!r}, is at the edge of the scanned range; the data may "
             "be discrete or hold duplicates, or the objective may have no maximum (see .plot())",
+            UserWarning,
+            stacklevel=4,
+        )
+    if modes[0].ess is not None and modes[0].ess < LEAST_ESS:
+        warnings.warn(
+            f"only {modes[0].ess:.1%} of the draws behind the normalisation count in {E} dimensions, so "
+            "evidence, density and lengthscale are rough; learn on fewer columns or principal components",
             UserWarning,
             stacklevel=4,
         )

@@ -25,7 +25,7 @@ def axes_or_new(ax: Any) -> Any:
 def plot_learned(learned: LearnedKernel, ax: Any = None) -> Any:
     """The objective over scales with every mode marked, the best one filled."""
     ax = axes_or_new(ax)
-    scales, values = learned.curve
+    scales, values = (part[np.isfinite(learned.curve.log_evidence)] for part in learned.curve)
     ax.plot(scales, values, color=BLUE, marker=".", markersize=3)
     for rank, mode in enumerate(learned.modes):
         where = float(mode_scale(mode.kernel))

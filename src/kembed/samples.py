@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,29 +20,40 @@ if TYPE_CHECKING:
     from kembed.kernels.stationary import Stationary
     from kembed.learned import LearnedKernel
 
-RHAT_LIMIT = 1.01
+# Beyond this the draws are not to be trusted, and the user is told.
+RHAT_LIMIT = 1.05
+SHARE_DRAWS = 40
 
 
-def chain_modes(
-    free: Float[np.ndarray, "C N P"], peaks: Float[np.ndarray, "M P"], heights: Float[np.ndarray, " M"]
-) -> tuple[Int[np.ndarray, " C"], Float[np.ndarray, " M"]]:
-    """Which mode every chain lives in, and the share of the posterior each mode holds.
+def nearest_mode(free: Float[np.ndarray, "C N P"], peaks: Float[np.ndarray, "M P"]) -> Int[np.ndarray, " C"]:
+    """The mode nearest to the mean of every chain, in units of the chain's own spread."""
+    mean, spread = free.mean(axis=1), free.std(axis=1) + 1e-9
+    return np.argmin((((mean[:, None] - peaks) / spread[:, None]) ** 2).sum(axis=2), axis=1)
 
-    A chain belongs to the mode nearest to its mean, in units of its own spread. A mode's share is in
-    proportion to exp(height) |2π Cov|^½ with the covariance of its draws: Laplace's formula.
+
+def mode_shares(
+    free: Float[np.ndarray, "C N P"],
+    which: Int[np.ndarray, " C"],
+    count: int,
+    log_density: Callable[[Float[np.ndarray, " P"]], float],
+) -> Float[np.ndarray, " M"]:
+    """The share of the posterior each mode holds, 0 for modes without a chain.
+
+    With q the normal distribution of a mode's draws, log ∫p over the mode is about the mean of log p - log q
+    over them; it is exact where the mode is normal.
     """
-    C, _, P = free.shape
-    which = np.zeros(C, int)
-    for c in range(C):
-        spread = free[c].std(axis=0) + 1e-9
-        which[c] = int(np.argmin((((free[c].mean(axis=0) - peaks) / spread) ** 2).sum(axis=1)))
-    log_mass = np.full(len(peaks), -np.inf)
+    P = free.shape[2]
+    log_mass = np.full(count, -np.inf)
     for k in np.unique(which):
         draws = free[which == k].reshape(-1, P)
         covariance = np.cov(draws.T).reshape(P, P) + 1e-12 * np.eye(P)
-        log_mass[k] = heights[k] + 0.5 * np.linalg.slogdet(2.0 * np.pi * covariance)[1]
+        some = draws[np.linspace(0, len(draws) - 1, SHARE_DRAWS).astype(int)]
+        offset = some - draws.mean(axis=0)
+        quadratic = (offset * np.linalg.solve(covariance, offset.T).T).sum(axis=1)
+        log_q = -0.5 * (quadratic + np.linalg.slogdet(2.0 * np.pi * covariance)[1])
+        log_mass[k] = np.mean([log_density(draw) for draw in some] - log_q)
     mass = np.exp(log_mass - log_mass.max())
-    return which, mass / mass.sum()
+    return mass / mass.sum()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,22 +109,36 @@ class KernelSamples:
         """How many draws ended a divergent trajectory."""
         return int(self.diverging.sum())
 
-    def to_arviz(self) -> Any:
-        """All draws in an `arviz.InferenceData`, with divergences as sample statistics."""
-        arviz = _arviz()
-        return arviz.from_dict(posterior=dict(self.variables), sample_stats={"diverging": self.diverging})
+    def to_arviz(self, all_modes: bool = False) -> Any:
+        """The draws of the main mode as `arviz.InferenceData`, or those of every mode.
+
+        Draws of several modes are not weighted: how many there are of each says how many chains began there,
+        `mass` says what share of the posterior it holds.
+        """
+        chains = np.ones(len(self.chain_mode), bool) if all_modes else self._main_chains()
+        return _arviz().from_dict(
+            posterior={name: value[chains] for name, value in self.variables.items()},
+            sample_stats={"diverging": self.diverging[chains]},
+        )
+
+    def _main_chains(self) -> Bool[np.ndarray, " C"]:
+        """Chains of the mode with the largest share: only chains of one mode can be asked to agree."""
+        return self.chain_mode == int(np.argmax(self.mass))
 
     def summary(self) -> Any:
         """Means, intervals, R-hat and effective sample sizes over the chains of the main mode, by ArviZ."""
         return _arviz().summary(self._main())
 
     def _main(self) -> Any:
-        """Chains of the mode with the largest share: only chains of one mode can be asked to agree."""
-        chains = self.chain_mode == int(np.argmax(self.mass))
-        return _arviz().from_dict(
-            posterior={name: value[chains] for name, value in self.variables.items()},
-            sample_stats={"diverging": self.diverging[chains]},
-        )
+        """Draws of the main mode for diagnostics; a single chain is compared with itself, in halves."""
+        chosen = {name: value[self._main_chains()] for name, value in self.variables.items()}
+        half = self.theta.shape[1] // 2
+        if self._main_chains().sum() == 1:
+            chosen = {
+                name: np.concatenate([value[:, :half], value[:, half : 2 * half]])
+                for name, value in chosen.items()
+            }
+        return _arviz().from_dict(posterior=chosen)
 
     @functools.cached_property
     def rhat(self) -> float:
@@ -133,11 +159,12 @@ class KernelSamples:
         if len(np.unique(self.chain_mode)) > 1:
             shares = ", ".join(
                 f"{self._kernel(theta)!r} {mass:.0%}"
-                for theta, mass in zip(self._centres(), self.mass, strict=False)
+                for theta, mass in zip(self._centres(), self.mass, strict=True)
+                if mass > 0.0
             )
             warnings.warn(
-                f"the posterior has several modes and chains do not travel between them; their shares by "
-                f"Laplace's formula: {shares}. Draws of embeddings are weighted by these",
+                f"the posterior has several modes and chains do not travel between them; their shares: "
+                f"{shares}. Draws of embeddings are weighted by these",
                 UserWarning,
                 stacklevel=3,
             )
@@ -145,6 +172,13 @@ class KernelSamples:
             warnings.warn(
                 f"{self.divergences} divergent draws; the posterior is too bent for these steps, so give "
                 "narrower priors or more warm-up",
+                UserWarning,
+                stacklevel=3,
+            )
+
+        if not self.rhat <= RHAT_LIMIT:
+            warnings.warn(
+                f"R-hat is {self.rhat:.2f}, so the chains have not settled; raise n_warmup and n_draws",
                 UserWarning,
                 stacklevel=3,
             )
@@ -196,7 +230,8 @@ class KernelSamples:
 
     def __repr__(self) -> str:
         C, N, _ = self.theta.shape
-        value = self.lengthscale.reshape(C * N, -1)[:, 0]
+        value = self.lengthscale[self._main_chains()]
+        value = value.reshape(value.shape[0] * N, -1)[:, 0]
         low, high = np.quantile(value, [0.05, 0.95])
         return (
             f"KernelSamples({self.learned.family}, {C} chains x {N} draws, "

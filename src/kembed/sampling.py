@@ -2,8 +2,8 @@
 
 The only importer of NumPyro. The log density is the one `learning` climbs; chains start in every mode that
 has a chance. Between modes far apart no chain ever travels, so what share of the posterior each one holds is
-not left to how many chains happened to start there: it is computed from the evidence and the spread of the
-draws (Laplace), and draws are weighted by it.
+not left to how many chains happened to start there: it is computed from the log density of the draws, and
+draws are weighted by it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kembed._backend import float64
 from kembed._problem import Problem, Spec, objective
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning import learn_kernel
-from kembed.samples import KernelSamples, chain_modes
+from kembed.samples import KernelSamples, mode_shares, nearest_mode
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -69,9 +69,9 @@ def sample_kernel(
     >>> import numpy as np
     >>> from kembed import sample_kernel
     >>> x = np.random.default_rng(0).normal(size=(60, 1))
-    >>> samples = sample_kernel(x, landmarks=20, n_chains=2, n_warmup=50, n_draws=50, progress=False)
+    >>> samples = sample_kernel(x, landmarks=20, n_chains=2, n_draws=300, progress=False)
     >>> samples.lengthscale.shape
-    (2, 50)
+    (2, 300)
 
     """
     try:
@@ -90,11 +90,10 @@ def sample_kernel(
     state = learned.state
     E = state.problem.x.shape[1]
     scale = _median_distance(state.problem)
-    modes = [
-        theta
-        for theta, mode in zip(state.thetas, learned.modes, strict=True)
-        if mode.log_evidence > learned.log_evidence - HOPELESS
+    hopeful = [
+        k for k, mode in enumerate(learned.modes) if mode.log_evidence > learned.log_evidence - HOPELESS
     ]
+    modes = [state.thetas[k] for k in hopeful]
     starts = [modes[c % len(modes)] for c in range(max(n_chains, len(modes)))]
     started = time.perf_counter()
     held = Held(np.float64(scale), np.float64(state.thetas[0][_position(state.spec, E)]))
@@ -103,8 +102,11 @@ def sample_kernel(
     theta = _bounded(state.spec, free, held, E)
     noises = _noises(state.spec, theta, state.problem)
     peaks = [_free(state.spec, mode, E) for mode in modes]
-    heights = _heights(state.spec, peaks, state.problem, held)
-    which, mass = chain_modes(free, np.stack(peaks), heights)
+    nearest = nearest_mode(free, np.stack(peaks))
+    share = mode_shares(free, nearest, len(peaks), _log_density(state.spec, state.problem, held))
+    which = np.array(hopeful)[nearest]
+    mass = np.zeros(len(learned.modes))
+    mass[hopeful] = share
     samples = KernelSamples(
         learned=learned,
         theta=theta,
@@ -132,9 +134,13 @@ def log_posterior(spec: Spec, free: Float[Array, " P"], problem: Problem, held: 
 
     E = problem.x.shape[1]
     theta = _bounded(spec, free, held, E)
-    total = objective(spec, theta, problem)[0]
+    total, fit = objective(spec, theta, problem)
     kernel = spec.family.kernel(theta, E)
     total = total + _log_jacobian(spec, free, theta, E)
+    if spec.family.cls is MultiScale:  # logits of the weights are standard normal, whatever else is said
+        total = total - 0.5 * (theta[spec.family.scales : spec.family.size(E)] ** 2).sum()
+    if spec.prior is not None and spec.learn_noise:  # the user's is a density in τ², not in u
+        total = total + jnp.log(fit.noise) - theta[spec.family.size(E)]
     if spec.prior is None:
         scales = kernel.lengthscales if hasattr(kernel, "lengthscales") else kernel.lengthscale
         if jnp.ndim(scales) == 2:  # a matrix: its axes' lengths, and normal off-diagonal entries
@@ -144,8 +150,6 @@ def log_posterior(spec: Spec, free: Float[Array, " P"], problem: Problem, held: 
         total = total - jnp.sum(scales) / held.scale
         if hasattr(kernel, "alpha"):
             total = total - kernel.alpha
-        if hasattr(kernel, "weights"):
-            total = total - 0.5 * (theta[spec.family.scales : 2 * spec.family.scales - 1] ** 2).sum()
     return total
 
 
@@ -333,9 +337,11 @@ def _noises(spec: Spec, theta: Float[np.ndarray, "C N P"], problem: Problem) -> 
     return np.stack([np.asarray(noise(spec, chain, problem)) for chain in theta])
 
 
-@float64("sample_kernel")
-def _heights(
-    spec: Spec, peaks: list[Float[np.ndarray, " P"]], problem: Problem, held: Held
-) -> Float[np.ndarray, " M"]:
-    height = _chain_functions()[3][0]
-    return np.array([float(height(spec, peak, problem, held)) for peak in peaks])
+def _log_density(spec: Spec, problem: Problem, held: Held) -> Callable[[Any], float]:
+    """The log posterior as a plain function of an unconstrained vector."""
+
+    @float64("sample_kernel")
+    def at(free: Float[np.ndarray, " p"]) -> float:
+        return float(_chain_functions()[3][0](spec, free, problem, held))
+
+    return at
