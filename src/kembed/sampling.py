@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kembed import _validation
-from kembed._backend import float64
+from kembed._backend import float64, namespace
 from kembed._problem import Problem, Spec, objective
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning import learn_kernel
@@ -160,7 +160,7 @@ def _position(spec: Spec, E: int) -> int:
 
 def _bounded(spec: Spec, free: Any, held: Held, E: int) -> Any:
     """θ from the unconstrained vector: u is a logistic curve, ε is put in, the rest is as it is."""
-    xp = _namespace(free)
+    xp = namespace(free)
     parts = [free[..., k] for k in range(free.shape[-1])]
     if spec.learn_noise:
         parts[-1] = -xp.logaddexp(0.0, -parts[-1])
@@ -179,7 +179,7 @@ def _free(spec: Spec, theta: Float[np.ndarray, " P"], E: int) -> Float[np.ndarra
 
 def _log_jacobian(spec: Spec, free: Any, theta: Any, E: int) -> Any:
     """log |∂(parameters)/∂(free)|: lengthscales and α are exponentials, u is logistic."""
-    xp = _namespace(free)
+    xp = namespace(free)
     family = spec.family
     if family.cls is MultiScale:
         total = theta[: family.scales].sum()
@@ -191,12 +191,6 @@ def _log_jacobian(spec: Spec, free: Any, theta: Any, E: int) -> Any:
     if spec.learn_noise:
         total = total - xp.logaddexp(0.0, -free[-1]) - xp.logaddexp(0.0, free[-1])
     return total
-
-
-def _namespace(value: Any) -> Any:
-    from kembed._backend import namespace
-
-    return namespace(value)
 
 
 def _median_distance(problem: Problem) -> float:
