@@ -244,17 +244,17 @@ SUITE = named(
     samples("sd x1.1 D=20", normal(20), normal(20, sd=1.1)),
     samples("correlation .5 D=2", normal(2), correlated(one_pair(2, 0.5))),
     samples("correlation .7 D=5", normal(5), correlated(one_pair(5, 0.7))),
-    samples("Laplace", normal(), lambda rng, n: rng.laplace(scale=0.5**0.5, size=(n, 1))),
+    samples("Laplace n=200", normal(), lambda rng, n: rng.laplace(scale=0.5**0.5, size=(n, 1))),
     samples("Student t3", normal(), student(3, sd=3**-0.5)),
     samples("Cauchy shift D=1", student(1), student(1, mean=0.45)),
     samples("Cauchy shift D=5", student(1, 5), student(1, 5, mean=0.4)),
     samples("contamination D=1", normal(), contaminated(1, 0.08, 5.0)),
     samples("contamination D=5", normal(5), contaminated(5, 0.1, 3.0)),
     samples("two scales (narrow cluster shifts)", two_scales(0.0), two_scales(0.033)),
-    samples("perturbed uniform d=1, n=500", uniform(1), perturbed_uniform(1, 2, 0.33), n=500),
+    samples("perturbed uniform d=1, n=500", uniform(1), perturbed_uniform(1, 2, 0.29), n=500),
     samples("perturbed uniform d=2, n=500", uniform(2), perturbed_uniform(2, 2, 0.9), n=500),
-    samples("4 blobs, one wider, n=500", blobs(FOUR, [1, 1, 1, 1]), blobs(FOUR, [1, 1, 1, 1.6]), n=500),
-    samples("3x3 grid, random components, ε=3, n=300", grid(1.0), grid(3.0), n=300),
+    samples("4 blobs, one wider, n=500", blobs(FOUR, [1, 1, 1, 1]), blobs(FOUR, [1, 1, 1, 1.55]), n=500),
+    samples("3x3 grid, random components, ε=3", grid(1.0), grid(3.0), n=300),
 )
 
 HELD_OUT = named(
