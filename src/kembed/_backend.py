@@ -76,7 +76,9 @@ def show(value: Any) -> str:
 
 
 def pytree(cls: type) -> type:
-    """Class decorator: a frozen dataclass all of whose fields are pytree children.
+    """Class decorator: a frozen dataclass whose fields are pytree children.
+
+    A field marked `field(metadata={"static": True})` is none: it is hashable and never traced.
 
     JAX learns of the class when JAX is imported, by whomever; before that nothing is done. Rebuilding
     from children skips `__init__`, because JAX puts placeholders there that no validation would accept.
@@ -90,17 +92,21 @@ def pytree(cls: type) -> type:
 def _register(cls: type) -> None:
     import jax
 
-    names = tuple(field.name for field in fields(cls))
+    names = tuple(field.name for field in fields(cls) if not field.metadata.get("static"))
+    static = tuple(field.name for field in fields(cls) if field.metadata.get("static"))
 
-    def flatten_with_keys(node: object) -> tuple[list[tuple[Any, Any]], None]:
-        return [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in names], None
+    def fixed(node: object) -> tuple[Any, ...]:
+        return tuple(getattr(node, name) for name in static)
 
-    def flatten(node: object) -> tuple[list[Any], None]:
-        return [getattr(node, name) for name in names], None
+    def flatten_with_keys(node: object) -> tuple[list[tuple[Any, Any]], tuple[Any, ...]]:
+        return [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in names], fixed(node)
 
-    def unflatten(_: None, children: Iterable[Any]) -> object:
+    def flatten(node: object) -> tuple[list[Any], tuple[Any, ...]]:
+        return [getattr(node, name) for name in names], fixed(node)
+
+    def unflatten(values: tuple[Any, ...], children: Iterable[Any]) -> object:
         node: object = object.__new__(cls)
-        for name, child in zip(names, children, strict=True):
+        for name, child in zip((*names, *static), (*children, *values), strict=True):
             object.__setattr__(node, name, child)
         return node
 

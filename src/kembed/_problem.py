@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kembed import normalised
-from kembed._backend import namespace
+from kembed._backend import float64, namespace
 from kembed._families import Family
 from kembed._integration import Rule, log_student_t
 from kembed.kernels.base import Components, Kernel
@@ -254,7 +254,7 @@ def profile(
     E = problem.x.shape[1]
     if spec.paper:
         theta = spec.start(vector, 1.0, 0.0)
-        return float(compiled()[0](spec, theta, problem)[0]), theta
+        return _compiled_value(spec, theta, problem), theta
     kernel = spec.family.kernel(vector, E)
     z, weights = problem.landmarks, problem.weights
     n = weights.sum()
@@ -273,6 +273,11 @@ def profile(
         if value > best:
             best, theta = float(value), spec.start(vector, float(u), float(epsilon))
     return best, theta
+
+
+@float64("learn_kernel")
+def _compiled_value(spec: Spec, theta: Float[np.ndarray, " P"], problem: Problem) -> float:
+    return float(compiled()[0](spec, theta, problem)[0])
 
 
 def _share(log_p: Float[np.ndarray, " N"], problem: Problem) -> Any:

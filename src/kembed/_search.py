@@ -84,7 +84,6 @@ def thin(problem: Problem, n: int, rng: np.random.Generator) -> Problem:
     )
 
 
-@float64("learn_kernel")
 def scan(spec: Spec, problem: Problem, scales: Float[np.ndarray, " L"]) -> Scan:
     """The objective on the grid, and at each scale the best vector to start from."""
     E = problem.x.shape[1]

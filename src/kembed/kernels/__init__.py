@@ -3,6 +3,7 @@
 from kembed.kernels.base import Components, Kernel, check_kernel
 from kembed.kernels.composite import Product, Scaled, Sum
 from kembed.kernels.convolution import Convolved
+from kembed.kernels.discrete import Delta, OnColumns
 from kembed.kernels.stationary import (
     Gaussian,
     Matern12,
@@ -16,12 +17,14 @@ from kembed.kernels.stationary import (
 __all__ = [
     "Components",
     "Convolved",
+    "Delta",
     "Gaussian",
     "Kernel",
     "Matern12",
     "Matern32",
     "Matern52",
     "MultiScale",
+    "OnColumns",
     "Product",
     "RationalQuadratic",
     "Scaled",

@@ -1,0 +1,177 @@
+"""From a word to kernels: what `kernel=` means in a test.
+
+Every choice is a function of the pooled, unordered rows. Nothing here sees a label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed import _fused_kernels
+from kembed._factors import Factor, pivoted_cholesky
+from kembed._pairs import Pairs, function_pairs, kernel_pairs
+from kembed._random_features import random_features
+from kembed._sample_space import Space
+from kembed.kernels.base import Kernel
+from kembed.kernels.composite import Product
+from kembed.kernels.discrete import Delta, OnColumns
+from kembed.kernels.stationary import Gaussian
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+WORDS = ("fused", "bkl", "median")
+# Beyond this many rows a low-rank factor is worth trying: below it a dense pass takes a tenth of a second.
+LARGE = 4_000
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Kernels as a test uses them, what to call each, their shares in a fused test, and what was learned."""
+
+    members: tuple[Pairs | Factor, ...]
+    kernels: tuple[Any, ...]
+    shares: Float[np.ndarray, " J"]
+    learned: Any = None
+
+    @property
+    def one(self) -> Pairs:
+        """The single kernel, in rectangles."""
+        (member,) = self.members
+        return member.pairs() if isinstance(member, Factor) else member
+
+
+def choose(
+    kernel: Any,
+    space: Space,
+    rng: np.random.Generator,
+    *,
+    features: int | None = None,
+    single: str | None = None,
+    argument: str = "kernel",
+) -> Choice:
+    """The kernels that `kernel` stands for on these rows.
+
+    With `features` every kernel is replaced by so many random features; `single` names what cannot take more
+    than one kernel.
+    """
+    if isinstance(kernel, str) and kernel == "fused":
+        _refuse_several(single, argument)
+        choice = _fused(space, rng, features)
+    elif isinstance(kernel, list | tuple):
+        if not kernel:
+            raise ValueError(f"{argument} is an empty list; give at least one kernel")
+        if len(kernel) > 1:
+            _refuse_several(single, argument)
+        parts = [choose(one, space, rng, features=features, argument=argument) for one in kernel]
+        shares = [part.shares / len(parts) for part in parts]
+        learned = next((part.learned for part in parts if part.learned is not None), None)
+        choice = Choice(
+            tuple(member for part in parts for member in part.members),
+            tuple(name for part in parts for name in part.kernels),
+            np.concatenate(shares),
+            learned,
+        )
+    else:
+        choice = _one(kernel, space, rng, features, argument)
+    return choice
+
+
+def _refuse_several(single: str | None, argument: str) -> None:
+    if single is not None:
+        raise ValueError(
+            f"{single} takes one kernel, but {argument} stands for several; "
+            f"give {argument}='bkl', {argument}='median' or a kernel object"
+        )
+
+
+def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | None, argument: str) -> Choice:
+    learned = None
+    if isinstance(kernel, str):
+        if kernel not in WORDS:
+            words = ", ".join(repr(word) for word in WORDS)
+            raise ValueError(
+                f"{argument} must be one of {words}, a kernel object, a function or a list, "
+                f"but {kernel!r} was given"
+            )
+        if kernel == "median":
+            ell = space.median()
+            kernel, pairs = space.kernel(ell), space.pairs(np.array([ell]))
+        else:
+            kernel, learned = _learned(space)
+            pairs = kernel_pairs(kernel, space.values)
+    elif isinstance(kernel, Kernel):
+        kernel = on_mixed_columns(kernel, space)
+        pairs = kernel_pairs(kernel, space.values)
+    elif callable(kernel) and not isinstance(kernel, type):
+        pairs = function_pairs(kernel, space.values, argument)
+    else:
+        hint = f"; write kembed.Gaussian({kernel!r})" if isinstance(kernel, int | float) else ""
+        raise TypeError(
+            f"{argument} must be a word ({', '.join(map(repr, WORDS))}), a kernel object, a function or a "
+            f"list of these, but {kernel!r} was given{hint}"
+        )
+    member: Pairs | Factor = pairs
+    if features is not None:
+        member = random_features(kernel, space.values, features, rng, argument)
+    return Choice((member,), (kernel,), np.ones(1), learned)
+
+
+def on_mixed_columns(kernel: Kernel, space: Space) -> Kernel:
+    """A kernel for numeric columns, times the delta kernel of the discrete ones."""
+    if not space.categorical.any() or not isinstance(kernel, Gaussian | Kernel):
+        return kernel
+    if _knows_columns(kernel):
+        return kernel
+    numeric = tuple(int(c) for c in np.flatnonzero(~space.categorical))
+    delta = OnColumns(Delta(), tuple(int(c) for c in np.flatnonzero(space.categorical)))
+    return Product(OnColumns(kernel, numeric), delta) if numeric else delta
+
+
+def _knows_columns(kernel: Kernel) -> bool:
+    """Whether the user said which columns it sees, or meant a discrete kernel for them."""
+    if isinstance(kernel, OnColumns | Delta):
+        return True
+    parts = getattr(kernel, "kernels", ()) or ([kernel.kernel] if hasattr(kernel, "kernel") else [])
+    return any(_knows_columns(part) for part in parts)
+
+
+def _learned(space: Space) -> tuple[Kernel, Any]:
+    """A Gaussian learned on the numeric columns in units of their spreads, times delta kernels."""
+    from kembed.learning import learn_kernel
+
+    if not (~space.categorical).any():
+        return on_mixed_columns(Gaussian(), space), None
+    rows = space.numeric
+    if (rows == rows[0]).all():
+        return space.kernel(1.0), None
+    learned = learn_kernel(rows)
+    scales = float(learned.kernel.lengthscale) * space.spread[~space.categorical]
+    return on_mixed_columns(Gaussian(float(scales[0]) if len(scales) == 1 else scales), space), learned
+
+
+def _fused(space: Space, rng: np.random.Generator, features: int | None) -> Choice:
+    fused = _fused_kernels.fused_kernels(space)
+    gaussians = [space.kernel(float(ell)) for ell in fused.lengthscales]
+    members: list[Pairs | Factor]
+    if features is None:
+        members = [space.pairs(fused.lengthscales)]
+    else:
+        members = [random_features(kernel, space.values, features, rng, "kernel") for kernel in gaussians]
+    return Choice(
+        (*members, *fused.whitened), (*gaussians, *fused.whitened_names), fused.shares, fused.learned
+    )
+
+
+def lowered(choice: Choice) -> Choice:
+    """The same kernels with exact low-rank factors in place of large matrices where there are any."""
+    members: list[Pairs | Factor] = []
+    for member in choice.members:
+        if isinstance(member, Factor) or member.size < LARGE:
+            members.append(member)
+            continue
+        members += [pivoted_cholesky(member, j) or member.only(j) for j in range(len(member.maps))]
+    return Choice(tuple(members), choice.kernels, choice.shares, choice.learned)

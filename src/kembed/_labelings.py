@@ -1,0 +1,207 @@
+"""Sums over labelings: what a two-sample statistic needs of a kernel, for the data and every resample.
+
+A labeling marks which of the N pooled rows belong to the first sample. For each the sums a'Ka and a'K1
+determine the squared distance of the two mean embeddings, biased or unbiased, weighted or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from kembed import _rings
+from kembed._factors import Factor
+from kembed._pairs import Pairs
+from kembed._rings import Star, correlate
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    Vector = Float[np.ndarray, " C"]
+
+
+class Forms(NamedTuple):
+    """One kernel under C labelings a, its diagonal apart: v are the weights of the rows."""
+
+    quadratic: Vector  # Σ_{i≠j} a_i a_j v_i v_j K_ij
+    linear: Vector  # Σ_i a_i r_i
+    diagonal: Vector  # Σ_i a_i v_i² K_ii
+    rows: Float[np.ndarray, " N"]  # r_i = Σ_{j≠i} v_i v_j K_ij
+    squares: float  # Σ_{i≠j} (v_i v_j K_ij)²
+    trace: float  # Σ_i v_i² K_ii
+
+
+class Sizes(NamedTuple):
+    """Weights of the two samples under C labelings."""
+
+    first: Vector  # Σ a_i v_i
+    first_squares: Vector  # Σ a_i v_i²
+    second: Vector
+    second_squares: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Labelings:
+    """The data's labeling first, then the resamples: turns of rings, or explicit columns."""
+
+    labels: Float[np.ndarray, " N"]
+    star: Star | None
+    columns: Float[np.ndarray, "N C"] | None = None
+
+    def sums(self, values: Float[np.ndarray, " N"]) -> Vector:
+        """Σ_i a_i values_i under every labeling."""
+        if self.star is None:
+            assert self.columns is not None
+            return values @ self.columns
+        turns = [correlate(values[ring.left], self.labels[ring.right]) for ring in self.star.rings]
+        return self.star.values([turn[:, None] for turn in turns])[:, 0]
+
+
+def sizes(labelings: Labelings, v: Float[np.ndarray, " N"] | None) -> Sizes:
+    """Weights of the samples; without weights every row counts 1."""
+    if v is None:
+        first = np.round(labelings.labels.sum())
+        second = len(labelings.labels) - first
+        return Sizes(*(np.array([value]) for value in (first, first, second, second)))
+    first, squares = labelings.sums(v), labelings.sums(v * v)
+    return Sizes(first, squares, v.sum() - first, (v * v).sum() - squares)
+
+
+def label_forms(
+    members: list[Pairs | Factor],
+    labelings: Labelings,
+    v: Float[np.ndarray, " N"] | None,
+    batch: int | None,
+) -> list[Forms]:
+    """The sums of every kernel of every member, in order."""
+    found: list[Forms] = []
+    for member in members:
+        if isinstance(member, Factor):
+            found.append(_factor_forms(member if v is None else member.weighted(v), labelings))
+        elif labelings.star is None:
+            found += _column_forms(member, labelings, v, batch)
+        else:
+            for pairs in [member] if v is None else weighted_pairs(member, v):
+                found += _ring_forms(pairs, labelings, batch)
+    return found
+
+
+def weighted_pairs(pairs: Pairs, v: Float[np.ndarray, " N"]) -> list[Pairs]:
+    """v_i K_ij v_j, each kernel by itself."""
+
+    def one(j: int) -> Pairs:
+        def base(rows, columns):  # type: ignore[no-untyped-def]
+            plain = pairs.base(rows, columns)
+            value = pairs.mapped(j, plain, np.empty_like(plain))
+            return value * v[rows, None] * v[columns]
+
+        return Pairs(pairs.size, base, (None,), pairs.diagonals[j : j + 1] * v**2)
+
+    return [one(j) for j in range(len(pairs.maps))]
+
+
+def _ring_forms(pairs: Pairs, labelings: Labelings, batch: int | None) -> list[Forms]:
+    star = labelings.star
+    assert star is not None
+    sums = _rings.ring_sums(pairs, _rings.label_pairs(labelings.labels), star, batch)
+    quadratic = star.values([turn[:, :, 0] for turn in sums.turns])
+    return [
+        Forms(
+            quadratic[:, j],
+            labelings.sums(sums.left_rows[j]),
+            labelings.sums(pairs.diagonals[j]),
+            sums.left_rows[j],
+            float(sums.left_squares[j]),
+            float(pairs.diagonals[j].sum()),
+        )
+        for j in range(len(pairs.maps))
+    ]
+
+
+def _factor_forms(factor: Factor, labelings: Labelings) -> Forms:
+    diagonal, rows = factor.diagonal, factor.row_sums()
+    on_diagonal = labelings.sums(diagonal)
+    if labelings.star is None:
+        assert labelings.columns is not None
+        whole = np.square(factor.columns.T @ labelings.columns).sum(axis=0)
+    else:
+        turns = _rings.factor_turns(factor.columns, labelings.labels[:, None], labelings.star)
+        whole = labelings.star.values([turn[:, None] for turn in turns])[:, 0]
+    return Forms(
+        whole - on_diagonal,
+        labelings.sums(rows),
+        on_diagonal,
+        rows,
+        factor.squares(),
+        float(diagonal.sum()),
+    )
+
+
+def _column_forms(
+    pairs: Pairs, labelings: Labelings, v: Float[np.ndarray, " N"] | None, batch: int | None
+) -> list[Forms]:
+    assert labelings.columns is not None
+    weight = np.ones(pairs.size) if v is None else v
+    sums = column_sums(pairs, labelings.columns * weight[:, None], weight, batch)
+    return [
+        Forms(
+            quadratic,
+            labelings.sums(rows),
+            labelings.sums(diagonal * weight**2),
+            rows,
+            squares,
+            float((diagonal * weight**2).sum()),
+        )
+        for (quadratic, rows, squares), diagonal in zip(sums, pairs.diagonals, strict=True)
+    ]
+
+
+def column_sums(
+    pairs: Pairs, W: Float[np.ndarray, "N C"], v: Float[np.ndarray, " N"], batch: int | None
+) -> list[tuple[Vector, Float[np.ndarray, " N"], float]]:
+    """For every kernel w'K₀w of each column, the rows v_i (K₀v)_i and Σ (v_i v_j K_ij)²: K₀ has no diagonal.
+
+    The matrix is symmetric, so only blocks on and below the diagonal are computed, one strip at a time.
+    """
+    N, C = W.shape
+    J = len(pairs.maps)
+    every = np.arange(N)
+    strip = batch or int(np.clip(_rings.BUDGET // (8 * (3 * N + C)), 16, 1024))
+    quadratic, rows, squares = np.zeros((J, C)), np.zeros((J, N)), np.zeros(J)
+    for i in range(0, N, strip):
+        own, until = every[i : i + strip], every[: min(i + strip, N)]
+        base = pairs.base(own, until)
+        buffer = np.empty_like(base)
+        for j in range(J):
+            block = pairs.mapped(j, base, buffer)
+            corner = block[:, i:].copy()
+            np.fill_diagonal(corner, 0.0)
+            product = 2.0 * (block[:, :i] @ W[:i]) + corner @ W[own]
+            quadratic[j] += np.einsum("ic,ic->c", W[own], product)
+            rows[j, own] += block[:, :i] @ v[:i] + corner @ v[own]
+            rows[j, :i] += v[own] @ block[:, :i]
+            weighted = v[own] ** 2
+            squares[j] += 2.0 * weighted @ block[:, :i] ** 2 @ v[:i] ** 2 + weighted @ corner**2 @ v[own] ** 2
+    return [(quadratic[j], rows[j] * v, float(squares[j])) for j in range(J)]
+
+
+def signed_forms(
+    member: Pairs | Factor, W: Float[np.ndarray, "N C"], n_pairs: int, batch: int | None
+) -> list[tuple[Vector, Vector, float]]:
+    """For each kernel of a member Σ_{i≠j} w_i w_j K_ij, Σ_i w_i² K_ii and Σ_i K(x_i, y_i) over the pairs.
+
+    Rows i and n_pairs + i are a pair; with n_pairs = 0 there are none.
+    """
+    if isinstance(member, Factor):
+        member = member.pairs()
+    sums = column_sums(member, W, np.ones(member.size), batch)
+    own = np.zeros(len(sums))
+    for i in range(n_pairs):
+        rectangles = member.rectangles(np.array([i]), np.array([n_pairs + i]))
+        own += [float(value[0, 0]) for value in rectangles]
+    return [
+        (quadratic, diagonal @ W**2, float(between))
+        for (quadratic, _, _), diagonal, between in zip(sums, member.diagonals, own, strict=True)
+    ]

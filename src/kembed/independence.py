@@ -1,0 +1,325 @@
+"""Are two variables independent? `hsic_test`.
+
+Each side has its own kernel, chosen from that side's unordered rows alone. Under independence any pairing of
+the rows is as likely as the one seen, so pairings are drawn and the statistic is compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+from math import factorial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed import _rings, _tables, _validation, nulls, statistics
+from kembed._choice import LARGE, Choice, choose, lowered
+from kembed._factors import Factor
+from kembed._fusion import outcome
+from kembed._labelings import column_sums
+from kembed._pairs import Pairs
+from kembed._random_features import DEFAULT as FEATURES
+from kembed._rings import Star, correlate, draw_star
+from kembed._sample_space import make_space
+from kembed.results import MemberResult, TestOutcome
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+STATISTICS = ("unbiased", "biased", "features")
+NULLS = ("permutation", "gamma", "spectral", "wild")
+MINIMUM = 4
+
+
+def hsic_test(
+    x: Any,
+    y: Any,
+    *,
+    kernel: Any = "fused",
+    statistic: str = "unbiased",
+    null: str = "permutation",
+    n_resamples: int = 999,
+    memory: float | None = None,
+    batch: int | None = None,
+    rng: Any = None,
+    nan_policy: str = "raise",
+) -> TestOutcome:
+    """Test whether two variables are independent, by the Hilbert-Schmidt independence criterion.
+
+    Parameters
+    ----------
+    x, y
+        The two sides, row i of one with row i of the other: arrays or data frames of any widths. Text and
+        categories are compared as equal or not.
+    kernel
+        `"fused"` (the default), `"bkl"` (learned on each side), `"median"`, a kernel object or a function for
+        both sides, a list of these, or a pair `(kernel of x, kernel of y)`.
+    statistic
+        `"unbiased"` or `"biased"` HSIC, or `"features"` (random Fourier features, linear in n).
+    null
+        `"permutation"`, exact; `"gamma"` or `"spectral"` for one kernel a side; `"wild"` for time series.
+    n_resamples, memory, batch, rng, nan_policy
+        As in `mmd_test`. With "omit" a row missing on either side is dropped from both.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kembed import hsic_test
+    >>> angle = np.random.default_rng(1).uniform(0, 2 * np.pi, size=150)
+    >>> x, y = np.cos(angle), np.sin(angle)  # dependent, uncorrelated
+    >>> print(hsic_test(x, y, rng=0).pvalue)
+    0.001
+
+    """
+    _validation.choice(statistic, "statistic", STATISTICS)
+    _validation.choice(null, "null", NULLS)
+    n_resamples = _validation.count(n_resamples, "n_resamples", 1)
+    batch = None if batch is None else _validation.count(batch, "batch", 1)
+    memory = None if memory is None else float(_validation.positive(memory, "memory"))
+    tables, missing = _tables.read(
+        {"x": x, "y": y}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
+    )
+    seed = _validation.generator(rng)
+    n = len(tables[0].values)
+    if missing:
+        nan = float("nan")
+        return TestOutcome(nan, nan, np.empty(0), "none", nan, "HSIC", null, (n,))
+    kernels = kernel if isinstance(kernel, tuple) and len(kernel) == 2 else (kernel, kernel)
+    if null != "wild":
+        tables, kernels, swapped = _canonical(tables, kernels)
+    else:
+        swapped = False
+    single = None if null == "permutation" else f"null={null!r}"
+    features = FEATURES if statistic == "features" else None
+    left, right = (
+        choose(word, make_space(table.values, table.categorical), seed, features=features, single=single)
+        for word, table in zip(kernels, tables, strict=True)
+    )
+    biased = statistic == "biased" or null == "wild"
+    both = _joined(right, left) if swapped else _joined(left, right)
+    if null in ("gamma", "spectral"):
+        return _approximate(left, right, both, null, biased, n_resamples, batch, seed)
+    if null == "wild":
+        values = _wild(left, right, n_resamples, memory or np.sqrt(n), batch, seed)
+        return outcome("HSIC", (n,), both, values, null, False)
+    enumerated = factorial(n) <= n_resamples + 1
+    if enumerated:
+        values = _enumerated(left, right, biased)
+    else:
+        values = _permuted(left, right, biased, n_resamples, batch, seed)
+    if swapped:
+        values = values.swapaxes(1, 2)
+    return outcome("HSIC", (n,), both, values.reshape(len(values), -1), null, enumerated)
+
+
+def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
+    """Rows in an order of their own, and the narrower (then the lesser) side first."""
+    a, b = (table.values for table in tables)
+    swapped = False
+    sorted_a, sorted_b = (value[np.lexsort(value.T[::-1])] for value in (a, b))
+    if a.shape[1] != b.shape[1]:
+        swapped = a.shape[1] > b.shape[1]
+    else:
+        different = np.flatnonzero((sorted_a != sorted_b).ravel())
+        if len(different):
+            swapped = bool(sorted_a.ravel()[different[0]] > sorted_b.ravel()[different[0]])
+    if swapped:
+        tables, kernels = tables[::-1], tuple(kernels[::-1])
+    joint = np.column_stack([table.values for table in tables])
+    order = np.lexsort(joint.T[::-1])
+    return [replace(table, values=table.values[order]) for table in tables], kernels, swapped
+
+
+def _joined(left: Choice, right: Choice) -> Choice:
+    """Every kernel of x with every kernel of y."""
+    kernels = tuple((a, b) for a in left.kernels for b in right.kernels)
+    shares = np.multiply.outer(left.shares, right.shares).ravel()
+    learned = None
+    if left.learned is not None or right.learned is not None:
+        learned = (left.learned, right.learned)
+    return Choice((), kernels, shares, learned)
+
+
+def _permuted(
+    left: Choice, right: Choice, biased: bool, n_resamples: int, batch: int | None, rng: np.random.Generator
+) -> Float[np.ndarray, "C J L"]:
+    """HSIC of every pair of kernels for the data and for random pairings."""
+    (n,) = {member.size for member in left.members + right.members}
+    star = draw_star(n, n_resamples, rng)
+    left, right = _lowered(left, right)
+    rows = [[_hsic(a, b, star, biased, batch) for b in right.members] for a in left.members]
+    return np.concatenate([np.concatenate(row, axis=2) for row in rows], axis=1)
+
+
+def _lowered(left: Choice, right: Choice) -> tuple[Choice, Choice]:
+    """Low-rank factors where both sides have them; a factor against a matrix saves nothing."""
+    if left.members[0].size < LARGE:
+        return left, right
+    return lowered(left), lowered(right)
+
+
+def _hsic(
+    left: Pairs | Factor, right: Pairs | Factor, star: Star, biased: bool, batch: int | None
+) -> Float[np.ndarray, "C J L"]:
+    n = left.size
+    if isinstance(left, Factor) and isinstance(right, Factor) and _factors_are_cheaper(left, right):
+        turns = _rings.factor_turns(left.columns, right.columns, star)
+        whole = star.values([turn[:, None] for turn in turns])[:, 0]
+        rows = [left.row_sums()], [right.row_sums()]
+        diagonals = [left.diagonal], [right.diagonal]
+        cross = (whole - _turned(diagonals[0][0], diagonals[1][0], star))[:, None, None]
+    else:
+        first = left.pairs() if isinstance(left, Factor) else left
+        second = right.pairs() if isinstance(right, Factor) else right
+        sums = _rings.ring_sums(first, second, star, batch)
+        J, L = len(first.maps), len(second.maps)
+        cross = star.values([turn.reshape(n, J * L) for turn in sums.turns]).reshape(-1, J, L)
+        rows = list(sums.left_rows), list(sums.right_rows)
+        diagonals = list(first.diagonals), list(second.diagonals)
+    values = np.empty_like(cross)
+    for j, (row, diagonal) in enumerate(zip(rows[0], diagonals[0], strict=True)):
+        for k, (partner_row, partner_diagonal) in enumerate(zip(rows[1], diagonals[1], strict=True)):
+            together = cross[:, j, k]
+            if biased:
+                together = together + _turned(diagonal, partner_diagonal, star)
+                a, b = row + diagonal, partner_row + partner_diagonal
+                formula = statistics.hsic_biased
+            else:
+                a, b, formula = row, partner_row, statistics.hsic
+            values[:, j, k] = formula(together, _turned(a, b, star), float(a.sum()), float(b.sum()), n)
+    return values
+
+
+def _factors_are_cheaper(left: Factor, right: Factor) -> bool:
+    """Products of columns against diagonals of the matrix, both transformed."""
+    return left.columns.shape[1] * right.columns.shape[1] <= left.size
+
+
+def _turned(u: Float[np.ndarray, " n"], v: Float[np.ndarray, " n"], star: Star) -> Float[np.ndarray, " C"]:
+    """Σ_i u_i v_π(i) under every pairing."""
+    turns = [correlate(u[ring.left], v[ring.right])[:, None] for ring in star.rings]
+    return star.values(turns)[:, 0]
+
+
+def _enumerated(left: Choice, right: Choice, biased: bool) -> Float[np.ndarray, "C J L"]:
+    """HSIC under every pairing of very few rows, the data's own first."""
+    K, L = (np.stack(_matrices(side)) for side in (left, right))
+    n = K.shape[1]
+    if not biased:
+        for each in (*K, *L):
+            np.fill_diagonal(each, 0.0)
+    formula = statistics.hsic_biased if biased else statistics.hsic
+    orders = [tuple(range(n)), *permutations(range(n))]
+    values = np.empty((len(orders), len(K), len(L)))
+    for c, order in enumerate(orders):
+        turned = L[:, list(order)][:, :, list(order)]
+        for j, first in enumerate(K):
+            for k, second in enumerate(turned):
+                values[c, j, k] = formula(
+                    np.array((first * second).sum()),
+                    np.array(first.sum(axis=1) @ second.sum(axis=1)),
+                    float(first.sum()),
+                    float(second.sum()),
+                    n,
+                )
+    return values
+
+
+def _matrices(side: Choice) -> list[Float[np.ndarray, "n n"]]:
+    every = np.arange(side.members[0].size)
+    parts = [member.pairs() if isinstance(member, Factor) else member for member in side.members]
+    return [matrix for part in parts for matrix in part.rectangles(every, every)]
+
+
+def _product(left: Pairs, right: Pairs) -> Pairs:
+    """The matrix K ∘ L."""
+
+    def base(rows: Any, columns: Any) -> Any:
+        return left.rectangles(rows, columns)[0] * right.rectangles(rows, columns)[0]
+
+    return Pairs(left.size, base, (None,), left.diagonals * right.diagonals)
+
+
+def _centred_product(left: Pairs, right: Pairs, batch: int | None) -> Pairs:
+    """The matrix HKH ∘ HLH, whose sum is n² times the biased HSIC."""
+    n = left.size
+    means = []
+    for side in (left, right):
+        ((_, rows, _),) = column_sums(side, np.zeros((n, 0)), np.ones(n), batch)
+        means.append((rows + side.diagonals[0]) / n)
+
+    def centred(side: Pairs, mean: Any, rows: Any, columns: Any) -> Any:
+        base = side.base(rows, columns)
+        value = side.mapped(0, base, np.empty_like(base))
+        return value - mean[rows, None] - mean[columns] + mean.mean()
+
+    def base(rows: Any, columns: Any) -> Any:
+        return centred(left, means[0], rows, columns) * centred(right, means[1], rows, columns)
+
+    diagonal = np.ones(n)
+    for side, mean in zip((left, right), means, strict=True):
+        diagonal = diagonal * (side.diagonals[0] - 2.0 * mean + mean.mean())
+    return Pairs(n, base, (None,), diagonal[None])
+
+
+def _wild(
+    left: Choice,
+    right: Choice,
+    n_resamples: int,
+    memory: float,
+    batch: int | None,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "C 1"]:
+    """The biased HSIC with rows weighted by a wild process."""
+    product = _centred_product(left.one, right.one, batch)
+    n = product.size
+    weights = nulls.wild_weights(n, n_resamples, memory, rng)
+    W = np.concatenate([np.ones((n, 1)), weights], axis=1)
+    ((quadratic, _, _),) = column_sums(product, W, np.ones(n), batch)
+    return ((quadratic + product.diagonals[0] @ W**2) / n**2)[:, None]
+
+
+def _approximate(
+    left: Choice,
+    right: Choice,
+    both: Choice,
+    null: str,
+    biased: bool,
+    n_resamples: int,
+    batch: int | None,
+    rng: np.random.Generator,
+) -> TestOutcome:
+    """Gamma or spectral null: n HSIC → Σ_ab λ_a η_b z_ab², the eigenvalues of the two centred matrices."""
+    n = left.one.size
+    one, moments = np.ones(n), []
+    rows = []
+    for side in (left.one, right.one):
+        ((_, sums, squares),) = column_sums(side, np.zeros((n, 0)), one, batch)
+        rows.append(sums)
+        moments.append(statistics.centred_moments(sums, squares, side.diagonals[0]))
+    (trace_x, squares_x), (trace_y, squares_y) = moments
+    mean = trace_x * trace_y / n**3
+    variance = 2.0 * squares_x * squares_y / n**6
+    product = _product(left.one, right.one)
+    ((total, _, _),) = column_sums(product, one[:, None], one, batch)
+    diagonals = left.one.diagonals[0], right.one.diagonals[0]
+    a, b = rows[0] + diagonals[0], rows[1] + diagonals[1]
+    cross = total + product.diagonals[0].sum()
+    value = float(statistics.hsic_biased(cross, np.atleast_1d(a @ b), a.sum(), b.sum(), n)[0])
+    if null == "gamma":
+        draws = nulls.gamma_draws(mean, variance, n_resamples, rng)
+        pvalue = nulls.gamma_pvalue(value, mean, variance)
+    else:
+        eigenvalues = np.multiply.outer(nulls.spectrum(left.one, rng), nulls.spectrum(right.one, rng))
+        weights = nulls.leading(eigenvalues.ravel()) / n
+        draws = nulls.weighted_chi_squares(weights, n_resamples, rng) - weights.sum() + mean
+        pvalue = nulls.resampled_pvalue(value, draws)
+    z = (value - mean) / np.sqrt(variance) if variance > 0.0 else 0.0
+    if not biased:  # the unbiased statistic has mean 0 where the biased one has `mean`
+        a, b, draws = rows[0], rows[1], draws - mean
+        value = float(statistics.hsic(total, np.atleast_1d(a @ b), a.sum(), b.sum(), n)[0])
+    member = MemberResult(both.kernels[0], value, float(z))
+    return TestOutcome(
+        value, pvalue, draws, both.kernels[0], value, "HSIC", null, (n,), (member,), both.learned
+    )

@@ -1,0 +1,151 @@
+"""Kernels for tables with categories: equality of codes, and kernels that see only some columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kembed import _validation
+from kembed._backend import is_traced, namespace, pytree
+from kembed.kernels.base import Components, Kernel, check_kernel
+
+
+@pytree
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Delta(Kernel):
+    """Equality of codes, k(x, y) = exp(-½ Σ_c penalty_c² [x_c ≠ y_c]), over the columns c.
+
+    `penalty` is a positive number or a vector, one for each column: what a difference there costs, in
+    lengthscales. An infinite one forbids differences; by default k is 1 if all columns agree, else 0.
+
+    >>> from kembed import Delta
+    >>> Delta().gram([[0, 1], [0, 1], [0, 2]])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    >>> float(Delta([1.0, 2.0])([0, 1], [3, 1]))  # exp(-1/2)
+    0.6065306597126334
+    """
+
+    penalty: Any
+
+    def __init__(self, penalty: Any = np.inf) -> None:
+        object.__setattr__(self, "penalty", _check_penalty(penalty))
+
+    def check_dimension(self, dimension: int) -> None:
+        """Refuse data whose width is not that of the penalties."""
+        shape = np.shape(self.penalty)
+        if shape and shape[0] != dimension:
+            raise ValueError(
+                f"the kernel has {shape[0]} penalties but the data have {dimension} columns; "
+                "give one penalty, or one for each column"
+            )
+
+    def _costs(self, dimension: int) -> Any:
+        """½ penalty_c² for every column; the derivative at an infinite penalty is 0."""
+        xp = namespace(self.penalty)
+        penalty = xp.broadcast_to(self.penalty, (dimension,))
+        infinite = xp.isinf(penalty)
+        with np.errstate(over="ignore"):  # a cost beyond all floats is infinite
+            return xp.where(infinite, np.inf, 0.5 * xp.where(infinite, 1.0, penalty) ** 2)
+
+    def _log_gram(self, X: Any, Y: Any) -> Any:
+        self.check_dimension(X.shape[1])
+        costs = self._costs(X.shape[1])
+        xp = namespace(X, Y, costs)
+        if xp is not np:
+            return sum(xp.where(X[:, c, None] != Y[None, :, c], -costs[c], 0.0) for c in range(X.shape[1]))
+        total = np.zeros((X.shape[0], Y.shape[0]))
+        step = np.empty_like(total)
+        for c, cost in enumerate(costs):
+            differ = X[:, c, None] != Y[None, :, c]
+            if np.isinf(cost):  # not by multiplication: 0 · ∞ is no number
+                np.copyto(total, -np.inf, where=differ)
+            else:
+                total -= np.multiply(differ, cost, out=step)
+        return total
+
+    def _log_diagonal(self, X: Any) -> Any:
+        self.check_dimension(X.shape[1])
+        return namespace(X, self.penalty).zeros(X.shape[0])
+
+    def components(self, dimension: int, *, finite: bool = True) -> Components:
+        raise _no_mixture(self)
+
+
+@pytree
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class OnColumns(Kernel):
+    """A kernel that sees only some columns of a wider table, k(x, y) = k'(x_columns, y_columns).
+
+    >>> from kembed import Delta, Gaussian, OnColumns
+    >>> k = OnColumns(Gaussian(1.0), (0, 1)) * OnColumns(Delta(), (2,))
+    >>> k.gram([[0.0, 0.0, 7], [0.0, 1.0, 7], [0.0, 0.0, 8]]).round(3)
+    array([[1.   , 0.607, 0.   ],
+           [0.607, 1.   , 0.   ],
+           [0.   , 0.   , 1.   ]])
+    """
+
+    kernel: Kernel
+    columns: tuple[int, ...] = field(metadata={"static": True})
+
+    def __init__(self, kernel: Kernel, columns: Iterable[int]) -> None:
+        object.__setattr__(self, "kernel", check_kernel(kernel))
+        object.__setattr__(self, "columns", _check_columns(columns))
+
+    def _seen(self, X: Any) -> Any:
+        if max(self.columns) >= X.shape[1]:
+            raise ValueError(
+                f"the kernel looks at column {max(self.columns)} but the data have {X.shape[1]} "
+                f"column{'s' if X.shape[1] != 1 else ''}, counted from 0; "
+                "give wider data or other columns"
+            )
+        return X[:, np.array(self.columns)]
+
+    def _gram(self, X: Any, Y: Any) -> Any:
+        return self.kernel._gram(self._seen(X), self._seen(Y))
+
+    def _log_gram(self, X: Any, Y: Any) -> Any:
+        return self.kernel._log_gram(self._seen(X), self._seen(Y))
+
+    def _log_diagonal(self, X: Any) -> Any:
+        return self.kernel._log_diagonal(self._seen(X))
+
+    def components(self, dimension: int, *, finite: bool = True) -> Components:
+        raise _no_mixture(self)
+
+
+def _check_penalty(value: Any) -> Any:
+    """Positive numbers, of which some may be infinite."""
+    penalty = finite = _validation.numbers(value, "penalty")
+    if not is_traced(penalty):
+        seen = np.asarray(penalty)
+        if not (seen > 0).all():
+            worst = seen[~(seen > 0)].flat[0]
+            raise ValueError(f"penalty must be positive (inf is allowed), but {worst:g} was given")
+        finite = np.where(np.isinf(seen), 1.0, seen)
+    _validation.positive(finite, "penalty", ndim=(0, 1))
+    return penalty[()]
+
+
+def _check_columns(value: Any) -> tuple[int, ...]:
+    """Different column numbers, at least one."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        example = f"; write ({value},)" if isinstance(value, int | np.integer) else ""
+        raise TypeError(f"columns must be a tuple of column numbers, but {value!r} was given{example}")
+    columns = tuple(_validation.count(column, "every entry of columns", 0) for column in value)
+    if not columns:
+        raise ValueError("columns is empty; give at least one column number")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"columns must all be different, but {columns} was given")
+    return columns
+
+
+def _no_mixture(kernel: Kernel) -> TypeError:
+    return TypeError(
+        f"{type(kernel).__name__} is no mixture of squared exponentials, so that embeddings with priors and "
+        "kernel learning do not apply to it; use empirical, or a kernel such as Gaussian"
+    )

@@ -1,0 +1,89 @@
+"""What a test returns: the verdict, the evidence behind it, and the kernel it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True, eq=False)
+class MemberResult:
+    """One kernel of a fused test: its own statistic and how far that lies out under the null."""
+
+    kernel: Any
+    statistic: float  # MMD² or HSIC with this kernel
+    z: float  # in standard deviations of the null
+
+    def __repr__(self) -> str:
+        return f"MemberResult({self.kernel!r}, statistic={self.statistic:.4g}, z={self.z:.2f})"
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnResult:
+    """The test of one column, and its p-value corrected for looking at all of them."""
+
+    name: str
+    statistic: float
+    pvalue: float
+    adjusted_pvalue: float  # step-down max-T (Westfall & Young 1993)
+
+    def __repr__(self) -> str:
+        return (
+            f"ColumnResult({self.name!r}, statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g}, "
+            f"adjusted_pvalue={self.adjusted_pvalue:.4g})"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TestOutcome:
+    """The outcome of `mmd_test` or `hsic_test`.
+
+    `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, in standard
+    deviations, `kernel` is the one that spoke loudest and `effect` its MMD² (HSIC). `null_distribution` holds
+    the statistic of every resample. `learned` is what was learned about scales from the pooled sample.
+    """
+
+    __test__ = False  # not a test of pytest
+
+    statistic: float
+    pvalue: float
+    null_distribution: Float[np.ndarray, " B"]
+    kernel: Any
+    effect: float
+    name: str  # "MMD²" or "HSIC"
+    null: str
+    sizes: tuple[int, ...]
+    members: tuple[MemberResult, ...] = ()
+    learned: Any = None
+    columns: tuple[ColumnResult, ...] | None = None
+    enumerated: bool = False
+
+    def __repr__(self) -> str:
+        what = f"fused {self.name}" if len(self.members) > 1 else self.name
+        size = " + ".join(str(n) for n in self.sizes) + " rows"
+        resamples = len(self.null_distribution)
+        every = " (all of them)" if self.enumerated else ""
+        how = f"{self.null} null" + (f", {resamples} resamples{every}" if resamples else "")
+        lines = [f"{what} = {self.statistic:.4g}, p = {self.pvalue:.4g} ({how}; {size})"]
+        if len(self.members) > 1:
+            lines.append(f"strongest of {len(self.members)} kernels: {_short(self.kernel)}")
+            if np.isfinite(self.effect):
+                lines[-1] += f", {self.name} = {self.effect:.4g}"
+        else:
+            lines.append(f"kernel: {_short(self.kernel)}")
+        lines += [
+            f"  {column.name}: p = {column.pvalue:.4g}, for all columns {column.adjusted_pvalue:.4g}"
+            for column in self.columns or ()
+        ]
+        return "\n".join(lines)
+
+
+def _short(kernel: Any) -> str:
+    if isinstance(kernel, tuple):
+        return " x ".join(_short(part) for part in kernel)
+    return kernel if isinstance(kernel, str) else repr(kernel)

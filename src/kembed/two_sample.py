@@ -1,0 +1,311 @@
+"""Do two samples come from one distribution? `mmd_test`.
+
+Validate, pool, choose the kernel from the pooled and unordered rows, compute the statistic for the data and
+for every relabeling, compare. The kernel never sees the labels: that is what makes the test exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed import _linear_time, _tables, _validation, nulls, statistics
+from kembed._choice import Choice, choose, lowered
+from kembed._fusion import fuse, outcome
+from kembed._labelings import Labelings, label_forms, signed_forms, sizes
+from kembed._pool import Pool, make_pool
+from kembed._random_features import DEFAULT as FEATURES
+from kembed._rings import draw_star
+from kembed._sample_space import make_space
+from kembed.kernels.base import Kernel
+from kembed.results import ColumnResult, MemberResult, TestOutcome
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+STATISTICS = ("unbiased", "biased", "linear", "block", "features")
+NULLS = ("permutation", "gamma", "spectral", "wild", "normal")
+
+
+def mmd_test(
+    x: Any,
+    y: Any,
+    *,
+    kernel: Any = "fused",
+    statistic: str = "unbiased",
+    null: str = "permutation",
+    n_resamples: int = 999,
+    weights: tuple[Any, Any] | None = None,
+    paired: bool = False,
+    by_column: bool = False,
+    memory: float | None = None,
+    batch: int | None = None,
+    rng: Any = None,
+    nan_policy: str = "raise",
+) -> TestOutcome:
+    """Test whether two samples come from one distribution, by their maximum mean discrepancy.
+
+    Parameters
+    ----------
+    x, y
+        Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
+        compared as equal or not.
+    kernel
+        - `"fused"`: Gaussians at the scales the evidence speaks for and around them, and the whitened
+          embedding, in one test; the default;
+        - `"bkl"`: one kernel learned from the pooled sample by `learn_kernel`;
+        - `"median"`: the median heuristic;
+        - a kernel object such as `Gaussian(2.0)` (in your units), a function (rows, rows) → matrix, or a list
+          of any of these, which are fused.
+    statistic
+        `"unbiased"` or `"biased"` MMD²; for very large samples `"linear"` (a running mean over pairs),
+        `"block"` (a mean over blocks of about √n rows) or `"features"` (random Fourier features).
+    null
+        - `"permutation"`: exact at any sample size; every arrangement where there are few;
+        - `"gamma"`, `"spectral"`: approximations without resampling, for one kernel;
+        - `"wild"`: the wild bootstrap for time series, rows in order of time;
+        - `"normal"`: for the linear and block statistics.
+    n_resamples
+        How many relabelings.
+    weights
+        Weights of the rows of x and of y; each row keeps its weight when it changes sides.
+    paired
+        Row i of x and row i of y belong together: sides are swapped within pairs.
+    by_column
+        Also test each column by itself, with p-values corrected for the number of columns.
+    memory
+        How many steps a time series remembers, for `null="wild"`; √n if None.
+    batch
+        How many rows (diagonals) of the kernel matrix to hold at once; by default what fits 256 MiB.
+    rng
+        Seed or generator of the resampling; None is fresh entropy.
+    nan_policy
+        `"raise"`, `"omit"` (drop rows with missing values) or `"propagate"` (return nan).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kembed import mmd_test
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(100, 2)), rng.normal(size=(80, 2))
+    >>> y[:, 1] = 0.7 * y[:, 0] + 0.7 * y[:, 1]  # same margins, but correlated
+    >>> result = mmd_test(x, y, rng=0)
+    >>> print(result.pvalue < 0.01)
+    True
+
+    """
+    _validation.choice(statistic, "statistic", STATISTICS)
+    _validation.choice(null, "null", NULLS)
+    n_resamples = _validation.count(n_resamples, "n_resamples", 1)
+    batch = None if batch is None else _validation.count(batch, "batch", 1)
+    memory = None if memory is None else float(_validation.positive(memory, "memory"))
+    _check_combination(statistic, null, kernel, paired, weights, by_column)
+    ordered = paired or null == "wild"
+    tables, missing = _tables.read(
+        {"x": x, "y": y}, nan_policy=nan_policy, same_columns=True, paired=paired, minimum=2
+    )
+    seed = _validation.generator(rng)
+    pool = make_pool(tables, weights, ordered=ordered)
+    if missing:
+        return _nothing(pool, null)
+    if statistic in ("linear", "block"):
+        choice = choose(kernel, pool.space, seed, single=f"statistic={statistic!r}")
+        return _linear_time.run(pool, choice, statistic, null, n_resamples, seed)
+    features = FEATURES if statistic == "features" else None
+    choice = choose(kernel, pool.space, seed, features=features, single=_single(null))
+    biased = statistic == "biased" or null == "wild"
+    if null in ("gamma", "spectral"):
+        return _approximate(pool, choice, null, biased, n_resamples, batch, seed)
+    if ordered:
+        values, enumerated = _signed(pool, choice, null, biased, n_resamples, memory, batch, seed)
+        draws = None
+    else:
+        draws, enumerated = _draw_labelings(pool, n_resamples, seed)
+        values = _values(pool, choice, draws, biased, batch)
+    result = outcome("MMD²", pool.sizes, choice, values, null, enumerated)
+    if by_column:
+        assert draws is not None
+        result = _by_column(result, pool, kernel, draws, biased, batch, enumerated, seed)
+    return result
+
+
+def _check_combination(
+    statistic: str, null: str, kernel: Any, paired: bool, weights: Any, by_column: bool
+) -> None:
+    """Refuse what does not go together, and say what does."""
+    linear = statistic in ("linear", "block")
+    if null == "normal" and not linear:
+        raise ValueError(
+            f"null='normal' is for statistic='linear' or 'block', but statistic={statistic!r}; "
+            "use null='permutation' or 'gamma'"
+        )
+    if linear and null not in ("permutation", "normal"):
+        raise ValueError(f"statistic={statistic!r} takes null='permutation' or 'normal', not {null!r}")
+    plain = not linear and null == "permutation" and not paired
+    for given, name in ((weights is not None, "weights"), (by_column, "by_column")):
+        if given and not plain:
+            raise ValueError(
+                f"{name} goes with null='permutation', unpaired samples and the unbiased, biased or features "
+                f"statistic; leave {name} out or change those"
+            )
+    if paired and (linear or null not in ("permutation", "wild")):
+        raise ValueError(
+            "paired=True goes with null='permutation' (swaps within pairs) or 'wild', and the unbiased or "
+            "biased statistic"
+        )
+
+
+def _single(null: str) -> str | None:
+    return f"null={null!r}" if null in ("gamma", "spectral") else None
+
+
+def _nothing(pool: Pool, null: str) -> TestOutcome:
+    """What nan_policy='propagate' returns where values are missing."""
+    nan = float("nan")
+    return TestOutcome(nan, nan, np.empty(0), "none", nan, "MMD²", null, pool.sizes)
+
+
+def _draw_labelings(pool: Pool, n_resamples: int, rng: np.random.Generator) -> tuple[Labelings, bool]:
+    """All arrangements where they are no more than n_resamples + 1, else turns of random rings."""
+    first = int(pool.labels.sum())
+    every = comb(pool.size, first)
+    if every > n_resamples + 1:
+        return Labelings(pool.labels, draw_star(pool.size, n_resamples, rng)), False
+    columns = np.zeros((pool.size, every + 1))
+    columns[:, 0] = pool.labels
+    for k, rows in enumerate(combinations(range(pool.size), first)):
+        columns[list(rows), k + 1] = 1.0
+    return Labelings(pool.labels, None, columns), True
+
+
+def _values(
+    pool: Pool, choice: Choice, labelings: Labelings, biased: bool, batch: int | None
+) -> Float[np.ndarray, "C J"]:
+    """MMD² of every kernel for the data (first row) and every relabeling."""
+    forms = label_forms(list(lowered(choice).members), labelings, pool.weights, batch)
+    size = sizes(labelings, pool.weights)
+    return np.stack([statistics.mmd2(each, size, biased=biased) for each in forms], axis=1)
+
+
+def _signed(
+    pool: Pool,
+    choice: Choice,
+    null: str,
+    biased: bool,
+    n_resamples: int,
+    memory: float | None,
+    batch: int | None,
+    rng: np.random.Generator,
+) -> tuple[Float[np.ndarray, "C J"], bool]:
+    """MMD² for the data and for rows whose sides are swapped, or weighted by a wild process."""
+    n = pool.sizes[0]
+    enumerated = null == "permutation" and 2**n <= n_resamples + 1
+    own = np.ones((n, 1))
+    if enumerated:
+        signs = np.array(list(product((1.0, -1.0), repeat=n))).T
+        swaps = np.concatenate([own, signs], axis=1)
+        W = np.concatenate([swaps, -swaps])
+    elif null == "permutation":
+        swaps = np.concatenate([own, rng.choice([-1.0, 1.0], (n, n_resamples))], axis=1)
+        W = np.concatenate([swaps, -swaps])
+    else:
+        W = _wild_columns(pool, n_resamples, memory, rng)
+    values = []
+    for member in choice.members:
+        for quadratic, diagonal, between in signed_forms(member, W, n if null == "permutation" else 0, batch):
+            if biased:
+                values.append((quadratic + diagonal) / (n * n if null == "permutation" else 1.0))
+            else:
+                values.append((quadratic + 2.0 * between) / (n * (n - 1.0)))
+    return np.stack(values, axis=1), enumerated
+
+
+def _wild_columns(
+    pool: Pool, n_resamples: int, memory: float | None, rng: np.random.Generator
+) -> Float[np.ndarray, "N C"]:
+    n, m = pool.sizes
+    first = nulls.wild_weights(n, n_resamples, memory or np.sqrt(n), rng)
+    second = nulls.wild_weights(m, n_resamples, memory or np.sqrt(m), rng)
+    data = np.concatenate([np.full((n, 1), 1.0 / n), np.full((m, 1), -1.0 / m)])
+    return np.concatenate([data, np.concatenate([first / n, -second / m])], axis=1)
+
+
+def _approximate(
+    pool: Pool,
+    choice: Choice,
+    null: str,
+    biased: bool,
+    n_resamples: int,
+    batch: int | None,
+    rng: np.random.Generator,
+) -> TestOutcome:
+    """Gamma or spectral null: (1/n + 1/m) Σ λ_l z_l², the eigenvalues of the centred matrix over N."""
+    labelings = Labelings(pool.labels, None, pool.labels[:, None])
+    (forms,) = label_forms([choice.one], labelings, None, batch)
+    value = float(statistics.mmd2(forms, sizes(labelings, None), biased=biased)[0])
+    n, m = pool.sizes
+    N, factor = pool.size, 1.0 / n + 1.0 / m
+    diagonal = choice.one.diagonals[0]
+    trace, squares = statistics.centred_moments(forms.rows, forms.squares, diagonal)
+    mean, variance = factor * trace / N, 2.0 * (factor / N) ** 2 * squares
+    shift = 0.0 if biased else mean  # the unbiased statistic is the biased one less its null mean
+    if null == "gamma":
+        draws = nulls.gamma_draws(mean, variance, n_resamples, rng) - shift
+        pvalue = nulls.gamma_pvalue(value + shift, mean, variance)
+    else:
+        weights = factor * nulls.spectrum(choice.one, rng)
+        draws = nulls.weighted_chi_squares(weights, n_resamples, rng) - weights.sum() + mean - shift
+        pvalue = nulls.resampled_pvalue(value, draws)
+    z = (value + shift - mean) / np.sqrt(variance) if variance > 0.0 else 0.0
+    member = MemberResult(choice.kernels[0], value, float(z))
+    return TestOutcome(
+        value, pvalue, draws, choice.kernels[0], value, "MMD²", null, pool.sizes, (member,), choice.learned
+    )
+
+
+def _by_column(
+    joint: TestOutcome,
+    pool: Pool,
+    kernel: Any,
+    labelings: Labelings,
+    biased: bool,
+    batch: int | None,
+    enumerated: bool,
+    rng: np.random.Generator,
+) -> TestOutcome:
+    """Every column by itself on the same relabelings, corrected by the step-down maximum."""
+    evidence, effects = [], []
+    for c, name in enumerate(pool.names):
+        space = make_space(pool.space.values[:, [c]], pool.space.categorical[[c]])
+        choice = choose(_for_one_column(kernel, name), space, rng)
+        column = Pool(space, pool.labels, pool.weights, (name,), pool.sizes)
+        values = _values(column, choice, labelings, biased, batch)
+        fused = fuse(values, choice.shares)
+        evidence.append(fused)
+        effects.append(float(values[0, 0]) if len(choice.kernels) == 1 else float(fused[0]))
+    T = np.stack(evidence, axis=1)
+    start = 2 if enumerated else 1  # with every arrangement the data's own is there twice
+    single = [nulls.resampled_pvalue(float(t[0]), t[1:], enumerated=enumerated) for t in T.T]
+    adjusted = nulls.step_down(T[0], T[1:], enumerated=start == 2)
+    columns = tuple(
+        ColumnResult(name, effect, p, q)
+        for name, effect, p, q in zip(pool.names, effects, single, adjusted, strict=True)
+    )
+    return replace(joint, columns=columns)
+
+
+def _for_one_column(kernel: Any, name: str) -> Any:
+    """The kernel for a single column: words and kernels with one lengthscale carry over."""
+    if isinstance(kernel, list | tuple):
+        return [_for_one_column(one, name) for one in kernel]
+    lengthscale = getattr(kernel, "lengthscale", 1.0)
+    if isinstance(kernel, Kernel) and (np.ndim(lengthscale) > 0 or hasattr(kernel, "columns")):
+        raise ValueError(
+            f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once; "
+            "give a word, or a kernel with one lengthscale"
+        )
+    return kernel
