@@ -12,6 +12,10 @@ NAMES = [
     "families",
     "learning_speed",
     "sampling",
+    "level",
+    "power",
+    "dependence",
+    "speed",
 ]
 
 

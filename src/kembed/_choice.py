@@ -36,6 +36,7 @@ class Choice:
     kernels: tuple[Any, ...]
     shares: Float[np.ndarray, " J"]
     learned: Any = None
+    fused: bool = False  # the word "fused" and nothing else
 
     @property
     def one(self) -> Pairs:
@@ -51,22 +52,23 @@ def choose(
     *,
     features: int | None = None,
     single: str | None = None,
+    side: bool = False,
     argument: str = "kernel",
 ) -> Choice:
     """The kernels that `kernel` stands for on these rows.
 
     With `features` every kernel is replaced by so many random features; `single` names what cannot take more
-    than one kernel.
+    than one kernel; `side` says that the rows are one side of an independence test.
     """
     if isinstance(kernel, str) and kernel == "fused":
         _refuse_several(single, argument)
-        choice = _fused(space, rng, features)
+        choice = _fused(space, rng, features, side)
     elif isinstance(kernel, list | tuple):
         if not kernel:
             raise ValueError(f"{argument} is an empty list; give at least one kernel")
         if len(kernel) > 1:
             _refuse_several(single, argument)
-        parts = [choose(one, space, rng, features=features, argument=argument) for one in kernel]
+        parts = [choose(one, space, rng, features=features, side=side, argument=argument) for one in kernel]
         shares = [part.shares / len(parts) for part in parts]
         learned = next((part.learned for part in parts if part.learned is not None), None)
         choice = Choice(
@@ -153,8 +155,8 @@ def _learned(space: Space) -> tuple[Kernel, Any]:
     return on_mixed_columns(Gaussian(float(scales[0]) if len(scales) == 1 else scales), space), learned
 
 
-def _fused(space: Space, rng: np.random.Generator, features: int | None) -> Choice:
-    fused = _fused_kernels.fused_kernels(space)
+def _fused(space: Space, rng: np.random.Generator, features: int | None, side: bool) -> Choice:
+    fused = _fused_kernels.fused_side(space) if side else _fused_kernels.fused_kernels(space)
     gaussians = [space.kernel(float(ell)) for ell in fused.lengthscales]
     members: list[Pairs | Factor]
     if features is None:
@@ -162,7 +164,11 @@ def _fused(space: Space, rng: np.random.Generator, features: int | None) -> Choi
     else:
         members = [random_features(kernel, space.values, features, rng, "kernel") for kernel in gaussians]
     return Choice(
-        (*members, *fused.whitened), (*gaussians, *fused.whitened_names), fused.shares, fused.learned
+        (*members, *fused.whitened),
+        (*gaussians, *fused.whitened_names),
+        fused.shares,
+        fused.learned,
+        fused=True,
     )
 
 
@@ -174,4 +180,4 @@ def lowered(choice: Choice) -> Choice:
             members.append(member)
             continue
         members += [pivoted_cholesky(member, j) or member.only(j) for j in range(len(member.maps))]
-    return Choice(tuple(members), choice.kernels, choice.shares, choice.learned)
+    return Choice(tuple(members), choice.kernels, choice.shares, choice.learned, choice.fused)

@@ -25,6 +25,8 @@ MAX_ROWS = 500
 LANDMARKS = 50
 DRAWS = 1_024
 BANK = 4
+# A volume element costs the cube of the axes; beyond these few the scan looks at the widest ones.
+MAX_AXES = 16
 
 
 class EvidenceScan(NamedTuple):
@@ -47,6 +49,12 @@ def scan_evidence(x: Float[np.ndarray, "n D"]) -> EvidenceScan:
     y = canonical_rows(frame.into(rows))
     if len(y) > MAX_ROWS:
         y = y[np.sort(rng.choice(len(y), MAX_ROWS, replace=False))]
+    whole = y
+    y = canonical_rows(y[:, :MAX_AXES]) if y.shape[1] > MAX_AXES else y
+    # Distances shrink when axes are left out; what was found is stretched back.
+    stretch = 1.0
+    if y is not whole:
+        stretch = float(np.sqrt((whole**2).sum(axis=1).mean() / (y**2).sum(axis=1).mean()))
     n, E = y.shape
     z = place(y, Landmarks("support", max(min(LANDMARKS, n // 2), E + 1)), rng)
     scales = _search.data_scales(y, z)
@@ -57,5 +65,5 @@ def scan_evidence(x: Float[np.ndarray, "n D"]) -> EvidenceScan:
     scanned = _search.scan(Spec(family), _search.thin(problem, n, rng), scales)
     peaks = _search.local_maxima(scanned.values)
     inside = [k for k in peaks if 0 < k < len(scales) - 1] or peaks[:1]
-    size = float(frame.scale[0])
+    size = float(frame.scale[0]) * stretch
     return EvidenceScan(scales * size, scanned.values / n - frame.log_unit, scales[inside] * size)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed import _rings, _tables, _validation, nulls, statistics
-from kembed._choice import LARGE, Choice, choose, lowered
+from kembed import _fused_kernels, _rings, _tables, _validation, nulls, statistics
+from kembed._choice import Choice, choose, lowered
 from kembed._factors import Factor
 from kembed._fusion import outcome
 from kembed._labelings import column_sums
@@ -93,11 +93,22 @@ def hsic_test(
     single = None if null == "permutation" else f"null={null!r}"
     features = FEATURES if statistic == "features" else None
     left, right = (
-        choose(word, make_space(table.values, table.categorical), seed, features=features, single=single)
+        choose(
+            word,
+            make_space(table.values, table.categorical),
+            seed,
+            features=features,
+            single=single,
+            side=True,
+        )
         for word, table in zip(kernels, tables, strict=True)
     )
     biased = statistic == "biased" or null == "wild"
-    both = _joined(right, left) if swapped else _joined(left, right)
+    both, shares = _joined(left, right)
+    if swapped:
+        both = replace(
+            both, kernels=tuple(pair[::-1] for pair in both.kernels), learned=_reversed(both.learned)
+        )
     if null in ("gamma", "spectral"):
         return _approximate(left, right, both, null, biased, n_resamples, batch, seed)
     if null == "wild":
@@ -107,10 +118,12 @@ def hsic_test(
     if enumerated:
         values = _enumerated(left, right, biased)
     else:
-        values = _permuted(left, right, biased, n_resamples, batch, seed)
-    if swapped:
-        values = values.swapaxes(1, 2)
-    return outcome("HSIC", (n,), both, values.reshape(len(values), -1), null, enumerated)
+        values = _permuted(left, right, shares, biased, n_resamples, batch, seed)
+    return outcome("HSIC", (n,), both, values[:, shares > 0.0], null, enumerated)
+
+
+def _reversed(learned: Any) -> Any:
+    return None if learned is None else learned[::-1]
 
 
 def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
@@ -131,32 +144,52 @@ def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
     return [replace(table, values=table.values[order]) for table in tables], kernels, swapped
 
 
-def _joined(left: Choice, right: Choice) -> Choice:
-    """Every kernel of x with every kernel of y."""
-    kernels = tuple((a, b) for a in left.kernels for b in right.kernels)
-    shares = np.multiply.outer(left.shares, right.shares).ravel()
+def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L"]]:
+    """Which kernels of x meet which of y, as one choice, and the shares as a table; 0 where they do not."""
+    if left.fused and right.fused:
+        gaussians, J = _fused_kernels.SIDE_SHARES, len(left.kernels)
+        shares = np.zeros((J, J))
+        G = len(gaussians)
+        shares[:G, :G] = gaussians
+        shares[np.arange(G, J), np.arange(G, J)] = _fused_kernels.SIDE_WHITENED_SHARE
+    else:
+        shares = np.multiply.outer(left.shares, right.shares)
+    met = np.argwhere(shares > 0.0)
     learned = None
     if left.learned is not None or right.learned is not None:
         learned = (left.learned, right.learned)
-    return Choice((), kernels, shares, learned)
+    kernels = tuple((left.kernels[j], right.kernels[k]) for j, k in met)
+    together = shares[shares > 0.0]
+    return Choice((), kernels, together / together.sum(), learned), shares
 
 
 def _permuted(
-    left: Choice, right: Choice, biased: bool, n_resamples: int, batch: int | None, rng: np.random.Generator
+    left: Choice,
+    right: Choice,
+    shares: Float[np.ndarray, "J L"],
+    biased: bool,
+    n_resamples: int,
+    batch: int | None,
+    rng: np.random.Generator,
 ) -> Float[np.ndarray, "C J L"]:
-    """HSIC of every pair of kernels for the data and for random pairings."""
-    (n,) = {member.size for member in left.members + right.members}
-    star = draw_star(n, n_resamples, rng)
-    left, right = _lowered(left, right)
-    rows = [[_hsic(a, b, star, biased, batch) for b in right.members] for a in left.members]
-    return np.concatenate([np.concatenate(row, axis=2) for row in rows], axis=1)
+    """HSIC of every pair of kernels that meet, for the data and for random pairings; 0 for the others."""
+    star = draw_star(left.members[0].size, n_resamples, rng)
+    left, right = lowered(left), lowered(right)
+    values = np.zeros((n_resamples + 1, *shares.shape))
+    j = 0
+    for first in left.members:
+        J, k = _kernels_in(first), 0
+        for second in right.members:
+            L = _kernels_in(second)
+            if shares[j : j + J, k : k + L].any():
+                values[:, j : j + J, k : k + L] = _hsic(first, second, star, biased, batch)
+            k += L
+        j += J
+    return values
 
 
-def _lowered(left: Choice, right: Choice) -> tuple[Choice, Choice]:
-    """Low-rank factors where both sides have them; a factor against a matrix saves nothing."""
-    if left.members[0].size < LARGE:
-        return left, right
-    return lowered(left), lowered(right)
+def _kernels_in(member: Pairs | Factor) -> int:
+    return 1 if isinstance(member, Factor) else len(member.maps)
 
 
 def _hsic(

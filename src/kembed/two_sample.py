@@ -90,7 +90,7 @@ def mmd_test(
     --------
     >>> import numpy as np
     >>> from kembed import mmd_test
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> x, y = rng.normal(size=(100, 2)), rng.normal(size=(80, 2))
     >>> y[:, 1] = 0.7 * y[:, 0] + 0.7 * y[:, 1]  # same margins, but correlated
     >>> result = mmd_test(x, y, rng=0)

@@ -1,0 +1,88 @@
+"""Power of the two-sample tests: the development suite, then the held-out one.
+
+`python -m benchmarks power` runs SUITE (with "bkl" alone) and HELD_OUT; set KEMBED_REPETITIONS for fewer than
+200 repetitions. Level .05, B = 299. "grid" is a fused MMD over a uniform log grid of Gaussians, each over its
+null standard deviation, the largest taken; "oracle" is the best single lengthscale in hindsight.
+"""
+
+import os
+import warnings
+import zlib
+
+import numpy as np
+
+from benchmarks._workers import spread
+from benchmarks.alternatives import HELD_OUT, SUITE
+from kembed import mmd_test
+from kembed._choice import Choice
+from kembed._fusion import standardised
+from kembed._pool import make_pool
+from kembed._tables import read
+from kembed.nulls import resampled_pvalue
+from kembed.two_sample import _draw_labelings, _values
+
+REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))
+B, LEVEL, SEED = 299, 0.05, 2026
+RATIOS = np.geomspace(0.02, 30.0, 13)  # of the median distance
+
+
+def seeded(name: str, repetition: int) -> np.random.Generator:
+    return np.random.default_rng([SEED, zlib.crc32(name.encode()), repetition])
+
+
+def single_scales(x, y, rng) -> tuple[np.ndarray, float, float]:
+    """p-values of single lengthscales, of the median, and of the uniform grid's largest."""
+    tables, _ = read({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
+    pool = make_pool(tables, None, ordered=False)
+    median = pool.space.median()
+    scales = np.append(RATIOS, 1.0) * median
+    choice = Choice((pool.space.pairs(scales),), tuple(scales), np.ones(len(scales)))
+    labelings, _ = _draw_labelings(pool, B, rng)
+    values = _values(pool, choice, labelings, False, None)
+    p = np.array([resampled_pvalue(float(v[0]), v[1:]) for v in values.T])
+    largest = standardised(values[:, :-1]).max(axis=1)
+    return p[:-1], float(p[-1]), resampled_pvalue(float(largest[0]), largest[1:])
+
+
+def repetition(job: tuple[str, str, int, bool]) -> np.ndarray:
+    """p-values of: default, bkl (or nan), median, grid, then every single lengthscale."""
+    suite, name, r, with_bkl = job
+    warnings.simplefilter("ignore")
+    rng = seeded(name, r)
+    x, y = (SUITE if suite == "SUITE" else HELD_OUT)[name].draw(rng)
+    default = mmd_test(x, y, n_resamples=B, rng=rng).pvalue
+    learned = mmd_test(x, y, kernel="bkl", n_resamples=B, rng=rng).pvalue if with_bkl else np.nan
+    singles, median, grid = single_scales(x, y, rng)
+    return np.concatenate([[default, learned, median, grid], singles])
+
+
+def table(suite: str, sets, with_bkl: bool) -> None:
+    print(f"\n{suite}: {REPETITIONS} repetitions, B = {B}, level {LEVEL}, seed {SEED}")
+    print("| set | fused (default) | bkl | median | grid | oracle (ratio) | fused/oracle |")
+    print("|---|---|---|---|---|---|---|")
+    powers = []
+    for name in sets:
+        jobs = [(suite, name, r, with_bkl) for r in range(REPETITIONS)]
+        p = np.stack(spread(repetition, jobs))
+        power = np.where(np.isnan(p), np.nan, p <= LEVEL + 1e-12).mean(axis=0)
+        best = int(np.argmax(power[4:]))
+        oracle = power[4 + best]
+        powers.append([*power[:4], oracle])
+        print(
+            f"| {name} | {power[0]:.2f} | {power[1]:.2f} | {power[2]:.2f} | {power[3]:.2f} "
+            f"| {oracle:.2f} ({RATIOS[best]:.2g}) | {power[0] / oracle:.2f} |",
+            flush=True,
+        )
+    mean = np.mean(powers, axis=0)
+    error = np.sqrt((np.array(powers) * (1 - np.array(powers)) / REPETITIONS).sum(axis=0)) / len(powers)
+    print("| **mean** | " + " | ".join(f"{m:.3f}" for m in mean) + " | |")
+    print("| standard error | " + " | ".join(f"{e:.3f}" for e in error) + " | |")
+
+
+def main() -> None:
+    table("SUITE", SUITE, with_bkl=True)
+    table("HELD_OUT", HELD_OUT, with_bkl=False)
+
+
+if __name__ == "__main__":
+    main()
