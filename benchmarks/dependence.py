@@ -1,7 +1,7 @@
-"""Power of the independence tests on the dependence suite, against the median heuristic and distance covariance.
+"""Power of the independence tests on the dependence suite: default, median heuristic, distance covariance.
 
-Level .05, B = 299; KEMBED_REPETITIONS for fewer than 200 repetitions. Distance covariance is HSIC with the kernel
-|a| + |b| - |a - b| (Sejdinovic et al. 2013), tested by the same permutations.
+Level .05, B = 299; KEMBED_REPETITIONS for fewer than 200 repetitions. Distance covariance is HSIC with the
+kernel |a| + |b| - |a - b| (Sejdinovic et al. 2013), tested by the same permutations.
 """
 
 import os

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed import _progress
 from kembed._pairs import Pairs
 
 if TYPE_CHECKING:
@@ -102,32 +103,34 @@ def ring_sums(left: Pairs, right: Pairs, star: Star, batch: int | None) -> Sums:
     left_rows, right_rows = np.zeros((J, N)), np.zeros((L, N))
     left_squares, right_squares = np.zeros(J), np.zeros(L)
     turns = []
-    for number, ring in enumerate(star.rings):
-        spectrum = np.zeros((N // 2 + 1, J, L), dtype=complex)
-        for d in range(1, last + 1, step):
-            diagonals = np.arange(d, min(d + step, last + 1))
-            twice = np.where(2 * diagonals == N, 1.0, 2.0)
-            partners = []
-            base = _diagonal_block(right, ring.right, diagonals)
-            buffer = np.empty_like(base)
-            for j in range(L):
-                block = right.mapped(j, base, buffer)
-                if number == 0:
-                    _add_rows(right_rows[j], ring.right, block, diagonals, N)
-                    right_squares[j] += twice @ np.einsum("id,id->d", block, block)
-                partner = fft.rfft(block, axis=0, workers=2)
-                partner *= twice
-                partners.append(np.conj(partner, out=partner))
-            base = _diagonal_block(left, ring.left, diagonals)
-            for j in range(J):
-                block = left.mapped(j, base, buffer)
-                if number == 0:
-                    _add_rows(left_rows[j], ring.left, block, diagonals, N)
-                    left_squares[j] += twice @ np.einsum("id,id->d", block, block)
-                transformed = fft.rfft(block, axis=0, workers=2)
-                for k, partner in enumerate(partners):
-                    spectrum[:, j, k] += np.einsum("fd,fd->f", transformed, partner)
-        turns.append(fft.irfft(np.conj(spectrum), N, axis=0))
+    with _progress.bar(last * len(star.rings), last * N * (J + L), "permutations") as shown:
+        for number, ring in enumerate(star.rings):
+            spectrum = np.zeros((N // 2 + 1, J, L), dtype=complex)
+            for d in range(1, last + 1, step):
+                diagonals = np.arange(d, min(d + step, last + 1))
+                twice = np.where(2 * diagonals == N, 1.0, 2.0)
+                partners = []
+                base = _diagonal_block(right, ring.right, diagonals)
+                buffer = np.empty_like(base)
+                for j in range(L):
+                    block = right.mapped(j, base, buffer)
+                    if number == 0:
+                        _add_rows(right_rows[j], ring.right, block, diagonals, N)
+                        right_squares[j] += twice @ np.einsum("id,id->d", block, block)
+                    partner = fft.rfft(block, axis=0, workers=2)
+                    partner *= twice
+                    partners.append(np.conj(partner, out=partner))
+                base = _diagonal_block(left, ring.left, diagonals)
+                for j in range(J):
+                    block = left.mapped(j, base, buffer)
+                    if number == 0:
+                        _add_rows(left_rows[j], ring.left, block, diagonals, N)
+                        left_squares[j] += twice @ np.einsum("id,id->d", block, block)
+                    transformed = fft.rfft(block, axis=0, workers=2)
+                    for k, partner in enumerate(partners):
+                        spectrum[:, j, k] += np.einsum("fd,fd->f", transformed, partner)
+                shown.update(len(diagonals))
+            turns.append(fft.irfft(np.conj(spectrum), N, axis=0))
     return Sums(turns, left_rows, right_rows, left_squares, right_squares)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed import _fused_kernels, _rings, _tables, _validation, nulls, statistics
+from kembed import _fused_kernels, _progress, _rings, _tables, _validation, nulls, statistics
 from kembed._choice import Choice, choose, lowered
 from kembed._factors import Factor
 from kembed._fusion import outcome
@@ -44,6 +44,7 @@ def hsic_test(
     batch: int | None = None,
     rng: Any = None,
     nan_policy: str = "raise",
+    progress: bool | None = None,
 ) -> TestOutcome:
     """Test whether two variables are independent, by the Hilbert-Schmidt independence criterion.
 
@@ -59,7 +60,7 @@ def hsic_test(
         `"unbiased"` or `"biased"` HSIC, or `"features"` (random Fourier features, linear in n).
     null
         `"permutation"`, exact; `"gamma"` or `"spectral"` for one kernel a side; `"wild"` for time series.
-    n_resamples, memory, batch, rng, nan_policy
+    n_resamples, memory, batch, rng, nan_policy, progress
         As in `mmd_test`. With "omit" a row missing on either side is dropped from both.
 
     Examples
@@ -118,7 +119,8 @@ def hsic_test(
     if enumerated:
         values = _enumerated(left, right, biased)
     else:
-        values = _permuted(left, right, shares, biased, n_resamples, batch, seed)
+        with _progress.showing(progress):
+            values = _permuted(left, right, shares, biased, n_resamples, batch, seed)
     return outcome("HSIC", (n,), both, values[:, shares > 0.0], null, enumerated)
 
 

@@ -64,16 +64,18 @@ class TestOutcome:
     enumerated: bool = False
 
     def __repr__(self) -> str:
-        what = f"fused {self.name}" if len(self.members) > 1 else self.name
+        fused = len(self.members) > 1
+        value = (
+            f"fused {self.name}: {self.statistic:.2f} sd" if fused else f"{self.name} = {self.statistic:.4g}"
+        )
         size = " + ".join(str(n) for n in self.sizes) + " rows"
         resamples = len(self.null_distribution)
         every = " (all of them)" if self.enumerated else ""
         how = f"{self.null} null" + (f", {resamples} resamples{every}" if resamples else "")
-        lines = [f"{what} = {self.statistic:.4g}, p = {self.pvalue:.4g} ({how}; {size})"]
-        if len(self.members) > 1:
-            lines.append(f"strongest of {len(self.members)} kernels: {_short(self.kernel)}")
-            if np.isfinite(self.effect):
-                lines[-1] += f", {self.name} = {self.effect:.4g}"
+        lines = [f"{value}, p = {self.pvalue:.4g} ({how}; {size})"]
+        if fused:
+            z = max(member.z for member in self.members)
+            lines.append(f"strongest of {len(self.members)} kernels, {z:.1f} sd: {_short(self.kernel)}")
         else:
             lines.append(f"kernel: {_short(self.kernel)}")
         lines += [

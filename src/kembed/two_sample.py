@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed import _linear_time, _tables, _validation, nulls, statistics
+from kembed import _linear_time, _progress, _tables, _validation, nulls, statistics
 from kembed._choice import Choice, choose, lowered
 from kembed._fusion import fuse, outcome
 from kembed._labelings import Labelings, label_forms, signed_forms, sizes
@@ -46,6 +46,7 @@ def mmd_test(
     batch: int | None = None,
     rng: Any = None,
     nan_policy: str = "raise",
+    progress: bool | None = None,
 ) -> TestOutcome:
     """Test whether two samples come from one distribution, by their maximum mean discrepancy.
 
@@ -85,6 +86,8 @@ def mmd_test(
         Seed or generator of the resampling; None is fresh entropy.
     nan_policy
         `"raise"`, `"omit"` (drop rows with missing values) or `"propagate"` (return nan).
+    progress
+        Whether to show a progress bar for passes of more than about a second; None: on a terminal only.
 
     Examples
     --------
@@ -125,11 +128,13 @@ def mmd_test(
         draws = None
     else:
         draws, enumerated = _draw_labelings(pool, n_resamples, seed)
-        values = _values(pool, choice, draws, biased, batch)
+        with _progress.showing(progress):
+            values = _values(pool, choice, draws, biased, batch)
     result = outcome("MMD²", pool.sizes, choice, values, null, enumerated)
     if by_column:
         assert draws is not None
-        result = _by_column(result, pool, kernel, draws, biased, batch, enumerated, seed)
+        with _progress.showing(progress):
+            result = _by_column(result, pool, kernel, draws, biased, batch, enumerated, seed)
     return result
 
 
