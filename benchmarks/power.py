@@ -33,7 +33,7 @@ def seeded(name: str, repetition: int) -> np.random.Generator:
 def single_scales(x, y, rng) -> tuple[np.ndarray, float, float]:
     """p-values of single lengthscales, of the median, and of the uniform grid's largest."""
     tables, _ = read({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
-    pool = make_pool(tables, None, ordered=False)
+    pool = make_pool(tables, None, "none")
     median = pool.space.median()
     scales = np.append(RATIOS, 1.0) * median
     choice = Choice((pool.space.pairs(scales),), tuple(scales), np.ones(len(scales)))

@@ -1355,5 +1355,137 @@ def _self_test() -> None:
     print("all checks passed")
 
 
+# --------------------------------------------------------------------------------------
+# 16. Tests: MMD², HSIC and their resamples, from matrices of kernel values
+# --------------------------------------------------------------------------------------
+
+
+def mmd2_loops(K: Array, first: Sequence[Any], v: Any = None, *, biased: bool) -> float:
+    """Σ u_i u_j k(x_i,x_j) / Σ u_i u_j + the same for y - 2 Σ u_i w_j k(x_i,y_j) / Σ u_i w_j.
+
+    `first` marks the pooled rows of x, `v` are their weights; the unbiased estimate leaves i = j out.
+    """
+    N = len(K)
+    v = [1.0] * N if v is None else v
+
+    def mean(rows: list[int], columns: list[int], keep_diagonal: bool) -> float:
+        total = weight = 0.0
+        for i in rows:
+            for j in columns:
+                if i != j or keep_diagonal:
+                    total += v[i] * v[j] * K[i, j]
+                    weight += v[i] * v[j]
+        return total / weight
+
+    x = [i for i in range(N) if first[i]]
+    y = [i for i in range(N) if not first[i]]
+    return mean(x, x, biased) + mean(y, y, biased) - 2.0 * mean(x, y, True)
+
+
+def hsic_loops(K: Array, L: Array, *, biased: bool) -> float:
+    """The mean of k_ij l_ij + k_ij l_qr - 2 k_ij l_iq over all i, j, q, r; all different if unbiased."""
+    n = len(K)
+    total, count = 0.0, 0
+    for i in range(n):
+        for j in range(n):
+            for q in range(n):
+                for r in range(n):
+                    if biased or len({i, j, q, r}) == 4:
+                        total += K[i, j] * L[i, j] + K[i, j] * L[q, r] - 2.0 * K[i, j] * L[i, q]
+                        count += 1
+    return total / count
+
+
+def energy_distance(X: Any, Y: Any) -> float:
+    """2 E|x - y| - E|x - x'| - E|y - y'| over all pairs of rows."""
+    X, Y = _points(X), _points(Y)
+
+    def mean(A: Array, B: Array) -> float:
+        return sum(math.dist(a, b) for a in A for b in B) / (len(A) * len(B))
+
+    return 2.0 * mean(X, Y) - mean(X, X) - mean(Y, Y)
+
+
+def turned_sums(K: Array, L: Array, left: Array, right: Array, *, diagonal: bool = False) -> Array:
+    """Σ_{i≠j} K[left_i, left_j] L[right_{i+k}, right_{j+k}] for every turn k of a ring."""
+    N = len(left)
+    out = np.zeros(N)
+    for k in range(N):
+        for i in range(N):
+            for j in range(N):
+                if i != j or diagonal:
+                    a, b = right[(i + k) % N], right[(j + k) % N]
+                    out[k] += K[left[i], left[j]] * L[a, b]
+    return out
+
+
+def paired_mmd2_loops(K: Array, signs: Sequence[float], *, biased: bool) -> float:
+    """The mean of s_i s_j {k(x_i,x_j) + k(y_i,y_j) - k(x_i,y_j) - k(y_i,x_j)}, row n + i paired with i."""
+    n = len(signs)
+    total, count = 0.0, 0
+    for i in range(n):
+        for j in range(n):
+            if i != j or biased:
+                h = K[i, j] + K[n + i, n + j] - K[i, n + j] - K[n + i, j]
+                total += signs[i] * signs[j] * h
+                count += 1
+    return total / count
+
+
+def wild_mmd2_loops(K: Array, u: Sequence[float], w: Sequence[float]) -> float:
+    """Σ u_i u_j k(x_i,x_j)/n² + Σ w_i w_j k(y_i,y_j)/m² - 2 Σ u_i w_j k(x_i,y_j)/nm."""
+    n, m = len(u), len(w)
+    total = 0.0
+    for i in range(n):
+        for j in range(n):
+            total += u[i] * u[j] * K[i, j] / n**2
+    for i in range(m):
+        for j in range(m):
+            total += w[i] * w[j] * K[n + i, n + j] / m**2
+    for i in range(n):
+        for j in range(m):
+            total -= 2.0 * u[i] * w[j] * K[i, n + j] / (n * m)
+    return total
+
+
+def wild_hsic_loops(K: Array, L: Array, w: Sequence[float]) -> float:
+    """Σ w_i w_j K̃_ij L̃_ij / n², both matrices centred."""
+    n = len(K)
+    H = np.eye(n) - np.ones((n, n)) / n
+    Kc, Lc = H @ K @ H, H @ L @ H
+    return sum(w[i] * w[j] * Kc[i, j] * Lc[i, j] for i in range(n) for j in range(n)) / n**2
+
+
+def linear_mmd2_loops(K: Array, x: Sequence[int], y: Sequence[int]) -> float:
+    """The mean of k(x₁,x₂) + k(y₁,y₂) - k(x₁,y₂) - k(x₂,y₁) over quadruples one after another."""
+    terms = []
+    for i in range(0, 2 * (min(len(x), len(y)) // 2), 2):
+        a, b, c, d = x[i], x[i + 1], y[i], y[i + 1]
+        terms.append(K[a, b] + K[c, d] - K[a, d] - K[b, c])
+    return sum(terms) / len(terms)
+
+
+def block_mmd2_loops(K: Array, x: Sequence[int], y: Sequence[int], blocks: int) -> float:
+    """The mean of the unbiased MMD² over blocks of rows one after another."""
+    n, m = len(x) // blocks, len(y) // blocks
+    total = 0.0
+    for b in range(blocks):
+        rows = [*x[b * n : (b + 1) * n], *y[b * m : (b + 1) * m]]
+        total += mmd2_loops(K[np.ix_(rows, rows)], [True] * n + [False] * m, biased=False)
+    return total / blocks
+
+
+def step_down_loops(observed: Sequence[float], draws: Array) -> list[float]:
+    """Westfall & Young: a hypothesis against the largest of all that are no stronger, then made monotone."""
+    B, D = draws.shape
+    order = sorted(range(D), key=lambda d: -observed[d])
+    adjusted, before = [0.0] * D, 0.0
+    for place, d in enumerate(order):
+        rest = order[place:]
+        beaten = sum(max(draws[b, e] for e in rest) >= observed[d] for b in range(B))
+        before = adjusted[d] = max(before, (1 + beaten) / (1 + B))
+    return adjusted
+
+
 if __name__ == "__main__":
     _self_test()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed import _fused_kernels
+from kembed._backend import to_numpy
 from kembed._factors import Factor, pivoted_cholesky
 from kembed._pairs import Pairs, function_pairs, kernel_pairs
 from kembed._random_features import random_features
@@ -19,6 +20,7 @@ from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns
 from kembed.kernels.stationary import Gaussian
+from kembed.learned import LearnedKernel
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -68,7 +70,10 @@ def choose(
             raise ValueError(f"{argument} is an empty list; give at least one kernel")
         if len(kernel) > 1:
             _refuse_several(single, argument)
-        parts = [choose(one, space, rng, features=features, side=side, argument=argument) for one in kernel]
+        parts = [
+            choose(one, space, rng, features=features, single=single, side=side, argument=argument)
+            for one in kernel
+        ]
         shares = [part.shares / len(parts) for part in parts]
         learned = next((part.learned for part in parts if part.learned is not None), None)
         choice = Choice(
@@ -105,8 +110,9 @@ def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | No
         else:
             kernel, learned = _learned(space)
             pairs = kernel_pairs(kernel, space.values)
-    elif isinstance(kernel, Kernel):
-        kernel = on_mixed_columns(kernel, space)
+    elif isinstance(kernel, Kernel | LearnedKernel):
+        given = kernel.kernel if isinstance(kernel, LearnedKernel) else kernel
+        kernel = on_mixed_columns(to_numpy(given), space)
         pairs = kernel_pairs(kernel, space.values)
     elif callable(kernel) and not isinstance(kernel, type):
         pairs = function_pairs(kernel, space.values, argument)
@@ -124,9 +130,7 @@ def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | No
 
 def on_mixed_columns(kernel: Kernel, space: Space) -> Kernel:
     """A kernel for numeric columns, times the delta kernel of the discrete ones."""
-    if not space.categorical.any() or not isinstance(kernel, Gaussian | Kernel):
-        return kernel
-    if _knows_columns(kernel):
+    if not space.categorical.any() or _knows_columns(kernel):
         return kernel
     numeric = tuple(int(c) for c in np.flatnonzero(~space.categorical))
     delta = OnColumns(Delta(), tuple(int(c) for c in np.flatnonzero(space.categorical)))
@@ -176,7 +180,7 @@ def lowered(choice: Choice) -> Choice:
     """The same kernels with exact low-rank factors in place of large matrices where there are any."""
     members: list[Pairs | Factor] = []
     for member in choice.members:
-        if isinstance(member, Factor) or member.size < LARGE:
+        if isinstance(member, Factor) or member.size < LARGE or not member.definite:
             members.append(member)
             continue
         members += [pivoted_cholesky(member, j) or member.only(j) for j in range(len(member.maps))]

@@ -14,6 +14,7 @@ import numpy as np
 
 from kembed import nulls
 from kembed._choice import Choice
+from kembed._factors import Factor
 from kembed.results import MemberResult, TestOutcome
 
 if TYPE_CHECKING:
@@ -21,6 +22,37 @@ if TYPE_CHECKING:
 
 # How sharply the log-sum-exp prefers the largest; chosen on the development suite.
 SHARPNESS = 2.0
+ROUNDING = 1e-13
+
+
+def magnitudes(choice: Choice) -> Float[np.ndarray, " J"]:
+    """The size of every kernel's entries: what rounding errors of a statistic are measured by."""
+    sizes: list[float] = []
+    for member in choice.members:
+        if isinstance(member, Factor):
+            sizes.append(float(member.diagonal.mean()))
+        else:
+            some = np.arange(min(member.size, 20))
+            blocks = member.rectangles(some, some)
+            sizes += [
+                float(max(np.abs(block).max(), d.mean()))
+                for block, d in zip(blocks, member.diagonals, strict=True)
+            ]
+    return np.array(sizes)
+
+
+def settled(values: Float[np.ndarray, "C J"], sizes: Float[np.ndarray, " J"]) -> Float[np.ndarray, "C J"]:
+    """The values with those that only rounding tells apart made equal.
+
+    A statistic is a sum of kernel entries; below 1e-13 of their size nothing is known.
+    """
+    out = values.copy()
+    for j, size in enumerate(sizes):
+        order = np.argsort(values[:, j], kind="stable")
+        ordered = values[order, j]
+        starts = np.concatenate([[True], np.diff(ordered) > ROUNDING * size])
+        out[order, j] = ordered[starts][np.cumsum(starts) - 1]
+    return out
 
 
 def standardised(values: Float[np.ndarray, "C J"]) -> Float[np.ndarray, "C J"]:
@@ -59,8 +91,8 @@ def outcome(
     draws = combined[1:]
     return TestOutcome(
         statistic=float(combined[0]),
-        pvalue=nulls.resampled_pvalue(float(combined[0]), draws, enumerated=enumerated),
-        null_distribution=draws,
+        pvalue=nulls.resampled_pvalue(float(combined[0]), draws),
+        null_distribution=np.sort(combined) if enumerated else draws,
         kernel=members[loudest].kernel,
         effect=members[loudest].statistic,
         name=name,

@@ -33,13 +33,15 @@ class Pairs:
     """J kernels on N rows.
 
     `base(rows, columns)` is a new rectangle; `maps[j](rectangle, out)` writes kernel j's values into `out`
-    (None: the base is the kernel). `diagonals[j]` holds k_j(x_i, x_i).
+    (None: the base is the kernel). `diagonals[j]` holds k_j(x_i, x_i). `definite` says that the kernels are
+    known to be positive definite.
     """
 
     size: int
     base: Callable[[Rows, Rows], Rectangle]
     maps: tuple[Callable[[Rectangle, Rectangle], None] | None, ...]
     diagonals: Float[np.ndarray, "J N"]
+    definite: bool = True
 
     def rectangles(self, rows: Rows, columns: Rows) -> list[Rectangle]:
         """Every kernel on a rectangle."""
@@ -48,7 +50,7 @@ class Pairs:
 
     def only(self, j: int) -> Pairs:
         """Kernel j by itself."""
-        return Pairs(self.size, self.base, (self.maps[j],), self.diagonals[j : j + 1])
+        return Pairs(self.size, self.base, (self.maps[j],), self.diagonals[j : j + 1], self.definite)
 
     def mapped(self, j: int, base: Rectangle, out: Rectangle) -> Rectangle:
         """Kernel j from its base: `out`, or the base itself."""
@@ -146,4 +148,4 @@ def function_pairs(function: Callable[[Any, Any], Any], x: Any, name: str) -> Pa
     diagonal = np.concatenate(
         [base(part, part).diagonal() for part in np.array_split(every, -(-len(x) // 64))]
     )
-    return Pairs(len(x), base, (None,), diagonal[None])
+    return Pairs(len(x), base, (None,), diagonal[None], definite=False)

@@ -33,6 +33,7 @@ class Table:
     names: tuple[str, ...]  # those of a data frame, else "column 0", "column 1", ...
     categorical: Bool[np.ndarray, " D"]  # which columns hold codes
     rows: Int[np.ndarray, " n"]  # where the rows stood in what the user gave
+    given: int  # how many rows that had
 
 
 class _Sample(NamedTuple):
@@ -108,7 +109,7 @@ def _coded(parts: list[_Sample], kept: list[np.ndarray]) -> list[Table]:
         for table, column in zip(values, entries, strict=True):
             table[:, d] = column
     return [
-        Table(table, part.names, categorical, rows)
+        Table(table, part.names, categorical, rows, part.size)
         for table, part, rows in zip(values, parts, kept, strict=True)
     ]
 

@@ -16,13 +16,14 @@ import numpy as np
 from kembed import _fused_kernels, _progress, _rings, _tables, _validation, nulls, statistics
 from kembed._choice import Choice, choose, lowered
 from kembed._factors import Factor
-from kembed._fusion import outcome
+from kembed._fusion import magnitudes, outcome, settled
 from kembed._labelings import column_sums
 from kembed._pairs import Pairs
+from kembed._pool import comes_before
 from kembed._random_features import DEFAULT as FEATURES
 from kembed._rings import Star, correlate, draw_star
 from kembed._sample_space import make_space
-from kembed.results import MemberResult, TestOutcome
+from kembed.results import MemberResult, TestOutcome, nothing
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 STATISTICS = ("unbiased", "biased", "features")
 NULLS = ("permutation", "gamma", "spectral", "wild")
 MINIMUM = 4
+NOTHING = 1e-12  # a centred trace below this share of the trace is rounding
 
 
 def hsic_test(
@@ -78,14 +80,15 @@ def hsic_test(
     n_resamples = _validation.count(n_resamples, "n_resamples", 1)
     batch = None if batch is None else _validation.count(batch, "batch", 1)
     memory = None if memory is None else float(_validation.positive(memory, "memory"))
+    if memory is not None and null != "wild":
+        raise ValueError("memory is for null='wild' (time series); leave it out, or set null='wild'")
     tables, missing = _tables.read(
         {"x": x, "y": y}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
     )
     seed = _validation.generator(rng)
     n = len(tables[0].values)
     if missing:
-        nan = float("nan")
-        return TestOutcome(nan, nan, np.empty(0), "none", nan, "HSIC", null, (n,))
+        return nothing("HSIC", null, (n,))
     kernels = kernel if isinstance(kernel, tuple) and len(kernel) == 2 else (kernel, kernel)
     if null != "wild":
         tables, kernels, swapped = _canonical(tables, kernels)
@@ -114,6 +117,7 @@ def hsic_test(
         return _approximate(left, right, both, null, biased, n_resamples, batch, seed)
     if null == "wild":
         values = _wild(left, right, n_resamples, memory or np.sqrt(n), batch, seed)
+        values = settled(values, magnitudes(left) * magnitudes(right))
         return outcome("HSIC", (n,), both, values, null, False)
     enumerated = factorial(n) <= n_resamples + 1
     if enumerated:
@@ -121,7 +125,9 @@ def hsic_test(
     else:
         with _progress.showing(progress):
             values = _permuted(left, right, shares, biased, n_resamples, batch, seed)
-    return outcome("HSIC", (n,), both, values[:, shares > 0.0], null, enumerated)
+    met = values[:, shares > 0.0]
+    sizes = np.multiply.outer(magnitudes(left), magnitudes(right))[shares > 0.0]
+    return outcome("HSIC", (n,), both, settled(met, sizes), null, enumerated)
 
 
 def _reversed(learned: Any) -> Any:
@@ -132,18 +138,22 @@ def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
     """Rows in an order of their own, and the narrower (then the lesser) side first."""
     a, b = (table.values for table in tables)
     swapped = False
-    sorted_a, sorted_b = (value[np.lexsort(value.T[::-1])] for value in (a, b))
+    sorted_a, sorted_b = _sorted(a), _sorted(b)
     if a.shape[1] != b.shape[1]:
         swapped = a.shape[1] > b.shape[1]
-    else:
-        different = np.flatnonzero((sorted_a != sorted_b).ravel())
-        if len(different):
-            swapped = bool(sorted_a.ravel()[different[0]] > sorted_b.ravel()[different[0]])
+    elif (sorted_a != sorted_b).any():
+        swapped = comes_before(sorted_b, sorted_a)
+    else:  # two sides with the same values: how they are paired decides
+        swapped = comes_before(*(_sorted(np.column_stack(pair)) for pair in ((b, a), (a, b))))
     if swapped:
         tables, kernels = tables[::-1], tuple(kernels[::-1])
     joint = np.column_stack([table.values for table in tables])
     order = np.lexsort(joint.T[::-1])
     return [replace(table, values=table.values[order]) for table in tables], kernels, swapped
+
+
+def _sorted(values: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
+    return values[np.lexsort(values.T[::-1])]
 
 
 def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L"]]:
@@ -245,7 +255,7 @@ def _enumerated(left: Choice, right: Choice, biased: bool) -> Float[np.ndarray, 
         for each in (*K, *L):
             np.fill_diagonal(each, 0.0)
     formula = statistics.hsic_biased if biased else statistics.hsic
-    orders = [tuple(range(n)), *permutations(range(n))]
+    orders = list(permutations(range(n)))  # the data's own comes first
     values = np.empty((len(orders), len(K), len(L)))
     for c, order in enumerate(orders):
         turned = L[:, list(order)][:, :, list(order)]
@@ -334,15 +344,19 @@ def _approximate(
         rows.append(sums)
         moments.append(statistics.centred_moments(sums, squares, side.diagonals[0]))
     (trace_x, squares_x), (trace_y, squares_y) = moments
+    still = any(
+        trace <= NOTHING * float(np.abs(side.diagonals[0]).sum())
+        for (trace, _), side in zip(moments, (left.one, right.one), strict=True)
+    )  # one side does not vary: what is left of it is rounding
     mean = trace_x * trace_y / n**3
-    variance = 2.0 * squares_x * squares_y / n**6
+    variance = 0.0 if still else 2.0 * squares_x * squares_y / n**6
     product = _product(left.one, right.one)
     ((total, _, _),) = column_sums(product, one[:, None], one, batch)
     diagonals = left.one.diagonals[0], right.one.diagonals[0]
     a, b = rows[0] + diagonals[0], rows[1] + diagonals[1]
     cross = total + product.diagonals[0].sum()
     value = float(statistics.hsic_biased(cross, np.atleast_1d(a @ b), a.sum(), b.sum(), n)[0])
-    if null == "gamma":
+    if null == "gamma" or still:
         draws = nulls.gamma_draws(mean, variance, n_resamples, rng)
         pvalue = nulls.gamma_pvalue(value, mean, variance)
     else:

@@ -30,15 +30,10 @@ def tie_tolerance(values: Float[np.ndarray, " C"]) -> float:
     return TIE * spread + 1e-14 * float(np.abs(values).max(initial=0.0))
 
 
-def resampled_pvalue(observed: float, draws: Vector, *, enumerated: bool = False) -> float:
-    """(1 + #{draws ≥ observed}) / (1 + B): exact at any B.
-
-    With `enumerated` the draws are every arrangement, the data's own among them, and it is not counted twice.
-    """
+def resampled_pvalue(observed: float, draws: Vector) -> float:
+    """(1 + #{draws ≥ observed}) / (1 + B): exact at any B, and when the draws are all other arrangements."""
     tolerance = tie_tolerance(np.append(draws, observed))
     as_large = int((draws >= observed - tolerance).sum())
-    if enumerated:
-        return max(as_large, 1) / len(draws)
     return (as_large + 1) / (len(draws) + 1)
 
 
@@ -108,15 +103,13 @@ def spectrum(pairs: Pairs, rng: np.random.Generator) -> Float[np.ndarray, " L"]:
     return leading(np.linalg.eigvalsh(0.5 * (K + K.T)) / len(rows))
 
 
-def step_down(
-    observed: Float[np.ndarray, " D"], draws: Float[np.ndarray, "B D"], *, enumerated: bool
-) -> list[float]:
+def step_down(observed: Float[np.ndarray, " D"], draws: Float[np.ndarray, "B D"]) -> list[float]:
     """Adjusted p-values of D statistics by the step-down maximum (Westfall & Young 1993, algorithm 4.1)."""
     order = np.argsort(-observed, kind="stable")
     adjusted = np.empty(len(observed))
     largest = np.full(len(draws), -np.inf)
     for d in order[::-1]:  # the maximum over this column and all weaker ones
         largest = np.maximum(largest, draws[:, d])
-        adjusted[d] = resampled_pvalue(float(observed[d]), largest, enumerated=enumerated)
+        adjusted[d] = resampled_pvalue(float(observed[d]), largest)
     adjusted[order] = np.maximum.accumulate(adjusted[order])
     return [float(p) for p in adjusted]

@@ -85,6 +85,12 @@ class TestOutcome:
         return "\n".join(lines)
 
 
+def nothing(name: str, null: str, sizes: tuple[int, ...]) -> TestOutcome:
+    """What `nan_policy="propagate"` returns where values are missing."""
+    nan = float("nan")
+    return TestOutcome(nan, nan, np.empty(0), "none", nan, name, null, sizes)
+
+
 def _short(kernel: Any) -> str:
     if isinstance(kernel, tuple):
         return " x ".join(_short(part) for part in kernel)

@@ -15,19 +15,20 @@ import numpy as np
 
 from kembed import _linear_time, _progress, _tables, _validation, nulls, statistics
 from kembed._choice import Choice, choose, lowered
-from kembed._fusion import fuse, outcome
+from kembed._fusion import fuse, magnitudes, outcome, settled
 from kembed._labelings import Labelings, label_forms, signed_forms, sizes
 from kembed._pool import Pool, make_pool
 from kembed._random_features import DEFAULT as FEATURES
 from kembed._rings import draw_star
 from kembed._sample_space import make_space
 from kembed.kernels.base import Kernel
-from kembed.results import ColumnResult, MemberResult, TestOutcome
+from kembed.results import ColumnResult, MemberResult, TestOutcome, nothing
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 STATISTICS = ("unbiased", "biased", "linear", "block", "features")
+NOTHING = 1e-12  # a centred trace below this share of the trace is rounding
 NULLS = ("permutation", "gamma", "spectral", "wild", "normal")
 
 
@@ -68,7 +69,7 @@ def mmd_test(
     null
         - `"permutation"`: exact at any sample size; every arrangement where there are few;
         - `"gamma"`, `"spectral"`: approximations without resampling, for one kernel;
-        - `"wild"`: the wild bootstrap for time series, rows in order of time;
+        - `"wild"`: the wild bootstrap for time series, rows in order of time, with the biased statistic;
         - `"normal"`: for the linear and block statistics.
     n_resamples
         How many relabelings.
@@ -106,15 +107,15 @@ def mmd_test(
     n_resamples = _validation.count(n_resamples, "n_resamples", 1)
     batch = None if batch is None else _validation.count(batch, "batch", 1)
     memory = None if memory is None else float(_validation.positive(memory, "memory"))
-    _check_combination(statistic, null, kernel, paired, weights, by_column)
-    ordered = paired or null == "wild"
+    _check_combination(statistic, null, paired, weights, by_column, memory)
     tables, missing = _tables.read(
         {"x": x, "y": y}, nan_policy=nan_policy, same_columns=True, paired=paired, minimum=2
     )
     seed = _validation.generator(rng)
-    pool = make_pool(tables, weights, ordered=ordered)
     if missing:
-        return _nothing(pool, null)
+        return nothing("MMD²", null, tuple(len(table.values) for table in tables))
+    order = "time" if null == "wild" else "pairs" if paired else "none"
+    pool = make_pool(tables, weights, order)
     if statistic in ("linear", "block"):
         choice = choose(kernel, pool.space, seed, single=f"statistic={statistic!r}")
         return _linear_time.run(pool, choice, statistic, null, n_resamples, seed)
@@ -123,8 +124,8 @@ def mmd_test(
     biased = statistic == "biased" or null == "wild"
     if null in ("gamma", "spectral"):
         return _approximate(pool, choice, null, biased, n_resamples, batch, seed)
-    if ordered:
-        values, enumerated = _signed(pool, choice, null, biased, n_resamples, memory, batch, seed)
+    if order != "none":
+        values, enumerated = _signed(pool, choice, null, paired, biased, n_resamples, memory, batch, seed)
         draws = None
     else:
         draws, enumerated = _draw_labelings(pool, n_resamples, seed)
@@ -134,12 +135,12 @@ def mmd_test(
     if by_column:
         assert draws is not None
         with _progress.showing(progress):
-            result = _by_column(result, pool, kernel, draws, biased, batch, enumerated, seed)
+            result = _by_column(result, pool, kernel, draws, biased, batch, seed)
     return result
 
 
 def _check_combination(
-    statistic: str, null: str, kernel: Any, paired: bool, weights: Any, by_column: bool
+    statistic: str, null: str, paired: bool, weights: Any, by_column: bool, memory: float | None
 ) -> None:
     """Refuse what does not go together, and say what does."""
     linear = statistic in ("linear", "block")
@@ -159,19 +160,15 @@ def _check_combination(
             )
     if paired and (linear or null not in ("permutation", "wild")):
         raise ValueError(
-            "paired=True goes with null='permutation' (swaps within pairs) or 'wild', and the unbiased or "
-            "biased statistic"
+            "paired=True goes with null='permutation' (swaps within pairs) or 'wild', and the unbiased, "
+            "biased or features statistic; change those, or leave paired out"
         )
+    if memory is not None and null != "wild":
+        raise ValueError("memory is for null='wild' (time series); leave it out, or set null='wild'")
 
 
 def _single(null: str) -> str | None:
     return f"null={null!r}" if null in ("gamma", "spectral") else None
-
-
-def _nothing(pool: Pool, null: str) -> TestOutcome:
-    """What nan_policy='propagate' returns where values are missing."""
-    nan = float("nan")
-    return TestOutcome(nan, nan, np.empty(0), "none", nan, "MMD²", null, pool.sizes)
 
 
 def _draw_labelings(pool: Pool, n_resamples: int, rng: np.random.Generator) -> tuple[Labelings, bool]:
@@ -180,11 +177,11 @@ def _draw_labelings(pool: Pool, n_resamples: int, rng: np.random.Generator) -> t
     every = comb(pool.size, first)
     if every > n_resamples + 1:
         return Labelings(pool.labels, draw_star(pool.size, n_resamples, rng)), False
-    columns = np.zeros((pool.size, every + 1))
-    columns[:, 0] = pool.labels
+    columns = np.zeros((pool.size, every))
     for k, rows in enumerate(combinations(range(pool.size), first)):
-        columns[list(rows), k + 1] = 1.0
-    return Labelings(pool.labels, None, columns), True
+        columns[list(rows), k] = 1.0
+    own = (columns == pool.labels[:, None]).all(axis=0)
+    return Labelings(pool.labels, None, columns[:, np.argsort(~own, kind="stable")]), True
 
 
 def _values(
@@ -193,13 +190,15 @@ def _values(
     """MMD² of every kernel for the data (first row) and every relabeling."""
     forms = label_forms(list(lowered(choice).members), labelings, pool.weights, batch)
     size = sizes(labelings, pool.weights)
-    return np.stack([statistics.mmd2(each, size, biased=biased) for each in forms], axis=1)
+    values = np.stack([statistics.mmd2(each, size, biased=biased) for each in forms], axis=1)
+    return settled(values, magnitudes(choice))
 
 
 def _signed(
     pool: Pool,
     choice: Choice,
     null: str,
+    paired: bool,
     biased: bool,
     n_resamples: int,
     memory: float | None,
@@ -209,16 +208,16 @@ def _signed(
     """MMD² for the data and for rows whose sides are swapped, or weighted by a wild process."""
     n = pool.sizes[0]
     enumerated = null == "permutation" and 2**n <= n_resamples + 1
-    own = np.ones((n, 1))
-    if enumerated:
-        signs = np.array(list(product((1.0, -1.0), repeat=n))).T
-        swaps = np.concatenate([own, signs], axis=1)
-        W = np.concatenate([swaps, -swaps])
-    elif null == "permutation":
-        swaps = np.concatenate([own, rng.choice([-1.0, 1.0], (n, n_resamples))], axis=1)
-        W = np.concatenate([swaps, -swaps])
+    if null == "wild":
+        W = _wild_columns(pool, paired, n_resamples, memory, rng)
     else:
-        W = _wild_columns(pool, n_resamples, memory, rng)
+        if enumerated:
+            swaps = np.array(list(product((1.0, -1.0), repeat=n))).T
+            own = (swaps == pool.signs[:, None]).all(axis=0)
+            swaps = swaps[:, np.argsort(~own, kind="stable")]
+        else:
+            swaps = np.column_stack([pool.signs, rng.choice([-1.0, 1.0], (n, n_resamples))])
+        W = np.concatenate([swaps, -swaps])
     values = []
     for member in choice.members:
         for quadratic, diagonal, between in signed_forms(member, W, n if null == "permutation" else 0, batch):
@@ -226,15 +225,17 @@ def _signed(
                 values.append((quadratic + diagonal) / (n * n if null == "permutation" else 1.0))
             else:
                 values.append((quadratic + 2.0 * between) / (n * (n - 1.0)))
-    return np.stack(values, axis=1), enumerated
+    return settled(np.stack(values, axis=1), magnitudes(choice)), enumerated
 
 
 def _wild_columns(
-    pool: Pool, n_resamples: int, memory: float | None, rng: np.random.Generator
+    pool: Pool, paired: bool, n_resamples: int, memory: float | None, rng: np.random.Generator
 ) -> Float[np.ndarray, "N C"]:
     n, m = pool.sizes
     first = nulls.wild_weights(n, n_resamples, memory or np.sqrt(n), rng)
-    second = nulls.wild_weights(m, n_resamples, memory or np.sqrt(m), rng)
+    second = first  # what depends within a pair must move together
+    if not paired:
+        second = nulls.wild_weights(m, n_resamples, memory or np.sqrt(m), rng)
     data = np.concatenate([np.full((n, 1), 1.0 / n), np.full((m, 1), -1.0 / m)])
     return np.concatenate([data, np.concatenate([first / n, -second / m])], axis=1)
 
@@ -256,9 +257,11 @@ def _approximate(
     N, factor = pool.size, 1.0 / n + 1.0 / m
     diagonal = choice.one.diagonals[0]
     trace, squares = statistics.centred_moments(forms.rows, forms.squares, diagonal)
+    if trace <= NOTHING * float(np.abs(diagonal).sum()):  # all rows are one: what is left is rounding
+        trace = squares = value = 0.0
     mean, variance = factor * trace / N, 2.0 * (factor / N) ** 2 * squares
     shift = 0.0 if biased else mean  # the unbiased statistic is the biased one less its null mean
-    if null == "gamma":
+    if null == "gamma" or variance == 0.0:
         draws = nulls.gamma_draws(mean, variance, n_resamples, rng) - shift
         pvalue = nulls.gamma_pvalue(value + shift, mean, variance)
     else:
@@ -279,7 +282,6 @@ def _by_column(
     labelings: Labelings,
     biased: bool,
     batch: int | None,
-    enumerated: bool,
     rng: np.random.Generator,
 ) -> TestOutcome:
     """Every column by itself on the same relabelings, corrected by the step-down maximum."""
@@ -293,9 +295,8 @@ def _by_column(
         evidence.append(fused)
         effects.append(float(values[0, 0]) if len(choice.kernels) == 1 else float(fused[0]))
     T = np.stack(evidence, axis=1)
-    start = 2 if enumerated else 1  # with every arrangement the data's own is there twice
-    single = [nulls.resampled_pvalue(float(t[0]), t[1:], enumerated=enumerated) for t in T.T]
-    adjusted = nulls.step_down(T[0], T[1:], enumerated=start == 2)
+    single = [nulls.resampled_pvalue(float(t[0]), t[1:]) for t in T.T]
+    adjusted = nulls.step_down(T[0], T[1:])
     columns = tuple(
         ColumnResult(name, effect, p, q)
         for name, effect, p, q in zip(pool.names, effects, single, adjusted, strict=True)
@@ -307,10 +308,17 @@ def _for_one_column(kernel: Any, name: str) -> Any:
     """The kernel for a single column: words and kernels with one lengthscale carry over."""
     if isinstance(kernel, list | tuple):
         return [_for_one_column(one, name) for one in kernel]
-    lengthscale = getattr(kernel, "lengthscale", 1.0)
-    if isinstance(kernel, Kernel) and (np.ndim(lengthscale) > 0 or hasattr(kernel, "columns")):
+    if isinstance(kernel, Kernel) and _spans_columns(kernel):
         raise ValueError(
             f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once; "
             "give a word, or a kernel with one lengthscale"
         )
     return kernel
+
+
+def _spans_columns(kernel: Kernel) -> bool:
+    """Whether a kernel, or any part of it, names columns or has a lengthscale for each."""
+    parts = [*getattr(kernel, "kernels", ()), *([kernel.kernel] if hasattr(kernel, "kernel") else [])]
+    sizes = [getattr(kernel, name, 1.0) for name in ("lengthscale", "penalty")]
+    own = hasattr(kernel, "columns") or any(np.ndim(size) > 0 for size in sizes)
+    return own or any(_spans_columns(part) for part in parts)
