@@ -30,7 +30,7 @@ class _Silent:
 
 
 @contextmanager
-def bar(total: int, entries: float, what: str) -> Iterator[Any]:
+def bar(total: int, entries: float, what: str, unit: str = "diagonal") -> Iterator[Any]:
     """A bar of `total` steps over a pass of so many matrix entries; its `update` takes finished steps."""
     wanted = _wanted.get()
     if wanted is None:
@@ -40,5 +40,5 @@ def bar(total: int, entries: float, what: str) -> Iterator[Any]:
         return
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=what, unit="diagonal", leave=False) as shown:
+    with tqdm(total=total, desc=what, unit=unit, leave=False) as shown:
         yield shown

@@ -60,8 +60,10 @@ def draw_star(N: int, n_resamples: int, rng: np.random.Generator) -> Star:
     hub[first] = np.roll(first, -int(rng.integers(N)))
     rings = (Ring(first, first), *(Ring(order, hub[order]) for order in orders[1:]))
     others = N * len(orders) - 1
-    chosen = np.arange(others)
-    if others > n_resamples:
+    if len(rings) == 1:  # an arc of turns in which the data have a random place
+        before = int(rng.integers(n_resamples + 1))
+        chosen = np.concatenate([np.arange(N - before, N), np.arange(1, n_resamples - before + 1)]) - 1
+    else:
         chosen = rng.choice(others, n_resamples, replace=False)
     return Star(rings, chosen)
 
