@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests import reference
 
-from kembed import _rings
+from kembed import _rings, mmd_test
 from kembed._factors import Factor
 from kembed._pairs import Pairs
 from kembed._rings import Ring, Star, correlate, draw_star, factor_turns, label_pairs, ring_sums
@@ -147,7 +147,7 @@ def points(star):
 def test_the_data_are_first_and_there_are_exactly_b_resamples(N, B):
     for seed in range(5):
         star = draw_star(N, B, np.random.default_rng(seed))
-        assert len(star.rings) == -(-(B + 1) // N)
+        assert len(star.rings) == -(-B // (N - 1))
         every = points(star)
         np.testing.assert_array_equal(every[0], np.arange(N))
         for p in every:
@@ -159,6 +159,7 @@ def test_the_data_are_first_and_there_are_exactly_b_resamples(N, B):
         assert values.shape == (B + 1, 1)
         assert values[0, 0] == 0.0  # the data, and never again
         assert (values[1:] > 0.0).all()
+        assert (values[1:] % N > 0).all()  # the hub of a further ring is on the first ring already
 
 
 def test_turns_of_a_ring_are_closed_under_turning(rng):
@@ -182,13 +183,39 @@ def test_every_ring_passes_through_one_hub(rng):
 
 
 def test_the_way_from_the_data_to_the_hub_is_uniform():
-    """Every turn of the first ring is as likely as any other: 4 degrees of freedom, 1e-4 beyond 23.5."""
+    """The data are each of the star's 9 points alike: the hub (turn 0) 1 time in 9, any other turn 2 in 9.
+
+    4 degrees of freedom, beyond 23.5 with probability 1e-4.
+    """
     counts = np.zeros(5)
     for seed in range(2_000):
         star = draw_star(5, 7, np.random.default_rng(seed))
         every = points(star)
         hub = tuple(every[5])
         counts[[tuple(p) for p in every[:5]].index(hub)] += 1
+    expected = 2_000 * np.array([1, 2, 2, 2, 2]) / 9
+    assert ((counts - expected) ** 2 / expected).sum() < 23.5
+
+
+def test_what_is_certain_is_certain_on_every_seed():
+    """Samples far apart: no labeling but the data's and its mirror comes near, so p is at its least, always.
+
+    Of the 924 labelings of 12 rows two are as extreme, and every resample is one of them with chance 2/924.
+    """
+    x = np.arange(6.0)
+    for seed in range(60):
+        p = mmd_test(x, x + 100.0, kernel="median", n_resamples=199, rng=seed).pvalue
+        assert p <= 6 / 200
+
+
+def test_an_arc_of_one_ring_has_the_data_anywhere():
+    """N = 9, B = 4: the data's place in the arc is uniform; 4 degrees of freedom, 1e-4 beyond 23.5."""
+    counts = np.zeros(5)
+    for seed in range(2_000):
+        turns = (draw_star(9, 4, np.random.default_rng(seed)).chosen + 1) % 9
+        before = int((turns > 4).sum())
+        assert sorted(turns) == sorted((np.delete(np.arange(5), before) - before) % 9)
+        counts[before] += 1
     assert ((counts - 400.0) ** 2 / 400.0).sum() < 23.5
 
 
@@ -212,6 +239,8 @@ def test_the_rank_of_the_data_is_uniform_among_pairings():
     scores = np.random.default_rng(1).normal(size=120)
     score = dict(zip(permutations(range(5)), scores, strict=True))
     assert uniform_rank(score, lambda rng: rng.permutation(5), 7, 4_000) < 29.9
+    # One ring and an arc of it, B = 3: 3 degrees of freedom, 1e-4 beyond 21.1.
+    assert uniform_rank(score, lambda rng: rng.permutation(5), 3, 4_000) < 21.1
 
 
 def test_the_rank_of_the_data_is_uniform_among_labelings():

@@ -5,7 +5,8 @@ import pytest
 from scipy.stats import energy_distance
 from tests import reference
 
-from kembed import Gaussian, Matern32, hsic_test, mmd_test, statistics
+from kembed import Gaussian, Matern32, _labelings, hsic_test, mmd_test, statistics
+from kembed._factors import whitened
 from kembed._labelings import Labelings, column_sums, label_forms, sizes
 from kembed._pairs import kernel_pairs
 from kembed._rings import draw_star
@@ -67,16 +68,28 @@ def test_mmd_of_every_labeling_against_loops(n, m, weighted, biased, rng):
     v = rng.uniform(0.5, 2.0, N) if weighted else None
     labels = rng.permutation([1.0] * n + [0.0] * m)
     star = draw_star(N, 2 * N + 1, rng)
+    arc = draw_star(N, N // 2, rng)
     explicit = np.stack([labels, *(rng.permutation(labels) for _ in range(6))], axis=1)
-    turned = []
-    for ring in star.rings:
-        for k in range(N):
-            a = np.empty(N)
-            a[ring.left] = labels[np.roll(ring.right, -k)]
-            turned.append(a)
-    turned = star.values([np.array(turned)]).T
+
+    def turned(star):
+        columns = []
+        for ring in star.rings:
+            for k in range(N):
+                a = np.empty(N)
+                a[ring.left] = labels[np.roll(ring.right, -k)]
+                columns.append(a)
+        return star.values([np.array(columns)]).T
+
+    one_ring = Labelings(labels, arc)
+    assert one_ring.by_products(1)
+    np.testing.assert_array_equal(one_ring.written_out(), turned(arc))
+    by_transforms = _labelings._ring_forms(kernel_pairs(kernel, x), one_ring, None)
+    by_product = _labelings._column_forms(kernel_pairs(kernel, x), one_ring, None, None)
+    for a, b in zip(by_transforms[0], by_product[0], strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-11)
     for labelings, columns in (
-        (Labelings(labels, star), turned),
+        (Labelings(labels, star), turned(star)),
+        (one_ring, turned(arc)),
         (Labelings(labels, None, explicit), explicit),
     ):
         (forms,) = label_forms([kernel_pairs(kernel, x)], labelings, v, None)
@@ -137,14 +150,8 @@ def test_centred_moments_against_the_centred_matrix(rng):
     np.testing.assert_allclose([trace, norm], [np.trace(H @ K @ H), ((H @ K @ H) ** 2).sum()])
 
 
-def test_centred_squares_against_the_u_centred_matrix(rng):
-    A = rng.normal(size=(8, 8))
-    K = A + A.T
-    np.fill_diagonal(K, 0.0)
-    n, rows = 8, K.sum(axis=1)
-    centred = K - rows[:, None] / (n - 2) - rows / (n - 2) + K.sum() / ((n - 1) * (n - 2))
-    np.fill_diagonal(centred, 0.0)
-    assert statistics.centred_squares(rows, float((K**2).sum())) == pytest.approx((centred**2).sum())
+def test_rows_that_are_all_equal_have_no_centred_moments():
+    assert statistics.centred_moments(np.full(8, 7.0), 56.0, np.ones(8)) == (0.0, 0.0)
 
 
 # Identities.
@@ -250,3 +257,48 @@ def test_units_and_shifts_do_not_change_the_fused_independence_test(rng):
     plain = hsic_test(x, y, n_resamples=99, rng=0)
     moved = hsic_test(x * np.array([1e-12, 1e12]), 1e9 * y, n_resamples=99, rng=0)
     assert moved.pvalue == plain.pvalue
+
+
+# Digits.
+
+
+@pytest.mark.parametrize("ell", [1e2, 1e3, 1e4, 1e6])
+def test_a_very_wide_kernel_keeps_its_digits(ell, rng):
+    """As ℓ → ∞ MMD² → (mean difference)²/ℓ² and HSIC → (covariance)²/ℓ⁴: nothing is lost against 1."""
+    x, y = rng.normal(size=(40, 1)), rng.normal(size=(40, 1)) + 0.5
+    linear = mmd_test(x, y, kernel=lambda a, b: a @ b.T, rng=0)
+    wide = mmd_test(x, y, kernel=Gaussian(ell), rng=0)
+    assert wide.statistic * ell**2 == pytest.approx(linear.statistic, rel=20.0 / ell**2 + 1e-7)
+    assert wide.pvalue == pytest.approx(linear.pvalue, abs=0.01)
+    together = hsic_test(x, x + y, kernel=Gaussian(ell), rng=0)
+    plain = hsic_test(x, x + y, kernel=lambda a, b: a @ b.T, rng=0)
+    assert together.statistic * ell**4 == pytest.approx(plain.statistic, rel=100.0 / ell**2 + 1e-6)
+
+
+def test_a_very_narrow_kernel_keeps_its_digits(rng):
+    """In a hundred dimensions all entries off the diagonal are tiny, and exact."""
+    x, y = rng.normal(size=(30, 100)), 0.7 * rng.normal(size=(30, 100))
+    K = reference.gram(reference.gaussian(np.eye(100)), np.concatenate([x, y]), np.concatenate([x, y]))
+    labels = np.repeat([True, False], 30)
+    result = mmd_test(x, y, kernel=Gaussian(1.0), rng=0)
+    assert result.statistic == pytest.approx(reference.mmd2_loops(K, labels, biased=False), rel=1e-9)
+    assert result.pvalue < 0.2
+
+
+def test_a_common_offset_costs_no_digits(rng):
+    x, y = np.round(rng.normal(size=(2, 20, 3)) * 64) / 64  # exact in binary, also after the shift
+    near = mmd_test(x, y, kernel=Gaussian(0.3), rng=0)
+    far = mmd_test(x + 2.0**33, y + 2.0**33, kernel=Gaussian(0.3), rng=0)
+    assert far.statistic == pytest.approx(near.statistic, rel=1e-12)
+
+
+def test_the_whitened_member_is_the_quadratic_form_it_says(rng):
+    """dᵀ(Σ + ρI)⁻¹d with the pooled covariance of the features, divided by N."""
+    features = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
+    labels = rng.permutation(np.repeat([1.0, 0.0], [20, 30]))
+    factor = whitened(features, 0.1)
+    K = factor.columns @ factor.columns.T
+    d = features[labels == 1.0].mean(axis=0) - features[labels == 0.0].mean(axis=0)
+    covariance = np.cov(features.T, bias=True)
+    inverse = np.linalg.inv(covariance + 0.1 * np.trace(covariance) * np.eye(4))
+    assert reference.mmd2_loops(K, labels > 0.5, biased=True) == pytest.approx(d @ inverse @ d)

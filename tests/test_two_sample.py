@@ -1,5 +1,6 @@
 """mmd_test: what must not change the answer, the level, every statistic against loops, every refusal."""
 
+import contextlib
 import subprocess
 import sys
 from itertools import combinations, permutations, product
@@ -21,12 +22,14 @@ from kembed import (
     Scaled,
     TestOutcome,
     _choice,
+    _progress,
+    learn_kernel,
     mmd_test,
     nulls,
     two_sample,
 )
 from kembed._choice import choose, lowered
-from kembed._factors import Factor
+from kembed._factors import Factor, as_pairs
 from kembed._pool import make_pool
 from kembed._random_features import random_features
 from kembed._sample_space import make_space
@@ -193,7 +196,7 @@ def test_the_same_seed_gives_the_same_answer_and_a_generator_moves_on(rng):
 
 
 def the_matrices(choice):
-    parts = [part.pairs() if isinstance(part, Factor) else part for part in choice.members]
+    parts = [as_pairs(part) for part in choice.members]
     every = np.arange(parts[0].size)
     return [matrix for part in parts for matrix in part.rectangles(every, every)]
 
@@ -793,10 +796,13 @@ def test_low_rank_and_dense_agree(kernel, weighted, rng, monkeypatch):
 def test_smooth_kernels_are_lowered_and_rough_ones_are_not(rng, monkeypatch):
     monkeypatch.setattr(_choice, "LARGE", 10)
     space = make_space(rng.normal(size=(60, 1)), np.array([False]))
-    members = lowered(choose([Gaussian(4.0), Matern32(0.01)], space, rng)).members
-    assert isinstance(members[0], Factor)
-    assert members[0].columns.shape[1] < 20
-    assert not isinstance(members[1], Factor) or members[1].columns.shape[1] == 60
+    members = lowered(choose([Matern32(0.01), Gaussian(4.0)], space, rng).members)
+    (smooth, [place]) = next(pair for pair in members if isinstance(pair[0], Factor))
+    assert place == 1
+    assert smooth.columns.shape[1] < 20
+    assert [places for member, places in members if not isinstance(member, Factor)] == [[0]]
+    both = lowered((space.pairs(np.array([0.001, 4.0, 0.002])),))
+    assert sorted(tuple(places) for _, places in both) == [(0, 2), (1,)]  # dense ones stay together
 
 
 def test_a_function_that_is_not_positive_definite_survives_many_rows(rng, monkeypatch):
@@ -866,3 +872,65 @@ def test_the_median_test_needs_no_jax():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# What a review found.
+
+
+@pytest.mark.parametrize("kernel", ["fused", "median", Gaussian(1.0)])
+@pytest.mark.parametrize("size", [1e100, 1e154, 1e200, 1e300])
+def test_one_absurd_but_finite_value(kernel, size, rng):
+    x, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    x[3, 1] = size
+    assert 0.0 < quick(x, y, kernel=kernel).pvalue <= 1.0
+
+
+@pytest.mark.parametrize("statistic", ["linear", "block"])
+def test_the_normal_null_without_variance(statistic):
+    apart = quick(np.zeros(20), np.ones(20), kernel=Gaussian(1.0), statistic=statistic, null="normal")
+    assert apart.pvalue == 0.0  # every term is the same and positive
+    same_rows = quick(np.zeros(20), np.zeros(20), kernel=Gaussian(1.0), statistic=statistic, null="normal")
+    assert same_rows.pvalue == 1.0
+
+
+def test_many_categories_do_not_blind_a_learned_kernel(rng):
+    """A mismatch costs what a typical difference does, however many discrete columns there are."""
+    x = {f"c{k}": rng.choice(list("abc"), 60, p=[0.6, 0.3, 0.1]) for k in range(8)}
+    y = {f"c{k}": rng.choice(list("abc"), 60, p=[0.2, 0.3, 0.5]) for k in range(8)}
+    for word in ("bkl", "median", "fused"):
+        assert quick(pd.DataFrame(x), pd.DataFrame(y), kernel=word).pvalue <= 0.02
+
+
+def test_columns_are_tested_by_features_too(rng):
+    x, y = rng.normal(size=(40, 2)), rng.normal([0.0, 2.0], size=(40, 2))
+    result = quick(x, y, kernel="median", statistic="features", by_column=True)
+    exact = quick(x, y, kernel="median", by_column=True)
+    for found, true in zip(result.columns, exact.columns, strict=True):
+        assert found.statistic != true.statistic  # an approximation
+        assert found.statistic == pytest.approx(true.statistic, abs=0.1)
+
+
+@pytest.mark.parametrize("options", [{}, {"paired": True}, {"null": "wild"}, {"null": "gamma"}])
+def test_no_bar_when_none_is_wanted(options, rng, monkeypatch):
+    seen = []
+    monkeypatch.setattr(_progress, "LONG", 0)
+    silent = contextlib.nullcontext(_progress._Silent())
+    monkeypatch.setattr("tqdm.tqdm", lambda **_: seen.append(1) or silent)
+    x, y = rng.normal(size=(2, 20))
+    quick(x, y, kernel="median", progress=False, **options)
+    assert not seen
+    quick(x, y, kernel="median", progress=True, **options)
+    assert seen
+
+
+def test_a_learned_kernel_is_a_kernel(rng):
+    x, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
+    learned = learn_kernel(np.concatenate([x, y]))
+    same(quick(x, y, kernel=learned), quick(x, y, kernel=learned.kernel))
+
+
+def test_flags_are_flags(rng):
+    x, y = rng.normal(size=(2, 20))
+    for name in ("paired", "by_column"):
+        with pytest.raises(TypeError, match=f"{name} must be True or False, but 'no'"):
+            mmd_test(x, y, **{name: "no"})

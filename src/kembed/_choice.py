@@ -6,20 +6,20 @@ Every choice is a function of the pooled, unordered rows. Nothing here sees a la
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kembed import _fused_kernels
 from kembed._backend import to_numpy
-from kembed._factors import Factor, pivoted_cholesky
+from kembed._factors import Deferred, Member, as_pairs, kernels_in, pivoted_cholesky
 from kembed._pairs import Pairs, function_pairs, kernel_pairs
 from kembed._random_features import random_features
 from kembed._sample_space import Space
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns
-from kembed.kernels.stationary import Gaussian
 from kembed.learned import LearnedKernel
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ LARGE = 4_000
 class Choice:
     """Kernels as a test uses them, what to call each, their shares in a fused test, and what was learned."""
 
-    members: tuple[Pairs | Factor, ...]
+    members: tuple[Member, ...]
     kernels: tuple[Any, ...]
     shares: Float[np.ndarray, " J"]
     learned: Any = None
@@ -44,7 +44,7 @@ class Choice:
     def one(self) -> Pairs:
         """The single kernel, in rectangles."""
         (member,) = self.members
-        return member.pairs() if isinstance(member, Factor) else member
+        return as_pairs(member)
 
 
 def choose(
@@ -68,8 +68,11 @@ def choose(
     elif isinstance(kernel, list | tuple):
         if not kernel:
             raise ValueError(f"{argument} is an empty list; give at least one kernel")
-        if len(kernel) > 1:
-            _refuse_several(single, argument)
+        if len(kernel) == 1:
+            return choose(
+                kernel[0], space, rng, features=features, single=single, side=side, argument=argument
+            )
+        _refuse_several(single, argument)
         parts = [
             choose(one, space, rng, features=features, single=single, side=side, argument=argument)
             for one in kernel
@@ -117,12 +120,13 @@ def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | No
     elif callable(kernel) and not isinstance(kernel, type):
         pairs = function_pairs(kernel, space.values, argument)
     else:
-        hint = f"; write kembed.Gaussian({kernel!r})" if isinstance(kernel, int | float) else ""
+        number = isinstance(kernel, Real) and not isinstance(kernel, bool)
+        hint = f"; write kembed.Gaussian({kernel})" if number else ""
         raise TypeError(
             f"{argument} must be a word ({', '.join(map(repr, WORDS))}), a kernel object, a function or a "
             f"list of these, but {kernel!r} was given{hint}"
         )
-    member: Pairs | Factor = pairs
+    member: Member = pairs
     if features is not None:
         member = random_features(kernel, space.values, features, rng, argument)
     return Choice((member,), (kernel,), np.ones(1), learned)
@@ -149,24 +153,30 @@ def _learned(space: Space) -> tuple[Kernel, Any]:
     """A Gaussian learned on the numeric columns in units of their spreads, times delta kernels."""
     from kembed.learning import learn_kernel
 
-    if not (~space.categorical).any():
-        return on_mixed_columns(Gaussian(), space), None
     rows = space.numeric
-    if (rows == rows[0]).all():
-        return space.kernel(1.0), None
+    if (rows == rows[0]).all():  # nothing to learn from: discrete columns alone, or rows that do not vary
+        return space.kernel(space.median()), None
     learned = learn_kernel(rows)
-    scales = float(learned.kernel.lengthscale) * space.spread[~space.categorical]
-    return on_mixed_columns(Gaussian(float(scales[0]) if len(scales) == 1 else scales), space), learned
+    return space.kernel(float(learned.kernel.lengthscale)), learned
 
 
 def _fused(space: Space, rng: np.random.Generator, features: int | None, side: bool) -> Choice:
     fused = _fused_kernels.fused_side(space) if side else _fused_kernels.fused_kernels(space)
     gaussians = [space.kernel(float(ell)) for ell in fused.lengthscales]
-    members: list[Pairs | Factor]
+    members: list[Member]
     if features is None:
         members = [space.pairs(fused.lengthscales)]
     else:
-        members = [random_features(kernel, space.values, features, rng, "kernel") for kernel in gaussians]
+        seeds = rng.integers(2**63, size=len(gaussians))
+        members = [
+            Deferred(
+                len(space.values),
+                lambda kernel=kernel, seed=seed: random_features(  # type: ignore[misc]
+                    kernel, space.values, features, np.random.default_rng(seed), "kernel"
+                ),
+            )
+            for kernel, seed in zip(gaussians, seeds, strict=True)
+        ]
     return Choice(
         (*members, *fused.whitened),
         (*gaussians, *fused.whitened_names),
@@ -176,12 +186,22 @@ def _fused(space: Space, rng: np.random.Generator, features: int | None, side: b
     )
 
 
-def lowered(choice: Choice) -> Choice:
-    """The same kernels with exact low-rank factors in place of large matrices where there are any."""
-    members: list[Pairs | Factor] = []
-    for member in choice.members:
-        if isinstance(member, Factor) or member.size < LARGE or not member.definite:
-            members.append(member)
+def lowered(members: tuple[Member, ...]) -> list[tuple[Member, list[int]]]:
+    """The same kernels with exact low-rank factors in place of large matrices, each with its places in order.
+
+    Kernels that have no such factor stay together: they share their distances.
+    """
+    found: list[tuple[Member, list[int]]] = []
+    place = 0
+    for member in members:
+        places = list(range(place, place + kernels_in(member)))
+        place += len(places)
+        if not isinstance(member, Pairs) or member.size < LARGE or not member.definite:
+            found.append((member, places))
             continue
-        members += [pivoted_cholesky(member, j) or member.only(j) for j in range(len(member.maps))]
-    return Choice(tuple(members), choice.kernels, choice.shares, choice.learned, choice.fused)
+        factors = [pivoted_cholesky(member, j) for j in range(len(places))]
+        dense = [j for j, factor in enumerate(factors) if factor is None]
+        found += [(factor, [places[j]]) for j, factor in enumerate(factors) if factor is not None]
+        if dense:
+            found.append((member.some(dense), [places[j] for j in dense]))
+    return found

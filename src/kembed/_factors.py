@@ -6,6 +6,7 @@ spacing of the rows; random Fourier features; and whitened features at landmarks
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,14 @@ EXACT = 1e-12
 # A factorisation that has not got this far by a given rank is given up: (rank, share of the trace left).
 CHECKPOINTS = ((32, 0.2), (64, 0.02), (128, 1e-4), (256, 1e-7))
 MAX_RANK = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Deferred:
+    """A factor that is made when it is needed, so that only one is held at a time."""
+
+    size: int
+    make: Callable[[], Factor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +66,25 @@ class Factor:
         return Pairs(len(F), lambda rows, columns: F[rows] @ F[columns].T, (None,), self.diagonal[None])
 
 
+Member = Pairs | Factor | Deferred
+
+
+def made(member: Member) -> Pairs | Factor:
+    """The member itself, once it is needed."""
+    return member.make() if isinstance(member, Deferred) else member
+
+
+def as_pairs(member: Member) -> Pairs:
+    """The member in rectangles."""
+    ready = made(member)
+    return ready.pairs() if isinstance(ready, Factor) else ready
+
+
+def kernels_in(member: Member) -> int:
+    """How many kernels a member has."""
+    return len(member.maps) if isinstance(member, Pairs) else 1
+
+
 def pivoted_cholesky(pairs: Pairs, j: int, max_rank: int = MAX_RANK) -> Factor | None:
     """F with trace(K - F Fᵀ) ≤ 1e-12 trace K, or None where the rank is too large for that.
 
@@ -64,7 +92,7 @@ def pivoted_cholesky(pairs: Pairs, j: int, max_rank: int = MAX_RANK) -> Factor |
     """
     N = pairs.size
     every = np.arange(N)
-    left = pairs.diagonals[j].copy()
+    left = pairs.diagonals[j] + pairs.offset(j)
     trace = float(left.sum())
     F = np.empty((min(max_rank, N), N))
     checks = dict(CHECKPOINTS)
@@ -76,7 +104,7 @@ def pivoted_cholesky(pairs: Pairs, j: int, max_rank: int = MAX_RANK) -> Factor |
             return None
         pivot = int(np.argmax(left))
         base = pairs.base(np.array([pivot]), every)
-        row = pairs.mapped(j, base, np.empty_like(base))[0]
+        row = pairs.mapped(j, base, np.empty_like(base))[0] + pairs.offset(j)
         F[rank] = (row - F[:rank, pivot] @ F[:rank]) / np.sqrt(left[pivot])
         left -= F[rank] ** 2
         left[pivot] = 0.0
@@ -96,4 +124,4 @@ def whitened(features: Float[np.ndarray, "N m"], ridge: float) -> Factor:
     total = float(eigenvalues.sum())
     if not total > 0.0:
         return Factor(np.zeros((len(features), 1)))
-    return Factor(centred @ (vectors / np.sqrt(eigenvalues + ridge * total)))
+    return Factor(centred @ (vectors * np.sqrt(len(features) / (eigenvalues + ridge * total))))

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kembed._evidence_scan import EvidenceScan, scan_evidence
-from kembed._factors import Factor, whitened
+from kembed._factors import Deferred, Factor, whitened
 from kembed._linalg import squared_distances
 from kembed._sample_space import Space
+from kembed.kernels.base import Kernel
 from kembed.landmarks import Landmarks, place
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ LEAST_ROWS = 8  # fewer say nothing about scales
 STAND_IN = 0.7  # of the median distance, where there is no evidence: what it chooses for normal data
 
 # Two samples: (ratio to the median distance, share), and (ratio, ridge, share).
-GAUSSIANS = ((2.83, 4.0), (0.5, 1.0), (0.125, 1.0), (0.031, 0.5))
-WHITENED = ((2.0, 1e-3, 2.0), (0.5, 1e-3, 1.0), (0.25, 1e-2, 1.0))
+GAUSSIANS = ((2.83, 9.0), (0.5, 2.0), (0.125, 3.0), (0.031, 0.5))
+WHITENED = ((2.0, 1e-3, 4.0), (0.5, 1e-3, 3.0), (0.25, 1e-2, 2.0))
 # At the best mode of the evidence: the Gaussian's share, and (ridge, share); at further modes.
-AT_PEAK, WHITENED_AT_PEAK = 1.0, ((1e-2, 4.0), (1e-3, 2.0))
-AT_OTHERS, WHITENED_AT_OTHERS = 0.5, ((1e-2, 1.0),)
+AT_PEAK, WHITENED_AT_PEAK = 1.0, ((1e-2, 6.0), (1e-3, 4.0))
+AT_OTHERS, WHITENED_AT_OTHERS = 1.0, ((1e-3, 2.0),)
 
 # Independence: every side has a wide, a fine and the evidence's Gaussian, and three whitened embeddings, each
 # of which meets its twin.
@@ -44,13 +45,24 @@ SIDE_PEAK_RIDGE = 1e-2
 SIDE_WHITENED_SHARE = 4.0
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Whitened:
+    """The whitened embedding: φ(x)ᵀ(Σ + ρI)⁻¹φ(y), features of `kernel` at landmarks, ρ = ridge · trace Σ."""
+
+    kernel: Kernel
+    ridge: float
+
+    def __repr__(self) -> str:
+        return f"Whitened({self.kernel!r}, ridge={self.ridge:g})"
+
+
 @dataclass(frozen=True, eq=False)
 class FusedKernels:
     """Lengthscales of Gaussians, whitened factors, what to call those, and every kernel's share."""
 
     lengthscales: Float[np.ndarray, " J"]
-    whitened: tuple[Factor, ...]
-    whitened_names: tuple[str, ...]
+    whitened: tuple[Deferred, ...]
+    whitened_names: tuple[Whitened, ...]
     shares: Float[np.ndarray, " K"]
     learned: EvidenceScan | None
 
@@ -89,14 +101,18 @@ def _peaks(space: Space, median: float) -> tuple[EvidenceScan | None, list[float
     return scan, [float(peak) for peak in scan.peaks[:MAX_PEAKS]]
 
 
-def _whitened(space: Space, scales: list[tuple[float, float]]) -> tuple[tuple[Factor, ...], tuple[str, ...]]:
+def _whitened(
+    space: Space, scales: list[tuple[float, float]]
+) -> tuple[tuple[Deferred, ...], tuple[Whitened, ...]]:
     squared = _landmark_distances(space)
-    factors, names, features = [], [], {}
+    factors, names = [], []
     for ell, ridge in scales:
-        if ell not in features:
-            features[ell] = np.exp(squared / (-2.0 * ell**2))
-        factors.append(whitened(features[ell], ridge))
-        names.append(f"whitened({space.kernel(ell)!r}, ridge={ridge:g})")
+
+        def make(ell: float = ell, ridge: float = ridge) -> Factor:
+            return whitened(np.exp(squared / (-2.0 * ell**2)), ridge)
+
+        factors.append(Deferred(len(squared), make))
+        names.append(Whitened(space.kernel(ell), ridge))
     return tuple(factors), tuple(names)
 
 

@@ -8,46 +8,29 @@ resamples alike, so the test stays exact.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from kembed import nulls
 from kembed._choice import Choice
-from kembed._factors import Factor
 from kembed.results import MemberResult, TestOutcome
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 # How sharply the log-sum-exp prefers the largest; chosen on the development suite.
-SHARPNESS = 2.0
-ROUNDING = 1e-13
+SHARPNESS = 1.5
+ROUNDING = 1e-14  # of an entry
 
 
-def magnitudes(choice: Choice) -> Float[np.ndarray, " J"]:
-    """The size of every kernel's entries: what rounding errors of a statistic are measured by."""
-    sizes: list[float] = []
-    for member in choice.members:
-        if isinstance(member, Factor):
-            sizes.append(float(member.diagonal.mean()))
-        else:
-            some = np.arange(min(member.size, 20))
-            blocks = member.rectangles(some, some)
-            sizes += [
-                float(max(np.abs(block).max(), d.mean()))
-                for block, d in zip(blocks, member.diagonals, strict=True)
-            ]
-    return np.array(sizes)
+def settled(values: Float[np.ndarray, "C J"], entry: Float[np.ndarray, " J"]) -> Float[np.ndarray, "C J"]:
+    """The values with those that only rounding tells apart made equal, for ranking.
 
-
-def settled(values: Float[np.ndarray, "C J"], sizes: Float[np.ndarray, " J"]) -> Float[np.ndarray, "C J"]:
-    """The values with those that only rounding tells apart made equal.
-
-    A statistic is a sum of kernel entries; below 1e-13 of their size nothing is known.
+    A statistic is a mean of kernel entries; far below the size of a usual `entry` nothing is known.
     """
     out = values.copy()
-    for j, size in enumerate(sizes):
+    for j, size in enumerate(entry):
         order = np.argsort(values[:, j], kind="stable")
         ordered = values[order, j]
         starts = np.concatenate([[True], np.diff(ordered) > ROUNDING * size])
@@ -69,30 +52,37 @@ def fuse(values: Float[np.ndarray, "C J"], shares: Float[np.ndarray, " J"]) -> F
     return top[:, 0] + np.log(np.exp(SHARPNESS * (z - top)) @ shares) / SHARPNESS
 
 
+class Values(NamedTuple):
+    """Statistics of J kernels for the data (first row) and every resample, and the size of a kernel entry."""
+
+    statistics: Float[np.ndarray, "C J"]
+    entry: Float[np.ndarray, " J"]  # root mean square of what was summed
+
+
 def outcome(
     name: str,
     sizes: tuple[int, ...],
     choice: Choice,
-    values: Float[np.ndarray, "C J"],
+    values: Values,
     null: str,
     enumerated: bool,
 ) -> TestOutcome:
-    """The result of a test from the statistics of the data (first row) and of every resample."""
-    z = standardised(values)[0]
+    """The result of a test from the statistics of the data and of every resample."""
+    ranked = settled(values.statistics, values.entry)
+    z = standardised(ranked)[0]
     members = tuple(
         MemberResult(kernel, float(value), float(out))
-        for kernel, value, out in zip(choice.kernels, values[0], z, strict=True)
+        for kernel, value, out in zip(choice.kernels, values.statistics[0], z, strict=True)
     )
     loudest = 0
-    combined = values[:, 0]
+    combined, shown = ranked[:, 0], values.statistics[:, 0]
     if len(members) > 1:
-        combined = fuse(values, choice.shares)
+        combined = shown = fuse(ranked, choice.shares)
         loudest = int(np.argmax(z))
-    draws = combined[1:]
     return TestOutcome(
-        statistic=float(combined[0]),
-        pvalue=nulls.resampled_pvalue(float(combined[0]), draws),
-        null_distribution=np.sort(combined) if enumerated else draws,
+        statistic=float(shown[0]),
+        pvalue=nulls.resampled_pvalue(float(combined[0]), combined[1:]),
+        null_distribution=np.sort(shown) if enumerated else shown[1:],
         kernel=members[loudest].kernel,
         effect=members[loudest].statistic,
         name=name,

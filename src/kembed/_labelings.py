@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kembed import _progress, _rings
-from kembed._factors import Factor
+from kembed._factors import Factor, Member, as_pairs, made
 from kembed._pairs import Pairs
 from kembed._rings import Star, correlate
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     Vector = Float[np.ndarray, " C"]
+
+
+# Labelings are written out up to so many bytes.
+WRITTEN_OUT = 2**29
 
 
 class Forms(NamedTuple):
@@ -66,9 +70,9 @@ class Labelings:
         """
         if self.star is None:
             return True
-        if len(self.star.rings) > 1:
-            return False
         N, C = len(self.labels), len(self.star.chosen) + 1
+        if len(self.star.rings) > 1 or 8 * N * C > WRITTEN_OUT:
+            return False
         transforms = 35.0 + kernels * (12.0 + 11.0 * np.log10(max(N, 2_000) / 2_000.0))
         products = 8.0 + kernels * (4.0 + 0.0165 * C)
         return bool(products < transforms)
@@ -81,11 +85,10 @@ class Labelings:
         (ring,) = self.star.rings
         N = len(self.labels)
         turned = np.concatenate([self.labels[ring.right]] * 2)
-        windows = np.lib.stride_tricks.sliding_window_view(turned, N)
-        columns = np.empty((N, len(self.star.chosen) + 1))
-        places = np.argsort(ring.left)
-        columns[:] = windows[np.append(0, self.star.chosen + 1)].T[places]
-        return columns
+        columns = np.empty((len(self.star.chosen) + 1, N))
+        for column, turn in zip(columns, np.append(0, self.star.chosen + 1), strict=True):
+            column[ring.left] = turned[turn : turn + N]
+        return columns.T
 
 
 def sizes(labelings: Labelings, v: Float[np.ndarray, " N"] | None) -> Sizes:
@@ -99,14 +102,15 @@ def sizes(labelings: Labelings, v: Float[np.ndarray, " N"] | None) -> Sizes:
 
 
 def label_forms(
-    members: list[Pairs | Factor],
+    members: list[Member],
     labelings: Labelings,
     v: Float[np.ndarray, " N"] | None,
     batch: int | None,
 ) -> list[Forms]:
     """The sums of every kernel of every member, in order."""
     found: list[Forms] = []
-    for member in members:
+    for each in members:
+        member = made(each)
         if isinstance(member, Factor):
             found.append(_factor_forms(member if v is None else member.weighted(v), labelings))
         elif labelings.by_products(len(member.maps)):
@@ -217,20 +221,17 @@ def column_sums(
 
 
 def signed_forms(
-    member: Pairs | Factor, W: Float[np.ndarray, "N C"], n_pairs: int, batch: int | None
-) -> list[tuple[Vector, Vector, float]]:
-    """For each kernel of a member Σ_{i≠j} w_i w_j K_ij, Σ_i w_i² K_ii and Σ_i K(x_i, y_i) over the pairs.
+    member: Member, W: Float[np.ndarray, "N C"], n_pairs: int, batch: int | None
+) -> list[tuple[Vector, Vector, float, float]]:
+    """For each kernel of a member Σ_{i≠j} w_i w_j K_ij, Σ_i w_i² K_ii, Σ_i K(x_i, y_i) and Σ_{i≠j} K_ij².
 
     Rows i and n_pairs + i are a pair; with n_pairs = 0 there are none.
     """
-    if isinstance(member, Factor):
-        member = member.pairs()
-    sums = column_sums(member, W, np.ones(member.size), batch)
-    own = np.zeros(len(sums))
-    for i in range(n_pairs):
-        rectangles = member.rectangles(np.array([i]), np.array([n_pairs + i]))
-        own += [float(value[0, 0]) for value in rectangles]
+    pairs = as_pairs(member)
+    sums = column_sums(pairs, W, np.ones(pairs.size), batch)
+    between = pairs.at(np.arange(n_pairs), n_pairs + np.arange(n_pairs)).sum(axis=1)
+    weights = W**2
     return [
-        (quadratic, diagonal @ W**2, float(between))
-        for (quadratic, _, _), diagonal, between in zip(sums, member.diagonals, own, strict=True)
+        (quadratic, diagonal @ weights, float(own), squares)
+        for (quadratic, _, squares), diagonal, own in zip(sums, pairs.diagonals, between, strict=True)
     ]

@@ -22,10 +22,16 @@ if TYPE_CHECKING:
     Rows = Int[np.ndarray, " a"]
     Rectangle = Float[np.ndarray, "a b"]
 
-# |x|² + |y|² - 2x·y is exact to about this share of the largest |x|²; more than that of a squared
-# lengthscale would be seen, and then distances are taken by differences.
+# |x|² + |y|² - 2x·y is exact to about this share of the largest |x|². Where that is more than a billionth of
+# a squared lengthscale (a statistic would move by more than what counts as a tie, `nulls.TIE`) distances
+# are taken by differences.
 ROUNDING = 1e-15
 VISIBLE = 1e-9
+# Further away than this, in lengthscales, is infinitely far; its square is still a number.
+FAR = 1e150
+# A kernel whose usual entry is above this is served less 1, so that its small variations keep their digits.
+MOSTLY_ONE = 0.5
+SOME_ROWS, STEP = 64, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +40,8 @@ class Pairs:
 
     `base(rows, columns)` is a new rectangle; `maps[j](rectangle, out)` writes kernel j's values into `out`
     (None: the base is the kernel). `diagonals[j]` holds k_j(x_i, x_i). `definite` says that the kernels are
-    known to be positive definite.
+    known to be positive definite. Kernel j is what is served plus `offsets[j]`: MMD² and HSIC do not
+    change when a constant is added to a kernel, but its digits do.
     """
 
     size: int
@@ -42,6 +49,11 @@ class Pairs:
     maps: tuple[Callable[[Rectangle, Rectangle], None] | None, ...]
     diagonals: Float[np.ndarray, "J N"]
     definite: bool = True
+    offsets: tuple[float, ...] = ()
+
+    def offset(self, j: int) -> float:
+        """What to add to the served values of kernel j."""
+        return self.offsets[j] if self.offsets else 0.0
 
     def rectangles(self, rows: Rows, columns: Rows) -> list[Rectangle]:
         """Every kernel on a rectangle."""
@@ -50,7 +62,21 @@ class Pairs:
 
     def only(self, j: int) -> Pairs:
         """Kernel j by itself."""
-        return Pairs(self.size, self.base, (self.maps[j],), self.diagonals[j : j + 1], self.definite)
+        return self.some([j])
+
+    def some(self, which: list[int]) -> Pairs:
+        """Some of the kernels."""
+        maps = tuple(self.maps[j] for j in which)
+        offsets = tuple(self.offset(j) for j in which)
+        return Pairs(self.size, self.base, maps, self.diagonals[which], self.definite, offsets)
+
+    def at(self, a: Rows, b: Rows) -> Float[np.ndarray, "J n"]:
+        """Every kernel at the pairs (a_i, b_i): diagonals of small rectangles."""
+        parts = [
+            [block.diagonal() for block in self.rectangles(a[i : i + STEP], b[i : i + STEP])]
+            for i in range(0, len(a), STEP)
+        ]
+        return np.concatenate(parts, axis=1) if parts else np.zeros((len(self.maps), 0))
 
     def mapped(self, j: int, base: Rectangle, out: Rectangle) -> Rectangle:
         """Kernel j from its base: `out`, or the base itself."""
@@ -63,7 +89,7 @@ class Pairs:
 
 def distance_base(u: Float[np.ndarray, "N D"]) -> Callable[[Rows, Rows], Rectangle]:
     """|u_i - u_j|² in rectangles, in units in which a difference of about 1 matters."""
-    u = u - np.median(u, axis=0)
+    u = np.clip(u - np.median(u, axis=0), -FAR, FAR)
     norms = (u**2).sum(axis=1)
     if u.shape[1] < 3 or not ROUNDING * norms.max(initial=0.0) < VISIBLE:
         return lambda rows, columns: squared_distances(u[rows], u[columns])
@@ -93,32 +119,50 @@ def gaussian_pairs(
             rectangle += extra(rows, columns) / unit**2
         return rectangle
 
-    maps = tuple(_gaussian_map(float(ell) / unit) for ell in lengthscales)
-    return Pairs(len(u), base, maps, np.ones((len(maps), len(u))))
+    usual = _usual(base, len(u))
+    offsets = tuple(1.0 if _mostly_one(usual, float(ell) / unit) else 0.0 for ell in lengthscales)
+    maps = tuple(
+        _gaussian_map(float(ell) / unit, offset) for ell, offset in zip(lengthscales, offsets, strict=True)
+    )
+    diagonals = np.repeat(1.0 - np.array(offsets)[:, None], len(u), axis=1)
+    return Pairs(len(u), base, maps, diagonals, offsets=offsets)
 
 
-def _gaussian_map(ell: float) -> Callable[[Rectangle, Rectangle], None]:
+def _usual(base: Callable[[Rows, Rows], Rectangle], size: int) -> Rectangle:
+    """Squared distances among an even choice of rows."""
+    some = np.unique(np.linspace(0, size - 1, min(size, SOME_ROWS)).round().astype(int))
+    return base(some, some)
+
+
+def _mostly_one(squared: Rectangle, ell: float) -> bool:
+    return bool(np.exp(squared / (-2.0 * ell**2)).mean() > MOSTLY_ONE)
+
+
+def _gaussian_map(ell: float, offset: float) -> Callable[[Rectangle, Rectangle], None]:
     factor = -0.5 / ell**2
+    function = np.expm1 if offset else np.exp
 
     def write(base: Rectangle, out: Rectangle) -> None:
         np.multiply(base, factor, out=out)
-        np.exp(out, out=out)
+        function(out, out=out)
 
     return write
 
 
 def kernel_pairs(kernel: Kernel, x: Float[np.ndarray, "N D"]) -> Pairs:
     """One kernel object on the rows of a table."""
-    diagonal = np.exp(kernel._log_diagonal(x))[None]
     if not isinstance(kernel, Stationary):
+        diagonal = np.exp(kernel._log_diagonal(x))[None]
         return Pairs(len(x), lambda rows, columns: kernel._gram(x[rows], x[columns]), (None,), diagonal)
     kernel.check_dimension(x.shape[1])
+    centred = x - np.median(x, axis=0)  # before dividing: a common offset must cost no digits
     if np.ndim(kernel.lengthscale) < 2:
-        u = x / kernel.lengthscale
+        u = centred / kernel.lengthscale
     else:
-        u = np.linalg.solve(kernel.lengthscale, x.T).T
+        u = np.linalg.solve(kernel.lengthscale, centred.T).T
     if isinstance(kernel, Gaussian):
-        return Pairs(len(x), distance_base(u), (_gaussian_map(1.0),), diagonal)
+        return gaussian_pairs(u, np.ones(1))
+    diagonal = np.exp(kernel._log_diagonal(x))[None]
 
     def write(base: Rectangle, out: Rectangle) -> None:
         np.exp(kernel.profile(base), out=out)

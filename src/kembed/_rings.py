@@ -10,8 +10,8 @@ together cost N² log N, where one product for each permutation would cost N² B
 
 The turns of one ring are a group, so the test is exact (Hemerik & Goeman 2018). Where N turns are too few,
 several rings meet in one *hub*: the data are turned along the first ring by a random amount to reach the hub,
-and the other rings pass through the hub. Given this star the data are equally likely to be any of its points
-(Besag & Clifford 1989), so the p-value is exact for any number of rings.
+and the other rings pass through the hub, which counts once. Given this star the data are equally likely to be
+any of its points (Besag & Clifford 1989), so the p-value is exact for any number of rings.
 """
 
 from __future__ import annotations
@@ -54,18 +54,20 @@ class Star:
 
 def draw_star(N: int, n_resamples: int, rng: np.random.Generator) -> Star:
     """Rings with at least `n_resamples` points other than the data, and a random choice of that many."""
-    orders = [rng.permutation(N) for _ in range(-(-(n_resamples + 1) // N))]
+    count = -(-n_resamples // (N - 1))
+    orders = [rng.permutation(N) for _ in range(count)]
     first = orders[0]
-    hub = np.empty(N, dtype=int)
-    hub[first] = np.roll(first, -int(rng.integers(N)))
-    rings = (Ring(first, first), *(Ring(order, hub[order]) for order in orders[1:]))
-    others = N * len(orders) - 1
-    if len(rings) == 1:  # an arc of turns in which the data have a random place
+    if count == 1:  # an arc of turns in which the data have a random place
         before = int(rng.integers(n_resamples + 1))
         chosen = np.concatenate([np.arange(N - before, N), np.arange(1, n_resamples - before + 1)]) - 1
-    else:
-        chosen = rng.choice(others, n_resamples, replace=False)
-    return Star(rings, chosen)
+        return Star((Ring(first, first),), chosen)
+    # The star has one hub and N - 1 other points a ring; the data are any of them alike.
+    turn = 0 if rng.random() * (count * (N - 1) + 1) < 1.0 else int(rng.integers(1, N))
+    hub = np.empty(N, dtype=int)
+    hub[first] = np.roll(first, -turn)
+    rings = (Ring(first, first), *(Ring(order, hub[order]) for order in orders[1:]))
+    others = np.flatnonzero(np.arange(N * count) % N) - 1  # not the data, nor the hub of a further ring
+    return Star(rings, rng.choice(others, n_resamples, replace=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +193,7 @@ def factor_turns(
 ) -> list[Float[np.ndarray, " N"]]:
     """Σ_ij K_ij L_{i+k,j+k} for K = F Fᵀ and L = G Gᵀ, diagonals included: ‖Σ_i f_i g_{i+k}ᵀ‖².
 
-    Works through the columns of the wider factor, so that memory stays at a few times that of the narrower.
+    Works through the columns of the wider factor one by one; memory is a few times that of both factors.
     """
     from scipy import fft
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # The median is taken over at most so many rows, an even choice of the sorted ones.
 MEDIAN_ROWS = 1_000
+# A row further out than this, in spreads, is simply far: its squares must stay numbers.
+FAR = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,8 @@ class Space:
         columns = self.values[:, ~self.categorical]
         if not columns.shape[1]:
             return np.zeros((len(columns), 1))
-        return (columns - np.median(columns, axis=0)) / self.spread[~self.categorical]
+        scaled = (columns - np.median(columns, axis=0)) / self.spread[~self.categorical]
+        return np.clip(scaled, -FAR, FAR)
 
     @property
     def codes(self) -> Float[np.ndarray, "N C"]:

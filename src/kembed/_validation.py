@@ -211,6 +211,13 @@ def count(value: Any, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
+def flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, but {value!r} was given")
+
+
 def generator(rng: Any) -> np.random.Generator:
     """A NumPy generator from None (fresh entropy), an integer seed or a generator."""
     if isinstance(rng, np.random.Generator):

@@ -15,8 +15,8 @@ import numpy as np
 
 from kembed import _fused_kernels, _progress, _rings, _tables, _validation, nulls, statistics
 from kembed._choice import Choice, choose, lowered
-from kembed._factors import Factor
-from kembed._fusion import magnitudes, outcome, settled
+from kembed._factors import Factor, as_pairs, made
+from kembed._fusion import Values, outcome
 from kembed._labelings import column_sums
 from kembed._pairs import Pairs
 from kembed._pool import comes_before
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 STATISTICS = ("unbiased", "biased", "features")
 NULLS = ("permutation", "gamma", "spectral", "wild")
 MINIMUM = 4
-NOTHING = 1e-12  # a centred trace below this share of the trace is rounding
+FEW_ROWS = 8  # more have more pairings than anybody waits for
 
 
 def hsic_test(
@@ -82,52 +82,59 @@ def hsic_test(
     memory = None if memory is None else float(_validation.positive(memory, "memory"))
     if memory is not None and null != "wild":
         raise ValueError("memory is for null='wild' (time series); leave it out, or set null='wild'")
+    kernels = _both_kernels(kernel)
     tables, missing = _tables.read(
         {"x": x, "y": y}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
     )
     seed = _validation.generator(rng)
     n = len(tables[0].values)
     if missing:
-        return nothing("HSIC", null, (n,))
-    kernels = kernel if isinstance(kernel, tuple) and len(kernel) == 2 else (kernel, kernel)
+        return nothing("HSIC", null, (tables[0].given,))
+    swapped = False
     if null != "wild":
         tables, kernels, swapped = _canonical(tables, kernels)
-    else:
-        swapped = False
     single = None if null == "permutation" else f"null={null!r}"
     features = FEATURES if statistic == "features" else None
-    left, right = (
-        choose(
-            word,
-            make_space(table.values, table.categorical),
-            seed,
-            features=features,
-            single=single,
-            side=True,
+    with _progress.showing(progress):
+        left, right = (
+            choose(
+                word,
+                make_space(table.values, table.categorical),
+                seed,
+                features=features,
+                single=single,
+                side=True,
+            )
+            for word, table in zip(kernels, tables, strict=True)
         )
-        for word, table in zip(kernels, tables, strict=True)
-    )
-    biased = statistic == "biased" or null == "wild"
-    both, shares = _joined(left, right)
-    if swapped:
-        both = replace(
-            both, kernels=tuple(pair[::-1] for pair in both.kernels), learned=_reversed(both.learned)
-        )
-    if null in ("gamma", "spectral"):
-        return _approximate(left, right, both, null, biased, n_resamples, batch, seed)
-    if null == "wild":
-        values = _wild(left, right, n_resamples, memory or np.sqrt(n), batch, seed)
-        values = settled(values, magnitudes(left) * magnitudes(right))
-        return outcome("HSIC", (n,), both, values, null, False)
-    enumerated = factorial(n) <= n_resamples + 1
-    if enumerated:
-        values = _enumerated(left, right, biased)
-    else:
-        with _progress.showing(progress):
+        biased = statistic == "biased" or null == "wild"
+        both, shares = _joined(left, right)
+        if swapped:
+            turned = tuple(pair[::-1] for pair in both.kernels)
+            both = replace(both, kernels=turned, learned=_reversed(both.learned))
+        if null in ("gamma", "spectral"):
+            return _approximate(left, right, both, null, biased, n_resamples, batch, seed)
+        if null == "wild":
+            values = _wild(left, right, n_resamples, memory or np.sqrt(n), batch, seed)
+            return outcome("biased HSIC", (n,), both, values, null, False)
+        enumerated = n <= FEW_ROWS and factorial(n) <= n_resamples + 1
+        if enumerated:
+            values = _enumerated(left, right, shares, biased)
+        else:
             values = _permuted(left, right, shares, biased, n_resamples, batch, seed)
-    met = values[:, shares > 0.0]
-    sizes = np.multiply.outer(magnitudes(left), magnitudes(right))[shares > 0.0]
-    return outcome("HSIC", (n,), both, settled(met, sizes), null, enumerated)
+        return outcome("HSIC", (n,), both, values, null, enumerated)
+
+
+def _both_kernels(kernel: Any) -> tuple[Any, Any]:
+    """The kernel of each side: a pair says which is which, anything else serves both."""
+    if not isinstance(kernel, tuple):
+        return kernel, kernel
+    if len(kernel) != 2:
+        raise ValueError(
+            f"kernel is a tuple of {len(kernel)}; give a pair (kernel of x, kernel of y), or a list of "
+            "kernels to fuse"
+        )
+    return kernel
 
 
 def _reversed(learned: Any) -> Any:
@@ -183,45 +190,38 @@ def _permuted(
     n_resamples: int,
     batch: int | None,
     rng: np.random.Generator,
-) -> Float[np.ndarray, "C J L"]:
-    """HSIC of every pair of kernels that meet, for the data and for random pairings; 0 for the others."""
+) -> Values:
+    """HSIC of every pair of kernels that meet, for the data and for random pairings."""
     star = draw_star(left.members[0].size, n_resamples, rng)
-    left, right = lowered(left), lowered(right)
     values = np.zeros((n_resamples + 1, *shares.shape))
-    j = 0
-    for first in left.members:
-        J, k = _kernels_in(first), 0
-        for second in right.members:
-            L = _kernels_in(second)
-            if shares[j : j + J, k : k + L].any():
-                values[:, j : j + J, k : k + L] = _hsic(first, second, star, biased, batch)
-            k += L
-        j += J
-    return values
+    entry = np.zeros(shares.shape)
+    for first, rows in lowered(left.members):
+        for second, columns in lowered(right.members):
+            if shares[np.ix_(rows, columns)].any():
+                found = _hsic(made(first), made(second), star, biased, batch)
+                values[:, np.array(rows)[:, None], columns] = found.statistics
+                entry[np.ix_(rows, columns)] = found.entry
+    return Values(values[:, shares > 0.0], entry[shares > 0.0])
 
 
-def _kernels_in(member: Pairs | Factor) -> int:
-    return 1 if isinstance(member, Factor) else len(member.maps)
-
-
-def _hsic(
-    left: Pairs | Factor, right: Pairs | Factor, star: Star, biased: bool, batch: int | None
-) -> Float[np.ndarray, "C J L"]:
+def _hsic(left: Pairs | Factor, right: Pairs | Factor, star: Star, biased: bool, batch: int | None) -> Values:
+    """HSIC of J by L kernels, as tables."""
     n = left.size
     if isinstance(left, Factor) and isinstance(right, Factor) and _factors_are_cheaper(left, right):
         turns = _rings.factor_turns(left.columns, right.columns, star)
         whole = star.values([turn[:, None] for turn in turns])[:, 0]
         rows = [left.row_sums()], [right.row_sums()]
         diagonals = [left.diagonal], [right.diagonal]
+        squares = [left.squares()], [right.squares()]
         cross = (whole - _turned(diagonals[0][0], diagonals[1][0], star))[:, None, None]
     else:
-        first = left.pairs() if isinstance(left, Factor) else left
-        second = right.pairs() if isinstance(right, Factor) else right
+        first, second = as_pairs(left), as_pairs(right)
         sums = _rings.ring_sums(first, second, star, batch)
         J, L = len(first.maps), len(second.maps)
         cross = star.values([turn.reshape(n, J * L) for turn in sums.turns]).reshape(-1, J, L)
         rows = list(sums.left_rows), list(sums.right_rows)
         diagonals = list(first.diagonals), list(second.diagonals)
+        squares = list(sums.left_squares), list(sums.right_squares)
     values = np.empty_like(cross)
     for j, (row, diagonal) in enumerate(zip(rows[0], diagonals[0], strict=True)):
         for k, (partner_row, partner_diagonal) in enumerate(zip(rows[1], diagonals[1], strict=True)):
@@ -233,7 +233,8 @@ def _hsic(
             else:
                 a, b, formula = row, partner_row, statistics.hsic
             values[:, j, k] = formula(together, _turned(a, b, star), float(a.sum()), float(b.sum()), n)
-    return values
+    usual = [[statistics.usual_entry(each, n) for each in side] for side in squares]
+    return Values(values, np.multiply.outer(usual[0], usual[1]))
 
 
 def _factors_are_cheaper(left: Factor, right: Factor) -> bool:
@@ -247,34 +248,38 @@ def _turned(u: Float[np.ndarray, " n"], v: Float[np.ndarray, " n"], star: Star) 
     return star.values(turns)[:, 0]
 
 
-def _enumerated(left: Choice, right: Choice, biased: bool) -> Float[np.ndarray, "C J L"]:
+def _enumerated(left: Choice, right: Choice, shares: Float[np.ndarray, "J L"], biased: bool) -> Values:
     """HSIC under every pairing of very few rows, the data's own first."""
-    K, L = (np.stack(_matrices(side)) for side in (left, right))
+    K, L = (np.stack(_matrices(side, biased)) for side in (left, right))
     n = K.shape[1]
-    if not biased:
-        for each in (*K, *L):
-            np.fill_diagonal(each, 0.0)
     formula = statistics.hsic_biased if biased else statistics.hsic
     orders = list(permutations(range(n)))  # the data's own comes first
-    values = np.empty((len(orders), len(K), len(L)))
+    met = np.argwhere(shares > 0.0)
+    values = np.empty((len(orders), len(met)))
     for c, order in enumerate(orders):
         turned = L[:, list(order)][:, :, list(order)]
-        for j, first in enumerate(K):
-            for k, second in enumerate(turned):
-                values[c, j, k] = formula(
-                    np.array((first * second).sum()),
-                    np.array(first.sum(axis=1) @ second.sum(axis=1)),
-                    float(first.sum()),
-                    float(second.sum()),
-                    n,
-                )
-    return values
+        for place, (j, k) in enumerate(met):
+            values[c, place] = formula(
+                np.array((K[j] * turned[k]).sum()),
+                np.array(K[j].sum(axis=1) @ turned[k].sum(axis=1)),
+                float(K[j].sum()),
+                float(turned[k].sum()),
+                n,
+            )
+    usual = [np.sqrt(np.square(side).mean(axis=(1, 2))) for side in (K, L)]
+    return Values(values, np.multiply.outer(usual[0], usual[1])[shares > 0.0])
 
 
-def _matrices(side: Choice) -> list[Float[np.ndarray, "n n"]]:
+def _matrices(side: Choice, biased: bool) -> list[Float[np.ndarray, "n n"]]:
+    """The kernel matrices of one side; without their diagonals for the unbiased statistic."""
     every = np.arange(side.members[0].size)
-    parts = [member.pairs() if isinstance(member, Factor) else member for member in side.members]
-    return [matrix for part in parts for matrix in part.rectangles(every, every)]
+    matrices = [
+        matrix.copy() for member in side.members for matrix in as_pairs(member).rectangles(every, every)
+    ]
+    if not biased:
+        for matrix in matrices:
+            np.fill_diagonal(matrix, 0.0)
+    return matrices
 
 
 def _product(left: Pairs, right: Pairs) -> Pairs:
@@ -315,14 +320,15 @@ def _wild(
     memory: float,
     batch: int | None,
     rng: np.random.Generator,
-) -> Float[np.ndarray, "C 1"]:
+) -> Values:
     """The biased HSIC with rows weighted by a wild process."""
     product = _centred_product(left.one, right.one, batch)
     n = product.size
     weights = nulls.wild_weights(n, n_resamples, memory, rng)
     W = np.concatenate([np.ones((n, 1)), weights], axis=1)
-    ((quadratic, _, _),) = column_sums(product, W, np.ones(n), batch)
-    return ((quadratic + product.diagonals[0] @ W**2) / n**2)[:, None]
+    ((quadratic, _, squares),) = column_sums(product, W, np.ones(n), batch)
+    values = (quadratic + product.diagonals[0] @ W**2) / n**2
+    return Values(values[:, None], np.array([statistics.usual_entry(squares, n)]))
 
 
 def _approximate(
@@ -344,30 +350,28 @@ def _approximate(
         rows.append(sums)
         moments.append(statistics.centred_moments(sums, squares, side.diagonals[0]))
     (trace_x, squares_x), (trace_y, squares_y) = moments
-    still = any(
-        trace <= NOTHING * float(np.abs(side.diagonals[0]).sum())
-        for (trace, _), side in zip(moments, (left.one, right.one), strict=True)
-    )  # one side does not vary: what is left of it is rounding
+    still = trace_x == 0.0 or trace_y == 0.0  # one side does not vary
     mean = trace_x * trace_y / n**3
     variance = 0.0 if still else 2.0 * squares_x * squares_y / n**6
     product = _product(left.one, right.one)
     ((total, _, _),) = column_sums(product, one[:, None], one, batch)
-    diagonals = left.one.diagonals[0], right.one.diagonals[0]
-    a, b = rows[0] + diagonals[0], rows[1] + diagonals[1]
-    cross = total + product.diagonals[0].sum()
-    value = float(statistics.hsic_biased(cross, np.atleast_1d(a @ b), a.sum(), b.sum(), n)[0])
-    if null == "gamma" or still:
-        draws = nulls.gamma_draws(mean, variance, n_resamples, rng)
-        pvalue = nulls.gamma_pvalue(value, mean, variance)
+    a, b, cross, formula = rows[0], rows[1], total, statistics.hsic
+    if biased:
+        a, b = a + left.one.diagonals[0], b + right.one.diagonals[0]
+        cross, formula = total + product.diagonals[0].sum(), statistics.hsic_biased
+    value = float(formula(cross, np.atleast_1d(a @ b), float(a.sum()), float(b.sum()), n)[0])
+    shift = 0.0 if biased else mean  # the unbiased statistic has mean 0 where the biased one has `mean`
+    if still:
+        value, pvalue, draws = 0.0, 1.0, np.zeros(n_resamples)
+    elif null == "gamma":
+        draws = nulls.gamma_draws(mean, variance, n_resamples, rng) - shift
+        pvalue = nulls.gamma_pvalue(value + shift, mean, variance)
     else:
         eigenvalues = np.multiply.outer(nulls.spectrum(left.one, rng), nulls.spectrum(right.one, rng))
         weights = nulls.leading(eigenvalues.ravel()) / n
-        draws = nulls.weighted_chi_squares(weights, n_resamples, rng) - weights.sum() + mean
+        draws = nulls.weighted_chi_squares(weights, n_resamples, rng) - weights.sum() + mean - shift
         pvalue = nulls.resampled_pvalue(value, draws)
-    z = (value - mean) / np.sqrt(variance) if variance > 0.0 else 0.0
-    if not biased:  # the unbiased statistic has mean 0 where the biased one has `mean`
-        a, b, draws = rows[0], rows[1], draws - mean
-        value = float(statistics.hsic(total, np.atleast_1d(a @ b), a.sum(), b.sum(), n)[0])
+    z = (value + shift - mean) / np.sqrt(variance) if variance > 0.0 else 0.0
     member = MemberResult(both.kernels[0], value, float(z))
     return TestOutcome(
         value, pvalue, draws, both.kernels[0], value, "HSIC", null, (n,), (member,), both.learned

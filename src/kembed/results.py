@@ -17,7 +17,7 @@ class MemberResult:
 
     kernel: Any
     statistic: float  # MMD² or HSIC with this kernel
-    z: float  # in standard deviations of the null
+    z: float  # standard deviations above the mean, over the data and all resamples; at most √B
 
     def __repr__(self) -> str:
         return f"MemberResult({self.kernel!r}, statistic={self.statistic:.4g}, z={self.z:.2f})"
@@ -44,8 +44,11 @@ class TestOutcome:
     """The outcome of `mmd_test` or `hsic_test`.
 
     `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, in standard
-    deviations, `kernel` is the one that spoke loudest and `effect` its MMD² (HSIC). `null_distribution` holds
-    the statistic of every resample. `learned` is what was learned about scales from the pooled sample.
+    deviations over the data and all resamples, `kernel` is the one that spoke loudest and `effect` its MMD²
+    (HSIC); for independence kernels come in pairs. `members` has every kernel's own statistic.
+    `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
+    `learned` is what was learned about scales: a `LearnedKernel` with "bkl", the scan of the evidence with
+    "fused" (lengthscales in spreads of the columns), a pair of these for independence.
     """
 
     __test__ = False  # not a test of pytest
@@ -70,8 +73,9 @@ class TestOutcome:
         )
         size = " + ".join(str(n) for n in self.sizes) + " rows"
         resamples = len(self.null_distribution)
+        words = "resample" if resamples == 1 else "resamples"
         every = " (all of them)" if self.enumerated else ""
-        how = f"{self.null} null" + (f", {resamples} resamples{every}" if resamples else "")
+        how = f"{self.null} null" + (f", {resamples} {words}{every}" if resamples else "")
         lines = [f"{value}, p = {self.pvalue:.4g} ({how}; {size})"]
         if fused:
             z = max(member.z for member in self.members)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Vector = Float[np.ndarray, " C"]
 
 
+NOTHING = 1e-12
+
+
 def mmd2(forms: Forms, sizes: Sizes, *, biased: bool) -> Vector:
     """MMD² under every labeling (Gretton et al. 2012, Eq. 3 and 5; weighted where rows have weights)."""
     total = float(forms.rows.sum())
@@ -33,28 +36,23 @@ def mmd2(forms: Forms, sizes: Sizes, *, biased: bool) -> Vector:
     return within_first / first + within_second / second - 2.0 * between / (sizes.first * sizes.second)
 
 
-def centred_squares(rows: Float[np.ndarray, " N"], squares: float) -> float:
-    """Σ_{i≠j} K̃_ij² of the U-centred matrix (Székely & Rizzo 2014), from row sums without the diagonal.
-
-    It is the null variance of the unbiased MMD² and HSIC up to factors that depend on n alone.
-    """
-    N = len(rows)
-    if N < 4:
-        return max(squares, 0.0)
-    total = float(rows.sum())
-    return max(squares - 2.0 * float(rows @ rows) / (N - 2) + total**2 / ((N - 1) * (N - 2)), 0.0)
+def usual_entry(squares: float, N: int) -> float:
+    """Root mean square of the entries off the diagonal."""
+    return float(np.sqrt(max(squares, 0.0) / (N * (N - 1.0))))
 
 
 def centred_moments(
     rows: Float[np.ndarray, " N"], squares: float, diagonal: Float[np.ndarray, " N"]
 ) -> tuple[float, float]:
-    """trace HKH and ‖HKH‖² from sums that leave the diagonal out, and the diagonal."""
+    """trace HKH and ‖HKH‖², from sums without the diagonal and the diagonal; 0 where all is rounding."""
     N = len(rows)
     whole = rows + diagonal
     total = float(whole.sum())
     trace = float(diagonal.sum()) - total / N
     norm = squares + float(diagonal @ diagonal) - 2.0 * float(whole @ whole) / N + total**2 / N**2
-    return max(trace, 0.0), max(norm, 0.0)
+    if trace <= NOTHING * float(np.abs(whole).mean() + np.abs(diagonal).sum()):
+        return 0.0, 0.0
+    return trace, max(norm, 0.0)
 
 
 def hsic(

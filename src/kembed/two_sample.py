@@ -15,20 +15,21 @@ import numpy as np
 
 from kembed import _linear_time, _progress, _tables, _validation, nulls, statistics
 from kembed._choice import Choice, choose, lowered
-from kembed._fusion import fuse, magnitudes, outcome, settled
+from kembed._fusion import Values, fuse, outcome, settled
 from kembed._labelings import Labelings, label_forms, signed_forms, sizes
 from kembed._pool import Pool, make_pool
 from kembed._random_features import DEFAULT as FEATURES
 from kembed._rings import draw_star
 from kembed._sample_space import make_space
 from kembed.kernels.base import Kernel
+from kembed.learned import LearnedKernel
 from kembed.results import ColumnResult, MemberResult, TestOutcome, nothing
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 STATISTICS = ("unbiased", "biased", "linear", "block", "features")
-NOTHING = 1e-12  # a centred trace below this share of the trace is rounding
+FEW_ROWS = 24  # more have more arrangements than anybody waits for
 NULLS = ("permutation", "gamma", "spectral", "wild", "normal")
 
 
@@ -74,7 +75,9 @@ def mmd_test(
     n_resamples
         How many relabelings.
     weights
-        Weights of the rows of x and of y; each row keeps its weight when it changes sides.
+        Weights of the rows of x and of y; each row keeps its weight when it changes sides. The level is exact
+        if a row's weight does not depend on the sample it is in (survey weights); weights that carry one
+        sample to the other's distribution are not of that kind.
     paired
         Row i of x and row i of y belong together: sides are swapped within pairs.
     by_column
@@ -107,36 +110,38 @@ def mmd_test(
     n_resamples = _validation.count(n_resamples, "n_resamples", 1)
     batch = None if batch is None else _validation.count(batch, "batch", 1)
     memory = None if memory is None else float(_validation.positive(memory, "memory"))
+    for flag, name in ((paired, "paired"), (by_column, "by_column")):
+        _validation.flag(flag, name)
     _check_combination(statistic, null, paired, weights, by_column, memory)
     tables, missing = _tables.read(
         {"x": x, "y": y}, nan_policy=nan_policy, same_columns=True, paired=paired, minimum=2
     )
     seed = _validation.generator(rng)
     if missing:
-        return nothing("MMD²", null, tuple(len(table.values) for table in tables))
+        return nothing("MMD²", null, tuple(table.given for table in tables))
     order = "time" if null == "wild" else "pairs" if paired else "none"
     pool = make_pool(tables, weights, order)
-    if statistic in ("linear", "block"):
-        choice = choose(kernel, pool.space, seed, single=f"statistic={statistic!r}")
-        return _linear_time.run(pool, choice, statistic, null, n_resamples, seed)
-    features = FEATURES if statistic == "features" else None
-    choice = choose(kernel, pool.space, seed, features=features, single=_single(null))
-    biased = statistic == "biased" or null == "wild"
-    if null in ("gamma", "spectral"):
-        return _approximate(pool, choice, null, biased, n_resamples, batch, seed)
-    if order != "none":
-        values, enumerated = _signed(pool, choice, null, paired, biased, n_resamples, memory, batch, seed)
-        draws = None
-    else:
+    with _progress.showing(progress):
+        if statistic in ("linear", "block"):
+            choice = choose(kernel, pool.space, seed, single=f"statistic={statistic!r}")
+            return _linear_time.run(pool, choice, statistic, null, n_resamples, seed)
+        features = FEATURES if statistic == "features" else None
+        choice = choose(kernel, pool.space, seed, features=features, single=_single(null))
+        biased = statistic == "biased" or null == "wild"
+        if null in ("gamma", "spectral"):
+            return _approximate(pool, choice, null, biased, n_resamples, batch, seed)
+        if order != "none":
+            values, enumerated = _signed(pool, choice, null, paired, biased, n_resamples, memory, batch, seed)
+            name = "biased MMD²" if null == "wild" else "MMD²"
+            return outcome(name, pool.sizes, choice, values, null, enumerated)
         draws, enumerated = _draw_labelings(pool, n_resamples, seed)
-        with _progress.showing(progress):
-            values = _values(pool, choice, draws, biased, batch)
-    result = outcome("MMD²", pool.sizes, choice, values, null, enumerated)
-    if by_column:
-        assert draws is not None
-        with _progress.showing(progress):
-            result = _by_column(result, pool, kernel, draws, biased, batch, seed)
-    return result
+        result = outcome(
+            "MMD²", pool.sizes, choice, _values(pool, choice, draws, biased, batch), null, enumerated
+        )
+        if not by_column:
+            return result
+        columns = _by_column(pool, kernel, features, draws, biased, batch, seed)
+        return replace(result, columns=columns)
 
 
 def _check_combination(
@@ -174,9 +179,10 @@ def _single(null: str) -> str | None:
 def _draw_labelings(pool: Pool, n_resamples: int, rng: np.random.Generator) -> tuple[Labelings, bool]:
     """All arrangements where they are no more than n_resamples + 1, else turns of random rings."""
     first = int(pool.labels.sum())
-    every = comb(pool.size, first)
-    if every > n_resamples + 1:
+    few = pool.size <= FEW_ROWS and comb(pool.size, first) <= n_resamples + 1
+    if not few:
         return Labelings(pool.labels, draw_star(pool.size, n_resamples, rng)), False
+    every = comb(pool.size, first)
     columns = np.zeros((pool.size, every))
     for k, rows in enumerate(combinations(range(pool.size), first)):
         columns[list(rows), k] = 1.0
@@ -184,14 +190,18 @@ def _draw_labelings(pool: Pool, n_resamples: int, rng: np.random.Generator) -> t
     return Labelings(pool.labels, None, columns[:, np.argsort(~own, kind="stable")]), True
 
 
-def _values(
-    pool: Pool, choice: Choice, labelings: Labelings, biased: bool, batch: int | None
-) -> Float[np.ndarray, "C J"]:
+def _values(pool: Pool, choice: Choice, labelings: Labelings, biased: bool, batch: int | None) -> Values:
     """MMD² of every kernel for the data (first row) and every relabeling."""
-    forms = label_forms(list(lowered(choice).members), labelings, pool.weights, batch)
+    parts = lowered(choice.members)
+    found = label_forms([member for member, _ in parts], labelings, pool.weights, batch)
+    places = np.argsort([place for _, places in parts for place in places])
+    forms = [found[place] for place in places]
     size = sizes(labelings, pool.weights)
-    values = np.stack([statistics.mmd2(each, size, biased=biased) for each in forms], axis=1)
-    return settled(values, magnitudes(choice))
+    typical = 1.0 if pool.weights is None else float(np.mean(pool.weights)) ** 2
+    return Values(
+        np.stack([statistics.mmd2(each, size, biased=biased) for each in forms], axis=1),
+        np.array([statistics.usual_entry(each.squares, pool.size) / typical for each in forms]),
+    )
 
 
 def _signed(
@@ -204,10 +214,10 @@ def _signed(
     memory: float | None,
     batch: int | None,
     rng: np.random.Generator,
-) -> tuple[Float[np.ndarray, "C J"], bool]:
+) -> tuple[Values, bool]:
     """MMD² for the data and for rows whose sides are swapped, or weighted by a wild process."""
     n = pool.sizes[0]
-    enumerated = null == "permutation" and 2**n <= n_resamples + 1
+    enumerated = null == "permutation" and n <= FEW_ROWS and 2**n <= n_resamples + 1
     if null == "wild":
         W = _wild_columns(pool, paired, n_resamples, memory, rng)
     else:
@@ -218,14 +228,15 @@ def _signed(
         else:
             swaps = np.column_stack([pool.signs, rng.choice([-1.0, 1.0], (n, n_resamples))])
         W = np.concatenate([swaps, -swaps])
-    values = []
+    values, entry = [], []
     for member in choice.members:
-        for quadratic, diagonal, between in signed_forms(member, W, n if null == "permutation" else 0, batch):
+        for quadratic, diagonal, between, squares in signed_forms(member, W, n * (null != "wild"), batch):
             if biased:
-                values.append((quadratic + diagonal) / (n * n if null == "permutation" else 1.0))
+                values.append((quadratic + diagonal) / (1.0 if null == "wild" else n * n))
             else:
                 values.append((quadratic + 2.0 * between) / (n * (n - 1.0)))
-    return settled(np.stack(values, axis=1), magnitudes(choice)), enumerated
+            entry.append(statistics.usual_entry(squares, pool.size))
+    return Values(np.stack(values, axis=1), np.array(entry)), enumerated
 
 
 def _wild_columns(
@@ -257,8 +268,6 @@ def _approximate(
     N, factor = pool.size, 1.0 / n + 1.0 / m
     diagonal = choice.one.diagonals[0]
     trace, squares = statistics.centred_moments(forms.rows, forms.squares, diagonal)
-    if trace <= NOTHING * float(np.abs(diagonal).sum()):  # all rows are one: what is left is rounding
-        trace = squares = value = 0.0
     mean, variance = factor * trace / N, 2.0 * (factor / N) ** 2 * squares
     shift = 0.0 if biased else mean  # the unbiased statistic is the biased one less its null mean
     if null == "gamma" or variance == 0.0:
@@ -276,38 +285,40 @@ def _approximate(
 
 
 def _by_column(
-    joint: TestOutcome,
     pool: Pool,
     kernel: Any,
+    features: int | None,
     labelings: Labelings,
     biased: bool,
     batch: int | None,
     rng: np.random.Generator,
-) -> TestOutcome:
+) -> tuple[ColumnResult, ...]:
     """Every column by itself on the same relabelings, corrected by the step-down maximum."""
     evidence, effects = [], []
     for c, name in enumerate(pool.names):
         space = make_space(pool.space.values[:, [c]], pool.space.categorical[[c]])
-        choice = choose(_for_one_column(kernel, name), space, rng)
+        choice = choose(_for_one_column(kernel, name), space, rng, features=features)
         column = Pool(space, pool.labels, pool.weights, (name,), pool.sizes)
         values = _values(column, choice, labelings, biased, batch)
-        fused = fuse(values, choice.shares)
+        fused = fuse(settled(values.statistics, values.entry), choice.shares)
         evidence.append(fused)
-        effects.append(float(values[0, 0]) if len(choice.kernels) == 1 else float(fused[0]))
+        one = len(choice.kernels) == 1
+        effects.append(float(values.statistics[0, 0]) if one else float(fused[0]))
     T = np.stack(evidence, axis=1)
     single = [nulls.resampled_pvalue(float(t[0]), t[1:]) for t in T.T]
     adjusted = nulls.step_down(T[0], T[1:])
-    columns = tuple(
+    return tuple(
         ColumnResult(name, effect, p, q)
         for name, effect, p, q in zip(pool.names, effects, single, adjusted, strict=True)
     )
-    return replace(joint, columns=columns)
 
 
 def _for_one_column(kernel: Any, name: str) -> Any:
     """The kernel for a single column: words and kernels with one lengthscale carry over."""
     if isinstance(kernel, list | tuple):
         return [_for_one_column(one, name) for one in kernel]
+    if isinstance(kernel, LearnedKernel):
+        kernel = kernel.kernel
     if isinstance(kernel, Kernel) and _spans_columns(kernel):
         raise ValueError(
             f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once; "

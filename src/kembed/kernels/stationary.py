@@ -74,7 +74,8 @@ class Stationary(Kernel):
         shape = np.shape(self.lengthscale)
         if shape and shape[0] != dimension:
             raise ValueError(
-                f"the kernel has {shape[0]} lengthscales but the data have {dimension} columns; "
+                f"the kernel has {shape[0]} lengthscales but the data have {dimension} "
+                f"column{'' if dimension == 1 else 's'}; "
                 "give one lengthscale, or one for each column"
             )
 
