@@ -1,4 +1,4 @@
-"""Level of the permutation tests: 2,000 null draws for each kernel and kind of data ("bkl": 500 of each kind).
+"""Level of the permutation tests: 2,000 null draws for each kernel and kind of data ("bkl": 500 of each).
 
 The rejection rates must lie within three binomial standard errors of the nominal level, and the p-values must
 be uniform on {1/100, …, 1} (a chi-square over ten bins of ten values).
@@ -45,9 +45,9 @@ def main() -> None:
                 bins = np.minimum((np.ceil(p * 100 - 1e-6).astype(int) - 1) // 10, 9)
                 chi = float(((np.bincount(bins, minlength=10) - draws / 10) ** 2 / (draws / 10)).sum())
                 rates = " | ".join(f"{value:.3f}" for value in rate)
-                worst = z[np.argmax(np.abs(z))]
+                last = f"{z[np.argmax(np.abs(z))]:+.1f} | {chdtrc(9, chi):.2f}"
                 print(
-                    f"| {test} | {kernel} | {name} | {draws} | {rates} | {worst:+.1f} | {chdtrc(9, chi):.2f} |",
+                    f"| {test} | {kernel} | {name} | {draws} | {rates} | {last} |",
                     flush=True,
                 )
 

@@ -38,7 +38,7 @@ def single_scales(x, y, rng) -> tuple[np.ndarray, float, float]:
     scales = np.append(RATIOS, 1.0) * median
     choice = Choice((pool.space.pairs(scales),), tuple(scales), np.ones(len(scales)))
     labelings, _ = _draw_labelings(pool, B, rng)
-    values = _values(pool, choice, labelings, False, None)
+    values = _values(pool, choice, labelings, False, None).statistics
     p = np.array([resampled_pvalue(float(v[0]), v[1:]) for v in values.T])
     largest = standardised(values[:, :-1]).max(axis=1)
     return p[:-1], float(p[-1]), resampled_pvalue(float(largest[0]), largest[1:])
