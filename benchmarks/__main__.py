@@ -12,6 +12,7 @@ NAMES = [
     "families",
     "learning_speed",
     "sampling",
+    "agreement",
     "level",
     "power",
     "dependence",

@@ -45,6 +45,14 @@ def dcor_dcov(n):
     return clock(lambda: run(x, y, num_resamples=used, random_state=0)) * (B + 1) / (used + 1)
 
 
+def agreement():
+    """dcor's energy distance and squared distance covariance, for comparison digit by digit."""
+    import dcor
+
+    x, y = two_samples(200, 3, shift=0.2)
+    return [float(dcor.energy_distance(x, y)), float(dcor.distance_covariance_sqr(x, x + y))]
+
+
 def frouros():
     from frouros.callbacks import PermutationTestDistanceBased
     from frouros.detectors.data_drift import MMD
@@ -95,6 +103,7 @@ JOBS = {
     "dcor_energy": dcor_energy,
     "dcor_dcov_1000": lambda: dcor_dcov(1_000),
     "dcor_dcov_5000": lambda: dcor_dcov(5_000),
+    "agreement": agreement,
     "frouros": frouros,
     "hyppo": hyppo,
     "goodpoints": goodpoints_curve,
