@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed import _fused_kernels
 from kembed._backend import to_numpy
 from kembed._factors import Deferred, Member, as_pairs, kernels_in, pivoted_cholesky
 from kembed._pairs import Pairs, function_pairs, kernel_pairs
@@ -20,7 +19,6 @@ from kembed._sample_space import Space
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns
-from kembed.learned import LearnedKernel
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -100,6 +98,7 @@ def _refuse_several(single: str | None, argument: str) -> None:
 
 def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | None, argument: str) -> Choice:
     learned = None
+    kernel = unwrapped(kernel)
     if isinstance(kernel, str):
         if kernel not in WORDS:
             words = ", ".join(repr(word) for word in WORDS)
@@ -113,9 +112,8 @@ def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | No
         else:
             kernel, learned = _learned(space)
             pairs = kernel_pairs(kernel, space.values)
-    elif isinstance(kernel, Kernel | LearnedKernel):
-        given = kernel.kernel if isinstance(kernel, LearnedKernel) else kernel
-        kernel = on_mixed_columns(to_numpy(given), space)
+    elif isinstance(kernel, Kernel):
+        kernel = on_mixed_columns(to_numpy(kernel), space)
         pairs = kernel_pairs(kernel, space.values)
     elif callable(kernel) and not isinstance(kernel, type):
         pairs = function_pairs(kernel, space.values, argument)
@@ -130,6 +128,15 @@ def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | No
     if features is not None:
         member = random_features(kernel, space.values, features, rng, argument)
     return Choice((member,), (kernel,), np.ones(1), learned)
+
+
+def unwrapped(kernel: Any) -> Any:
+    """The kernel of a `LearnedKernel`; anything else as it is."""
+    if isinstance(kernel, str | Kernel) or callable(kernel):
+        return kernel
+    from kembed.learned import LearnedKernel
+
+    return kernel.kernel if isinstance(kernel, LearnedKernel) else kernel
 
 
 def on_mixed_columns(kernel: Kernel, space: Space) -> Kernel:
@@ -161,6 +168,8 @@ def _learned(space: Space) -> tuple[Kernel, Any]:
 
 
 def _fused(space: Space, rng: np.random.Generator, features: int | None, side: bool) -> Choice:
+    from kembed import _fused_kernels  # SciPy's special functions, which a plain test does not need
+
     fused = _fused_kernels.fused_side(space) if side else _fused_kernels.fused_kernels(space)
     gaussians = [space.kernel(float(ell)) for ell in fused.lengthscales]
     members: list[Member]

@@ -87,9 +87,7 @@ class Sums:
 
 def correlate(u: Float[np.ndarray, " N"], v: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
     """Σ_i u_i v_{i+k} for every turn k."""
-    from scipy import fft
-
-    return fft.irfft(np.conj(fft.rfft(u)) * fft.rfft(v), len(u))
+    return np.fft.irfft(np.conj(np.fft.rfft(u)) * np.fft.rfft(v), len(u))
 
 
 def label_pairs(a: Float[np.ndarray, " N"]) -> Pairs:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed import _fused_kernels, _progress, _rings, _tables, _validation, nulls, statistics
+from kembed import _progress, _rings, _tables, _validation, nulls, statistics
 from kembed._choice import Choice, choose, lowered
 from kembed._factors import Factor, as_pairs, made
 from kembed._fusion import Values, outcome
@@ -166,6 +166,8 @@ def _sorted(values: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
 def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L"]]:
     """Which kernels of x meet which of y, as one choice, and the shares as a table; 0 where they do not."""
     if left.fused and right.fused:
+        from kembed import _fused_kernels
+
         gaussians, J = _fused_kernels.SIDE_SHARES, len(left.kernels)
         shares = np.zeros((J, J))
         G = len(gaussians)

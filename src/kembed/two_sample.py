@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed import _linear_time, _progress, _tables, _validation, nulls, statistics
-from kembed._choice import Choice, choose, lowered
+from kembed._choice import Choice, choose, lowered, unwrapped
 from kembed._fusion import Values, fuse, outcome, settled
 from kembed._labelings import Labelings, label_forms, signed_forms, sizes
 from kembed._pool import Pool, make_pool
@@ -22,7 +22,6 @@ from kembed._random_features import DEFAULT as FEATURES
 from kembed._rings import draw_star
 from kembed._sample_space import make_space
 from kembed.kernels.base import Kernel
-from kembed.learned import LearnedKernel
 from kembed.results import ColumnResult, MemberResult, TestOutcome, nothing
 
 if TYPE_CHECKING:
@@ -317,8 +316,7 @@ def _for_one_column(kernel: Any, name: str) -> Any:
     """The kernel for a single column: words and kernels with one lengthscale carry over."""
     if isinstance(kernel, list | tuple):
         return [_for_one_column(one, name) for one in kernel]
-    if isinstance(kernel, LearnedKernel):
-        kernel = kernel.kernel
+    kernel = unwrapped(kernel)
     if isinstance(kernel, Kernel) and _spans_columns(kernel):
         raise ValueError(
             f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once; "
