@@ -4,6 +4,8 @@ import doctest
 import re
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -13,7 +15,8 @@ def test_the_example_prints_what_it_says():
     assert results.failed == 0
 
 
-def test_the_quick_start_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (README.parent / "docs" / "quickstart.md").read_text(), re.S)
-    assert len(blocks) >= 4
+@pytest.mark.parametrize(("page", "least"), [("quickstart", 5), ("testing", 2)])
+def test_the_pages_with_examples_run(page, least):
+    blocks = re.findall(r"```python\n(.*?)```", (README.parent / "docs" / f"{page}.md").read_text(), re.S)
+    assert len(blocks) >= least
     exec("\n".join(blocks), {})

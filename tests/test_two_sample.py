@@ -862,6 +862,16 @@ def test_the_inputs_are_left_alone(rng):
     np.testing.assert_array_equal((x, y), before)
 
 
+def test_the_default_test_needs_no_jax():
+    code = (
+        "import sys, numpy as np, kembed\n"
+        "kembed.mmd_test(np.arange(20.0), np.arange(20.0) + 1.5, n_resamples=19, rng=0)\n"
+        "print('jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_the_median_test_needs_no_jax():
     code = (
         "import sys, numpy as np, kembed\n"
