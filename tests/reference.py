@@ -1487,5 +1487,45 @@ def step_down_loops(observed: Sequence[float], draws: Array) -> list[float]:
     return adjusted
 
 
+def convolved_points(k: Kernel, U: Any, weights: Any) -> Kernel:
+    """r(x, y) = Σ_u w_u k(x, u) k(u, y) under point masses."""
+    U = _points(U)
+
+    def r(x: Array, y: Array) -> Any:
+        return sum(w * k(x, u) * k(u, y) for w, u in zip(weights, U, strict=True))
+
+    return r
+
+
+def witness(k: Kernel, r: Kernel, X: Any, Y: Any, Z: Any, points: Any) -> tuple[Array, Array]:
+    """Mean and covariance of mu_X - mu_Y at points: two posteriors with the full noise, subtracted."""
+    mean, covariance = np.zeros(len(points)), np.zeros((len(points), len(points)))
+    for data, sign in ((X, 1.0), (Y, -1.0)):
+        noise = noise_full(k, data, Z) / len(data)
+        one = posterior(
+            gram(r, Z, Z), gram(r, points, Z), gram(r, points, points), noise, empirical(k, data, Z)
+        )
+        mean, covariance = mean + sign * one[0], covariance + one[1]
+    return mean, covariance
+
+
+def total_sobol(w: Callable[[Array], float], rows: Array, other: Sequence[int], column: int) -> float:
+    """E{(w(s) - w(s'))^2} / 2 Var w, where s' takes one column from another row."""
+    values = [w(row) for row in rows]
+    mean = sum(values) / len(values)
+    variance = sum((v - mean) ** 2 for v in values) / len(values)
+    total = 0.0
+    for i, row in enumerate(rows):
+        changed = row.copy()
+        changed[column] = rows[other[i]][column]
+        total += (w(changed) - values[i]) ** 2
+    return total / len(rows) / (2.0 * variance)
+
+
+def superiority(a: Array, b: Array) -> float:
+    """P{A > B} + P{A = B}/2 over all pairs."""
+    return sum((u > v) + 0.5 * (u == v) for u in a for v in b) / (len(a) * len(b))
+
+
 if __name__ == "__main__":
     _self_test()

@@ -19,11 +19,12 @@ from kembed._sample_space import Space
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns
+from kembed.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-WORDS = ("fused", "bkl", "median")
+WORDS = ("fused", "bkl", "ard", "median")
 # Beyond this many rows a low-rank factor is worth trying: below it a dense pass takes a tenth of a second.
 LARGE = 4_000
 
@@ -110,7 +111,7 @@ def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | No
             ell = space.median()
             kernel, pairs = space.kernel(ell), space.pairs(np.array([ell]))
         else:
-            kernel, learned = _learned(space)
+            kernel, learned = _learned(space, ard=kernel == "ard")
             pairs = kernel_pairs(kernel, space.values)
     elif isinstance(kernel, Kernel):
         kernel = on_mixed_columns(to_numpy(kernel), space)
@@ -156,15 +157,36 @@ def _knows_columns(kernel: Kernel) -> bool:
     return any(_knows_columns(part) for part in parts)
 
 
-def _learned(space: Space) -> tuple[Kernel, Any]:
+def _learned(space: Space, ard: bool) -> tuple[Kernel, Any]:
     """A Gaussian learned on the numeric columns in units of their spreads, times delta kernels."""
     from kembed.learning import learn_kernel
 
     rows = space.numeric
     if (rows == rows[0]).all():  # nothing to learn from: discrete columns alone, or rows that do not vary
         return space.kernel(space.median()), None
+    if ard:
+        lengthscale, learned = learned_scales(space)
+        return space.kernel(lengthscale), learned
     learned = learn_kernel(rows)
     return space.kernel(float(learned.kernel.lengthscale)), learned
+
+
+def learned_scales(space: Space) -> tuple[Float[np.ndarray, " E"], Any]:
+    """A lengthscale for every numeric column (ARD), in spreads, and what was learned.
+
+    Columns that do not vary get 1: they never differ, so any would do.
+    """
+    from kembed.learning import learn_kernel
+
+    rows = space.numeric
+    varies = (rows != rows[0]).any(axis=0)
+    lengthscale = np.ones(rows.shape[1])
+    if not varies.any():
+        return lengthscale, None
+    pattern = Gaussian() if varies.sum() == 1 else Gaussian(np.ones(int(varies.sum())))
+    learned = learn_kernel(rows[:, varies], pattern)
+    lengthscale[varies] = learned.kernel.lengthscale
+    return lengthscale, learned
 
 
 def _fused(space: Space, rng: np.random.Generator, features: int | None, side: bool) -> Choice:

@@ -78,14 +78,18 @@ class Space:
         """Gaussians of the distance."""
         return gaussian_pairs(self.numeric, np.asarray(lengthscales, dtype=float), self.mismatch)
 
-    def kernel(self, lengthscale: float) -> Kernel:
-        """The Gaussian of the distance as a kernel on the user's own columns."""
+    def kernel(self, lengthscale: float | Float[np.ndarray, " E"]) -> Kernel:
+        """The Gaussian of the distance as a kernel on the user's own columns.
+
+        With a lengthscale for each numeric column, discrete ones take the geometric mean.
+        """
         numeric = tuple(int(c) for c in np.flatnonzero(~self.categorical))
         discrete = tuple(int(c) for c in np.flatnonzero(self.categorical))
         if not discrete:
             scales = lengthscale * self.spread
             return Gaussian(float(scales[0]) if len(scales) == 1 else scales)
-        delta = OnColumns(Delta(self.penalty / lengthscale), discrete)
+        typical = float(np.exp(np.mean(np.log(lengthscale))))
+        delta = OnColumns(Delta(self.penalty / typical), discrete)
         if not numeric:
             return delta
         scales = lengthscale * self.spread[~self.categorical]

@@ -34,6 +34,11 @@ class Table:
     categorical: Bool[np.ndarray, " D"]  # which columns hold codes
     rows: Int[np.ndarray, " n"]  # where the rows stood in what the user gave
     given: int  # how many rows that had
+    levels: tuple[tuple[Any, ...], ...] = ()  # of every column, in the order of its codes; () for numbers
+
+    def decoded(self, d: int, value: float) -> Any:
+        """The entry a number of column d stands for."""
+        return self.levels[d][int(value)] if self.categorical[d] else float(value)
 
 
 class _Sample(NamedTuple):
@@ -101,15 +106,19 @@ def _coded(parts: list[_Sample], kept: list[np.ndarray]) -> list[Table]:
     """The kept rows of samples that share their levels."""
     categorical = np.array([any(same) for same in zip(*(_kinds(part) for part in parts), strict=True)])
     values = [np.empty((len(rows), len(categorical))) for rows in kept]
+    levels: list[tuple[Any, ...]] = []
     for d, coded in enumerate(categorical):
         entries = [part.columns[d].entries[rows] for part, rows in zip(parts, kept, strict=True)]
         if coded:
             everywhere = " and ".join(part.argument for part in parts)
-            entries = _codes(entries, f"{_title(parts[0].names, d)} of {everywhere}")
+            levels.append(_levels(entries, f"{_title(parts[0].names, d)} of {everywhere}"))
+            entries = [_codes(column, levels[-1]) for column in entries]
+        else:
+            levels.append(())
         for table, column in zip(values, entries, strict=True):
             table[:, d] = column
     return [
-        Table(table, part.names, categorical, rows, part.size)
+        Table(table, part.names, categorical, rows, part.size, tuple(levels))
         for table, part, rows in zip(values, parts, kept, strict=True)
     ]
 
@@ -118,17 +127,48 @@ def _kinds(part: _Sample) -> list[bool]:
     return [column.categorical for column in part.columns]
 
 
-def _codes(samples: list[np.ndarray], where: str) -> list[np.ndarray]:
-    """The place of every entry among the sorted levels of all samples."""
+def _levels(samples: list[np.ndarray], where: str) -> tuple[Any, ...]:
+    """The sorted levels of all samples."""
     levels = {level for entries in samples for level in entries}
     try:
-        code = {level: float(place) for place, level in enumerate(sorted(levels))}
+        return tuple(sorted(levels))
     except TypeError:
         kinds = ", ".join(sorted({type(level).__name__ for level in levels}))
         raise TypeError(
             f"{where} has categories of different types ({kinds}); make all of them text"
         ) from None
-    return [np.array([code[level] for level in entries], dtype=float) for entries in samples]
+
+
+def _codes(entries: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
+    """The place of every entry among the levels; -1, which equals none, for a level never seen."""
+    code = {level: float(place) for place, level in enumerate(levels)}
+    return np.array([code.get(level, -1.0) for level in entries], dtype=float)
+
+
+def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D"]:
+    """New rows with the columns of a table, in its codes: data frames by name, everything else by place."""
+    part = _sample(value, argument)
+    if part.framed:
+        if set(part.names) != set(table.names):
+            raise ValueError(
+                f"{argument} must have the columns {_listing(table.names)}, but has {_listing(part.names)}"
+            )
+        part = _named_as(table.names, part)
+    if len(part.names) != len(table.names):
+        raise ValueError(
+            f"{argument} has {len(part.names)} columns where the samples have {len(table.names)}; "
+            "give the same variables in the same order"
+        )
+    _refuse_rows(part, "raise")
+    values = np.empty((part.size, len(table.names)))
+    for d, column in enumerate(part.columns):
+        if column.categorical and not table.categorical[d]:
+            raise TypeError(
+                f"{_title(table.names, d)} of {argument} holds text where the samples hold numbers"
+            )
+        entries = column.entries
+        values[:, d] = _codes(entries, table.levels[d]) if table.categorical[d] else entries
+    return values
 
 
 # Reading one sample.

@@ -56,7 +56,8 @@ def hsic_test(
         The two sides, row i of one with row i of the other: arrays or data frames of any widths. Text and
         categories are compared as equal or not.
     kernel
-        `"fused"` (the default), `"bkl"` (learned on each side), `"median"`, a kernel object or a function for
+        `"fused"` (the default), `"bkl"` (learned on each side), `"ard"` (learned, with a lengthscale for each
+        column), `"median"`, a kernel object or a function for
         both sides, a list of these, or a pair `(kernel of x, kernel of y)`.
     statistic
         `"unbiased"` or `"biased"` HSIC, or `"features"` (random Fourier features, linear in n).

@@ -59,7 +59,8 @@ def mmd_test(
     kernel
         - `"fused"`: Gaussians at the scales the evidence speaks for and around them, and the whitened
           embedding, in one test; the default;
-        - `"bkl"`: one kernel learned from the pooled sample by `learn_kernel`;
+        - `"bkl"`: one kernel learned from the pooled sample by `learn_kernel`; `"ard"`: with a lengthscale
+          for each numeric column;
         - `"median"`: the median heuristic;
         - a kernel object such as `Gaussian(2.0)` (in your units), a function (rows, rows) → matrix, or a list
           of any of these, which are fused.
@@ -310,6 +311,12 @@ def _by_column(
         ColumnResult(name, effect, p, q)
         for name, effect, p, q in zip(pool.names, effects, single, adjusted, strict=True)
     )
+
+
+def column_tests(pool: Pool, n_resamples: int, rng: np.random.Generator) -> tuple[ColumnResult, ...]:
+    """The fused permutation test of every column of a pool by itself."""
+    labelings, _ = _draw_labelings(pool, n_resamples, rng)
+    return _by_column(pool, "fused", None, labelings, False, None, rng)
 
 
 def _for_one_column(kernel: Any, name: str) -> Any:

@@ -6,7 +6,8 @@ precisions P and Q. Completing the square in u gives, with d = x - y and v = (P+
     Lebesgue:        (2π)^{D/2} |P+Q|^{-1/2} exp(-½ dᵀ P(P+Q)⁻¹Q d)
     mass · N(c, Γ):  mass |I + (P+Q)Γ|^{-1/2} exp(-½ dᵀ P(P+Q)⁻¹Q d - ½ (v-c)ᵀ((P+Q)⁻¹ + Γ)⁻¹(v-c)).
 
-Both exponents are squared distances between linear images of x and of y.
+Both exponents are squared distances between linear images of x and of y. Under point masses r is a plain sum,
+for kernels of every kind.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kembed._backend import namespace, pytree
 from kembed._linalg import factor, psd_root, squared_distances, triangular_solve
 from kembed.kernels.base import Kernel, PairFunction, check_kernel
 from kembed.kernels.composite import as_full
-from kembed.measures import GaussianMeasure, Lebesgue, Measure
+from kembed.measures import EmpiricalMeasure, GaussianMeasure, Lebesgue, Measure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -49,16 +50,27 @@ class Convolved(PairFunction):
     measure: Measure
 
     def __init__(self, kernel: Kernel, measure: Measure) -> None:
-        if not isinstance(measure, Lebesgue | GaussianMeasure):
-            raise TypeError(f"measure must be Lebesgue() or GaussianMeasure(...), but {measure!r} was given")
+        if not isinstance(measure, Lebesgue | GaussianMeasure | EmpiricalMeasure):
+            raise TypeError(
+                "measure must be Lebesgue(), GaussianMeasure(...) or EmpiricalMeasure(...), "
+                f"but {measure!r} was given"
+            )
         object.__setattr__(self, "kernel", check_kernel(kernel))
         object.__setattr__(self, "measure", measure)
 
     def diagonal(self, X: Any) -> Float[Array, " n"]:
         """The vector r(x_i, x_i)."""
-        return self._sum_of_pairs(_validation.points(X, "X"), None)
+        X = _validation.points(X, "X")
+        if isinstance(self.measure, EmpiricalMeasure):
+            self.measure.check_dimension(X.shape[1])
+            return self.kernel._gram(X, self.measure.points) ** 2 @ self.measure.weights
+        return self._sum_of_pairs(X, None)
 
     def _gram(self, X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
+        if isinstance(self.measure, EmpiricalMeasure):
+            self.measure.check_dimension(X.shape[1])
+            left = self.kernel._gram(X, self.measure.points) * self.measure.weights
+            return left @ self.kernel._gram(self.measure.points, Y)
         return self._sum_of_pairs(X, Y)
 
     def _sum_of_pairs(self, X: Any, Y: Any) -> Any:
@@ -173,6 +185,11 @@ def section_inner(
     D = X.shape[1]
     left.check_dimension(D)
     right.check_dimension(D)
+    if isinstance(left, EmpiricalMeasure):  # Σ_u w_u k(x, u) r_ν'(u, y)
+        inner = Convolved(kernel, right)._gram(left.points, Y)
+        return kernel._gram(X, left.points) * left.weights @ inner
+    if isinstance(right, EmpiricalMeasure):
+        return section_inner(kernel, right, left, Y, X).T
     finite = isinstance(left, GaussianMeasure) and isinstance(right, GaussianMeasure)
     log_weights, precision = kernel.components(D, finite=finite)
     covariance = np.linalg.inv(as_full(precision))
