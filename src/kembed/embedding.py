@@ -71,6 +71,12 @@ class Embedding:
         squared = self.inner(self) - 2.0 * self.inner(other) + other.inner(other)
         return float(np.sqrt(max(squared, 0.0)))
 
+    def plot(self, ax: Any = None, points: Any = None, level: float = 0.9) -> Any:
+        """The embedding of one column as a curve, with its band, of two as a map; returns the axes."""
+        from kembed.plotting import plot_embedding
+
+        return plot_embedding(self, ax, points, level)
+
     def __sub__(self, other: Embedding) -> Callable[[Any], np.ndarray]:
         """The witness function μ - μ'."""
         if not isinstance(other, Embedding):

@@ -77,6 +77,7 @@ class LearnedKernel:
     parameters: int
     state: State = field(repr=False)
     families: dict[str, float] | None = None  # with kernel="auto": every family's score
+    median: float | None = None  # the median rule on the same rows; None beside several lengthscales
 
     @property
     def score(self) -> float:
@@ -126,7 +127,7 @@ class LearnedKernel:
         return normalised.log_mixture(log_p, background, state.epsilon)
 
     def plot(self, ax: Any = None) -> Any:
-        """The objective over scales with every mode marked; returns the matplotlib axes."""
+        """The objective over scales, every mode and the median rule marked; returns the matplotlib axes."""
         from kembed.plotting import plot_learned
 
         return plot_learned(self, ax)

@@ -19,6 +19,7 @@ from kembed._families import Family, family_of
 from kembed._frame import Frame, canonical_rows, distinct_rows, lexicographic, spread_along
 from kembed._integration import Rule, integration_rule
 from kembed._problem import Problem, Spec, pose
+from kembed.heuristics import median_lengthscale
 from kembed.kernels.stationary import Gaussian, Matern32, MultiScale, RationalQuadratic, Stationary
 from kembed.landmarks import DEFAULT_COUNT, PER_COLUMN, Landmarks, as_rule, place
 from kembed.learned import Curve, LearnedKernel, Mode, State
@@ -182,7 +183,8 @@ def _learn(
     problem = pose(y, z, rule, spread, frame, 0.0 if learn_noise else noise)
     scanned = _search.scan(spec, _search.thin(problem, len(y), seed), scales)
     found = _search.refine(spec, problem, scanned, len(y), seed)
-    return _result(spec, frame, problem, scanned, found, len(y))
+    median = median_lengthscale(rows) if family.shape == "isotropic" else None
+    return _result(spec, frame, problem, scanned, found, len(y), median)
 
 
 def _frame(rows: Float[np.ndarray, "n D"], family: Family, paper: bool) -> Frame:
@@ -229,7 +231,7 @@ def _bank(scales: Float[np.ndarray, " L"]) -> Float[np.ndarray, " B"]:
 
 
 def _result(
-    spec: Spec, frame: Frame, problem: Problem, scanned: Any, found: list[Any], n: int
+    spec: Spec, frame: Frame, problem: Problem, scanned: Any, found: list[Any], n: int, median: float | None
 ) -> LearnedKernel:
     E = problem.x.shape[1]
     unit = n * frame.log_unit
@@ -282,4 +284,5 @@ def _result(
         n=n,
         parameters=spec.size(E),
         state=State(spec, frame, problem, tuple(mode.theta for mode in found), best.fit, kernel, epsilon),
+        median=median,
     )

@@ -66,6 +66,12 @@ class TestOutcome:
     columns: tuple[ColumnResult, ...] | None = None
     enumerated: bool = False
 
+    def plot(self, ax: Any = None) -> Any:
+        """The null distribution with the observed statistic in it; returns the matplotlib axes."""
+        from kembed.plotting import plot_test
+
+        return plot_test(self, ax)
+
     def __repr__(self) -> str:
         fused = len(self.members) > 1
         value = (

@@ -222,11 +222,11 @@ class KernelSamples:
             ]
         )
 
-    def plot(self, ax: Any = None) -> Any:
-        """Histogram of the lengthscale, a colour for each chain; returns the matplotlib axes."""
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Histogram of the lengthscale, a colour for each chain; options as for `plot_samples`."""
         from kembed.plotting import plot_samples
 
-        return plot_samples(self, ax)
+        return plot_samples(self, ax, **options)
 
     def __repr__(self) -> str:
         C, N, _ = self.theta.shape

@@ -1,0 +1,26 @@
+"""Figures of results, with matplotlib; nothing is computed here.
+
+Every function takes `ax`, axes to draw in, and returns the axes it drew in; without `ax` it makes a figure
+with pyplot. Results call these functions from their own `.plot()`.
+"""
+
+from kembed.plotting._style import axes_or_new
+from kembed.plotting.columns import plot_columns
+from kembed.plotting.comparison import plot_comparison
+from kembed.plotting.embedding import plot_embedding
+from kembed.plotting.evidence import mode_scale, plot_learned
+from kembed.plotting.hyperparameters import plot_samples
+from kembed.plotting.null import plot_test
+from kembed.plotting.witness import plot_witness
+
+__all__ = [
+    "axes_or_new",
+    "mode_scale",
+    "plot_columns",
+    "plot_comparison",
+    "plot_embedding",
+    "plot_learned",
+    "plot_samples",
+    "plot_test",
+    "plot_witness",
+]
