@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed._bands import balanced_rows, even_grid
+from kembed._words import plain
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -51,7 +52,7 @@ class Region:
 
 def _range(name: str, span: tuple[Any, ...]) -> str:
     if isinstance(span[0], float):
-        return f"{name} in [{span[0]:.3g}, {span[1]:.3g}]"
+        return f"{name} in [{plain(span[0], 3)}, {plain(span[1], 3)}]"
     shown = ", ".join(map(str, span[:3])) + (", ..." if len(span) > 3 else "")
     return f"{name} {'is' if len(span) == 1 else 'in'} {shown}"
 
@@ -142,7 +143,7 @@ def _box(
 def _apart(
     inside: Float[np.ndarray, "k D"], rows: Float[np.ndarray, "p D"], table: Table
 ) -> Float[np.ndarray, " D"]:
-    """How far a group is from all rows: the mean in standard deviations, the share of levels it leaves out."""
+    """How far a group is from all rows: the mean in standard deviations, the share of levels left out."""
     found = np.zeros(rows.shape[1])
     for d in range(rows.shape[1]):
         if table.categorical[d]:

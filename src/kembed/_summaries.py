@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kembed._words import plain
+
 if TYPE_CHECKING:
     from jaxtyping import Float
 
@@ -72,10 +74,10 @@ def summarise(
 
 
 def _moments(column: Float[np.ndarray, " n"]) -> dict[str, float]:
-    low, quarter, middle, three, high = np.quantile(column, [0.0, 0.25, 0.5, 0.75, 1.0])
-    size = float(np.abs(column).max()) or 1.0  # squares of 1e200 must stay numbers
+    size = float(np.abs(column).max()) or 1.0  # sums and squares of the largest numbers must stay numbers
+    low, quarter, middle, three, high = size * np.quantile(column / size, [0.0, 0.25, 0.5, 0.75, 1.0])
     return {
-        "mean": float(np.mean(column)),
+        "mean": size * float(np.mean(column / size)),
         "sd": size * float(np.std(column / size, ddof=1)) if len(column) > 1 else 0.0,
         "minimum": float(low),
         "quartile": float(quarter),
@@ -104,7 +106,7 @@ def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str
     size = max(x["sd"], y["sd"])
     pooled = size * np.sqrt(0.5 * ((x["sd"] / size) ** 2 + (y["sd"] / size) ** 2)) if size > 0.0 else 0.0
     gap = y["mean"] - x["mean"]
-    mean = f"mean {x['mean']:.4g} in {labels[0]}, {y['mean']:.4g} in {labels[1]}"
+    mean = f"mean {plain(x['mean'])} in {labels[0]}, {plain(y['mean'])} in {labels[1]}"
     if pooled > 0.0 and abs(gap) >= SHIFT * pooled:
         mean += f" ({abs(gap) / pooled:.2g} sd {'higher' if gap > 0 else 'lower'})"
     low, high = sorted((x["sd"], y["sd"]))

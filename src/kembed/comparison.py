@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Beyond this many rows in all, the test uses random features: linear in the rows, where the exact one is
 # quadratic and runs once more for every column.
 MANY_ROWS = 5_000
+# A separation below this is not worth a number: guessing gives 50%.
+HARDLY = 0.55
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +40,7 @@ class Comparison:
     witness: Witness
     columns: tuple[ColumnSummary, ...]
     separation: float  # how often a row's values tell its sample: ½ never, 1 always
+    kernel: Any  # as it was given
     alpha: float
     n_resamples: int
     seed: Any
@@ -70,6 +73,8 @@ class Comparison:
                 "That does not prove them the same: small differences may need more rows."
             )
         share = f"Given one row of each, their values tell which is which {self.separation:.0%} of the time."
+        if self.separation < HARDLY:
+            share = "Single rows hardly tell which sample they come from."
         if not self.changed:
             where = (
                 "No column differs clearly by itself: the difference lies in how columns go together, or is "
@@ -210,6 +215,7 @@ def compare(
         difference,
         summarise(tables, test.columns or (), difference.sensitivity, labels),
         share,
+        kernel,
         alpha,
         n_resamples,
         None if seed is None else int(seed),

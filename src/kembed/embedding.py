@@ -16,8 +16,8 @@ import numpy as np
 from kembed import _validation
 from kembed._backend import to_numpy
 from kembed.kernels.base import Kernel, check_kernel
-from kembed.kernels.convolution import section_inner
-from kembed.measures import Measure
+from kembed.kernels.convolution import Convolved, section_inner
+from kembed.measures import EmpiricalMeasure, Measure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -138,6 +138,10 @@ def _bilinear(
 
 def weighted_sum(function: Any, points: np.ndarray, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Σ_j w_j f(s_i, x_j) with bounded memory, whichever of the two is long."""
+    if isinstance(function, Convolved) and isinstance(function.measure, EmpiricalMeasure):
+        u = function.measure.points  # Σ_u k(s, u) {w_u Σ_j k(u, x_j) w_j}: two thin products in place of r
+        inner = function.measure.weights * weighted_sum(function.kernel, u, x, weights)
+        return weighted_sum(function.kernel, points, u, inner)
     total = np.zeros(len(points))
     block = max(1, BLOCK_ENTRIES // max(1, min(len(x), 1_024)))
     for rows in row_blocks(len(points), min(len(x), 1_024), block):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # Every column learns its lengthscale up to this many: beyond, learning takes minutes.
 ARD_COLUMNS = 16
-# The sensitivity is a mean over at most so many rows.
-SENSITIVITY_ROWS = 1_000
+# The sensitivity is a mean over at most so many rows; fewer in wide tables, with as many changes each.
+SENSITIVITY_ROWS, SENSITIVITY_ENTRIES = 1_000, 30_000
 RESAMPLES = 999
 
 
@@ -148,10 +148,18 @@ class Witness:
         more x: column 0 in [-2.77, 0.164], 55.0% of x against 23.0% of y
         more y: column 0 in [0.703, 4.07], 54.5% of y against 24.0% of x
         """
-        at = functools.partial(self._at, level=self._level(level))
-        if len(self.names) == 1 and not self.categorical.any():
-            return _regions.intervals(at, self.tables)
-        return _regions.groups(at, self.tables, self.difference.neighbours, self.seed)
+        level = self._level(level)
+        if level not in self._regions:
+            at = functools.partial(self._at, level=level)
+            if len(self.names) == 1 and not self.categorical.any():
+                self._regions[level] = _regions.intervals(at, self.tables)
+            else:
+                self._regions[level] = _regions.groups(at, self.tables, self.difference.neighbours, self.seed)
+        return list(self._regions[level])
+
+    @functools.cached_property
+    def _regions(self) -> dict[float, list[Region]]:
+        return {}
 
     @functools.cached_property
     def values_x(self) -> Float[np.ndarray, " n"]:
@@ -178,7 +186,8 @@ class Witness:
         one, so the sum may exceed 1. Where columns are independent this is the total Sobol index; where they
         repeat one another each has less, since the others stand in for it.
         """
-        rows = _bands.balanced_rows(*self._values(), SENSITIVITY_ROWS, self.seed)
+        count = int(np.clip(SENSITIVITY_ENTRIES // len(self.names), 100, SENSITIVITY_ROWS))
+        rows = _bands.balanced_rows(*self._values(), count, self.seed)
         w = self.difference.mean(rows)
         other = np.random.default_rng(self.seed).permutation(len(rows))
         scale = 2.0 * float(np.var(w))

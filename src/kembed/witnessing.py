@@ -11,6 +11,7 @@ from kembed import _bands, _tables, _validation
 from kembed._choice import choose
 from kembed._frame import lexicographic
 from kembed._pool import make_pool
+from kembed._sample_space import Space, make_space
 from kembed._tables import Table
 from kembed.kernels.base import Kernel
 from kembed.landmarks import choose_landmarks
@@ -26,6 +27,7 @@ MINIMUM_ROWS = 5  # that a kernel can be learned from
 # Landmarks where the embeddings are observed, and point masses of ν, half from each sample.
 LANDMARKS = 300
 MASSES = 1_000
+LEARNING_ROWS = 5_000
 
 
 def witness(
@@ -58,7 +60,8 @@ def witness(
     level
         Level of the bands and of `where`, unless they are asked for another.
     landmarks
-        Where the embeddings are observed: None (150 rows of each sample), a number, a rule, or points.
+        Where the embeddings are observed: None (150 rows of each sample; for one column 100 of each and a
+        grid), a number, a rule, or points.
     n_kernels
         With `KernelSamples`, how many kernels to draw.
     nan_policy
@@ -95,7 +98,7 @@ def of_tables(
     """The witness of two checked tables."""
     x, y = (lexicographic(table.values) for table in tables)  # so that no bit depends on the order of rows
     pool = make_pool(list(tables), None, "none")
-    kernels, shown, learned = _kernels(kernel, pool.space, n_kernels, seed, tables)
+    kernels, shown, learned = _kernels(kernel, _thinned(pool.space, seed), n_kernels, seed, tables)
     z = _landmarks(x, y, landmarks, seed)
     measure = half_of_each(x, y, seed)
     pairs = tuple(
@@ -135,11 +138,22 @@ def _kernels(
     return [chosen], chosen, learned
 
 
+def _thinned(space: Space, seed: int) -> Space:
+    """At most 5,000 rows: a lengthscale is known well enough from them."""
+    if len(space.values) <= LEARNING_ROWS:
+        return space
+    chosen = np.random.default_rng(seed).choice(len(space.values), LEARNING_ROWS, replace=False)
+    return make_space(space.values[np.sort(chosen)], space.categorical)  # pooled rows are in sorted order
+
+
 def _landmarks(
     x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "m D"], landmarks: Any, seed: int
 ) -> Float[np.ndarray, "m D"]:
-    if landmarks is None:
+    if landmarks is None and x.shape[1] > 1:
         return np.unique(_bands.balanced_rows(x, y, LANDMARKS, seed), axis=0)
+    if landmarks is None:  # a third on a grid, so that no gap between rows goes unobserved
+        rows = _bands.balanced_rows(x, y, 2 * LANDMARKS // 3, seed)
+        return np.unique(np.concatenate([rows, _bands.even_grid(x, y, LANDMARKS // 3)]), axis=0)
     return choose_landmarks(np.concatenate([x, y]), landmarks, rng=seed)
 
 

@@ -1,0 +1,235 @@
+"""Figures of `kembed.plotting` as images inside the page, each with words for those who cannot see it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.report.words import number, of_range, percent, short
+
+if TYPE_CHECKING:
+    from kembed.comparison import Comparison
+    from kembed.results import TestOutcome
+    from kembed.witnessed import Witness
+
+SIZE = (4.7, 3.7)
+# A drawing with more than this many bytes of lines becomes a picture of pixels.
+LARGE = 400_000
+DPI = 200
+# So many letters fit along the vertical axis.
+LABEL = 46
+FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image, what it shows, and the line below it."""
+
+    source: str
+    width: int
+    height: int
+    alt: str
+    title: str
+    caption: str
+
+
+def draw(plot: Callable[[Any], Any]) -> str:
+    """What `plot` draws in axes of a new figure, as a data address.
+
+    Text stays text, so that the reader's own fonts draw it, in any script. Nothing depends on the clock or on
+    chance, and the background is left open for pages of any colour.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    settings: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "kembed",
+        "font.size": 10.0,
+        "axes.titlesize": 10.0,
+    }
+    with warnings.catch_warnings(), matplotlib.rc_context(settings):
+        # matplotlib measures text with its own font, which has no emoji; the reader's has.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message=".*does not support .* natively")
+        figure = Figure(SIZE, layout="constrained")
+        plot(figure.subplots())
+        for ax in figure.axes:
+            _raise_legend(figure, ax)
+            _shrink_label(ax)
+            for axis in (ax.xaxis, ax.yaxis):
+                formatter = axis.get_major_formatter()
+                if hasattr(formatter, "set_useMathText"):
+                    formatter.set_useMathText(False)  # every digit would get a place of its own
+        svg = _saved(figure, "svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        if len(svg) > LARGE:
+            return _address("image/png", _saved(figure, "png", dpi=DPI, metadata={"Software": None}))
+    return _address("image/svg+xml", _slim(svg.decode()).encode())
+
+
+def _shrink_label(ax: Any) -> None:
+    """Make room along the vertical axis for two long names of samples."""
+    size = len(ax.get_ylabel()) / LABEL
+    if size > 1.0:
+        ax.yaxis.label.set_fontsize(ax.yaxis.label.get_fontsize() / size)
+
+
+def _raise_legend(figure: Any, ax: Any) -> None:
+    """Put the legend above everything, where it has the width of the figure and not that of the axes."""
+    legend = ax.get_legend()
+    if legend is not None:
+        figure.legend(
+            legend.legend_handles,
+            [text.get_text() for text in legend.get_texts()],
+            loc="outside upper left",
+            ncols=legend._ncols,
+            frameon=False,
+            fontsize="small",
+            handlelength=1.6,
+            columnspacing=1.2,
+        )
+        legend.remove()
+
+
+def _saved(figure: Any, kind: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, transparent=True, **options)
+    return buffer.getvalue()
+
+
+def _slim(svg: str) -> str:
+    """Without what a browser does not need, in the fonts of the page."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    # Tags are ours: in text that comes from the data "<" is escaped.
+    svg = re.sub(r'(<text style="[^"]*?)font-family: [^;"]*;? ?', r"\1", svg)
+    svg = re.sub(r"<(?:path|use)[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
+    svg = svg.replace(
+        "stroke-linecap: butt}", f"stroke-linecap: butt}} text{{font-family:{FONTS};white-space:pre}}", 1
+    )
+    return re.sub(r"\n\s*", "\n", svg)
+
+
+def _address(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _picture(plot: Callable[[Any], Any], alt: str, title: str, caption: str) -> Picture:
+    width, height = (round(96 * side) for side in SIZE)
+    return Picture(draw(plot), width, height, alt, title, caption)
+
+
+def joint(comparison: Comparison) -> Picture:
+    """The witness of all columns."""
+    from kembed.plotting import plot_witness
+
+    w = comparison.witness
+    count = len(w.names)
+    title = (
+        short(w.names[0])
+        if count == 1
+        else "Both columns together"
+        if count == 2
+        else f"All {count} columns together"
+    )
+    if count == 1:
+        caption = _curve_caption(w)
+    elif count == 2 and not w.categorical.any():
+        caption = "Colour says which sample has more rows there; inside the heavy line that is sure."
+    else:
+        caption = (
+            "Every mark is a row, placed by two columns and coloured by what all columns say. "
+            f"Filled marks lie where a difference is sure (the {w.level:.0%} band excludes 0)."
+        )
+    return _picture(
+        lambda ax: plot_witness(w, ax, labels=comparison.labels), _seen(w, comparison.labels), title, caption
+    )
+
+
+def of_column(comparison: Comparison, name: str) -> Picture:
+    """The witness of one column."""
+    from kembed.plotting import plot_witness
+
+    w = comparison.witness.column(name)
+    return _picture(
+        lambda ax: plot_witness(w, ax, labels=comparison.labels),
+        _seen(w, comparison.labels),
+        short(name),
+        _curve_caption(w),
+    )
+
+
+def _curve_caption(w: Witness) -> str:
+    if w.categorical[0]:
+        return "Each dot is a category. Right of 0 the first sample has more of it, left of 0 the second."
+    return "Above 0 the first sample has more rows, below 0 the second; shaded where that is sure."
+
+
+def _seen(w: Witness, labels: tuple[str, str]) -> str:
+    """What the picture of a witness shows."""
+    first, second = (short(label) for label in labels)
+    of = f"Witness of {short(w.names[0])}" if len(w.names) == 1 else f"Witness over {len(w.names)} columns"
+    # Dropped rows have no value.
+    at_x, at_y = (values[np.isfinite(values)] for values in (w.values_x, w.values_y))
+    above, below = float(np.mean(at_x > 0.0)), float(np.mean(at_y < 0.0))
+    parts = [
+        f"{of}. It is positive, more {first}, at {percent(above)} of the rows of {first}, and negative, "
+        f"more {second}, at {percent(below)} of the rows of {second}."
+    ]
+    if len(w.names) == 1:
+        regions = w.where()
+        for region in regions[:4]:
+            _, span = of_range(*next(iter(region.box.items())))
+            parts.append(f"Surely more {first if region.sign > 0 else second}: {span}.")
+        if not regions:
+            parts.append(f"The {w.level:.0%} band includes 0 everywhere.")
+    return " ".join(parts)
+
+
+def null(test: TestOutcome) -> Picture:
+    """The null distribution."""
+    from kembed.plotting import plot_test
+
+    drawn = np.asarray(test.null_distribution)
+    low, high = (number(float(end)) for end in (drawn.min(), drawn.max()))
+    below = percent(float(np.mean(drawn < test.statistic)))
+    alt = (
+        f"Histogram of {len(drawn):,} values of the statistic under no difference, from {low} to {high}. "
+        f"A line marks the observed value, {number(test.statistic)}; {below} of them lie below it."
+    )
+    caption = "Grey: what chance gives when the labels of the rows are shuffled. Line: what the data gave."
+    return _picture(lambda ax: plot_test(test, ax), alt, "Observed against chance", caption)
+
+
+def evidence(comparison: Comparison) -> Picture | None:
+    """The evidence over scales; None where nothing was learned."""
+    from kembed.plotting import mode_scale, plot_learned
+
+    learned: Any = comparison.witness.learned
+    unit = "spreads of the columns"
+    if learned is None:
+        learned = comparison.test.learned
+    elif learned.kernel is comparison.witness.kernel:
+        unit = ""
+    if learned is None:
+        return None
+    scales = learned.curve.lengthscale if hasattr(learned, "curve") else learned.lengthscales
+    peaks = (
+        [mode_scale(mode.kernel) for mode in learned.modes] if hasattr(learned, "modes") else learned.peaks
+    )
+    low, high, best = (number(float(scale), 3) for scale in (np.min(scales), np.max(scales), peaks[0]))
+    alt = (
+        f"Curve of log evidence over lengthscales from {low} to {high}{f' {unit}' if unit else ''}. "
+        f"It is highest at {best}."
+    )
+    if len(peaks) > 1:
+        alt += f" There are {len(peaks)} peaks."
+    caption = "The higher, the better this scale describes the rows of both samples together."
+    return _picture(lambda ax: plot_learned(learned, ax, unit=unit), alt, "Evidence over scales", caption)

@@ -1,0 +1,88 @@
+"""Small pictures drawn by hand as SVG: two samples of a column side by side, and a bar from half to whole.
+
+They hold numbers only; names appear in their descriptions, which are escaped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from kembed.report.words import number, percent, short
+
+if TYPE_CHECKING:
+    from kembed._summaries import ColumnSummary
+
+WIDTH, HEIGHT = 132.0, 30.0
+# Ends lie at most this many times the middle half's width from it; whiskers that go further are cut.
+REACH = 2.0
+
+
+def of_column(column: ColumnSummary, labels: tuple[str, str]) -> Markup:
+    """A box for each sample, or bars of shares."""
+    if column.categorical:
+        inside, said = _shares(column, labels)
+    else:
+        inside, said = _boxes(column, labels)
+    opening = Markup('<svg class="glyph" viewBox="0 0 {} {}" role="img" aria-label="{}">')
+    return opening.format(f"{WIDTH:g}", f"{HEIGHT:g}", said) + inside + Markup("</svg>")
+
+
+def _boxes(column: ColumnSummary, labels: tuple[str, str]) -> tuple[Markup, str]:
+    """Whiskers over the range, a box over the middle half, a line at the median."""
+    size = max(abs(side[end]) for side in (column.x, column.y) for end in ("minimum", "maximum")) or 1.0
+    sides = [{key: value / size for key, value in side.items()} for side in (column.x, column.y)]
+    low, high = min(side["quartile"] for side in sides), max(side["upper quartile"] for side in sides)
+    span = high - low
+    first, last = min(side["minimum"] for side in sides), max(side["maximum"] for side in sides)
+    if span > 0.0:
+        first, last = max(first, low - REACH * span), min(last, high + REACH * span)
+
+    def place(value: float) -> float:
+        share = (min(max(value, first), last) - first) / (last - first) if last > first else 0.5
+        return 2.0 + share * (WIDTH - 4.0)
+
+    parts = []
+    for side, kind, middle in zip(sides, "ab", (8.0, 22.0), strict=True):
+        a, b = place(side["minimum"]), place(side["maximum"])
+        box, end, median = (place(side[key]) for key in ("quartile", "upper quartile", "median"))
+        parts += [
+            f'<path class="{kind}" d="M{a:.1f} {middle:g}H{b:.1f}"/>',
+            f'<rect class="{kind}" x="{box:.1f}" y="{middle - 4.5:g}" height="9" '
+            f'width="{max(end - box, 1.0):.1f}"/>',
+            f'<path class="m {kind}" d="M{median:.1f} {middle - 6:g}V{middle + 6:g}"/>',
+        ]
+    said = "; ".join(
+        f"{short(label)}: median {number(side['median'])}, middle half {number(side['quartile'])} to "
+        f"{number(side['upper quartile'])}"
+        for label, side in zip(labels, (column.x, column.y), strict=True)
+    )
+    return Markup("".join(parts)), said
+
+
+def _shares(column: ColumnSummary, labels: tuple[str, str]) -> tuple[Markup, str]:
+    """The share of the level that changed most."""
+    level = next(iter(column.x))
+    parts = []
+    for side, kind, middle in zip((column.x, column.y), "ab", (8.0, 22.0), strict=True):
+        width = side[level] * (WIDTH - 4.0)
+        parts += [
+            f'<rect class="rail" x="2" y="{middle - 4.5:g}" width="{WIDTH - 4:g}" height="9"/>',
+            f'<rect class="{kind}" x="2" y="{middle - 4.5:g}" width="{width:.1f}" height="9"/>',
+        ]
+    said = ", ".join(
+        f"{percent(side[level])} of {short(label)}"
+        for label, side in zip(labels, (column.x, column.y), strict=True)
+    )
+    return Markup("".join(parts)), f"{short(level)}: {said}"
+
+
+def gauge(share: float) -> Markup:
+    """A bar from 50% to 100%."""
+    width = 400.0 * 2.0 * (min(max(share, 0.5), 1.0) - 0.5)
+    return Markup(
+        '<svg class="gauge" viewBox="0 0 400 10" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="rail" width="400" height="10"/>'
+        f'<rect class="level" width="{width:.1f}" height="10"/></svg>'
+    )

@@ -1,0 +1,196 @@
+"""Numbers and names in words: what a person reads, and what cannot harm a page."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from kembed.comparison import Comparison
+    from kembed.results import TestOutcome
+
+SHORT, LONG = 48, 80
+MINUS = "\N{MINUS SIGN}"
+
+
+def clean(text: str) -> str:
+    r"""Text without characters that a page may not hold, or that turn the reading direction of what follows.
+
+    >>> clean("two\nlines\x00 \u202egnp")
+    'two lines� gnp'
+    """
+    return "".join(_kept(letter) for letter in text)
+
+
+def _kept(letter: str) -> str:
+    kind = unicodedata.category(letter)
+    if kind == "Cc":
+        return " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}"
+    if kind == "Cs":
+        return "\N{REPLACEMENT CHARACTER}"
+    turns = unicodedata.bidirectional(letter) in {
+        "LRE",
+        "RLE",
+        "LRO",
+        "RLO",
+        "PDF",
+        "LRI",
+        "RLI",
+        "FSI",
+        "PDI",
+    }
+    return "" if turns else letter
+
+
+def short(name: Any, width: int = SHORT) -> str:
+    """A name cut in the middle where it is long.
+
+    >>> short("measurement_of_the_left_side_sd", 16)
+    'measureme…ide_sd'
+    """
+    text = clean(str(name)).strip() or "(no name)"
+    if len(text) <= width:
+        return text
+    tail = width // 3 + 1
+    return f"{text[: width - tail - 1]}…{text[len(text) - tail :]}"
+
+
+def breakable(name: Any, width: int = LONG) -> Markup:
+    """A name that may be broken after the signs that join its words.
+
+    >>> breakable("od280/od<315>_wines")
+    Markup('od280/<wbr>od&lt;315&gt;_<wbr>wines')
+    """
+    parts = re.split(r"(?<=[_/.,:;|-])(?=\w)", short(name, width))
+    return Markup("<wbr>").join(parts)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """So many digits that count, without powers of ten where people need none.
+
+    >>> number(1680.4), number(-0.012345, 3), number(123456.7), number(3.2e-9), number(0.0)
+    ('1,680', '−0.0123', '123,457', '3.2e−09', '0')
+    """
+    size = abs(value)
+    if value == 0.0:
+        text = "0"
+    elif not math.isfinite(value) or size < 1e-4 or size >= 1e7:
+        text = f"{value:.{digits}g}"
+    else:
+        decimals = max(0, digits - 1 - math.floor(math.log10(size)))
+        text = f"{value:,.{decimals}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text.replace("-", MINUS)
+
+
+def p_value(p: float) -> str:
+    """A p-value to three places, so that a table of them lines up.
+
+    >>> p_value(0.0432), p_value(0.0001), p_value(1.0)
+    ('0.043', '< 0.001', '1.000')
+    """
+    return "< 0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def percent(share: float) -> str:
+    """A share in whole percent, or in tenths where it is small.
+
+    >>> percent(0.987), percent(0.004), percent(0.0001)
+    ('99%', '0.4%', '0%')
+    """
+    return f"{share:.1%}" if 0.0005 <= share < 0.0095 else f"{share:.0%}"
+
+
+def how_often(p: float) -> str:
+    """A chance as a count of times.
+
+    >>> how_often(0.43), how_often(0.012), how_often(0.001), how_often(1.0)
+    ('about 43 times in 100', 'about 12 times in 1,000', 'about once in 1,000', 'every time')
+    """
+    if p >= 0.995:
+        return "every time"
+    of = 100
+    while p * of < (9.5 if of == 100 else 0.5):
+        of *= 10
+    times = round(p * of)
+    return f"about {({1: 'once', 2: 'twice'}).get(times, f'{times} times')} in {of:,}"
+
+
+def rows(count: int) -> str:
+    """A number of rows.
+
+    >>> rows(1), rows(2500)
+    ('1 row', '2,500 rows')
+    """
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def of_p(test: TestOutcome) -> str:
+    """What the p-value says, for a reader who never met one."""
+    drawn = len(test.null_distribution)
+    if test.enumerated:
+        return (
+            f"If both came from one source: of all {drawn:,} ways to share out the rows, "
+            f"{percent(test.pvalue)} give a difference at least as large as this one."
+        )
+    often = how_often(test.pvalue)
+    said = f"If both came from one source, a difference at least this large would appear {often}."
+    least = drawn and test.pvalue * (drawn + 1) < 1.5
+    return f"{said} This is the smallest value that {drawn:,} resamples can give." if least else said
+
+
+def of_separation(share: float) -> str:
+    """How well rows tell their samples apart."""
+    if share < 0.5:
+        return "no better than guessing; below 50% is chance"
+    if share < 0.55:
+        return "single rows hardly tell the samples apart"
+    if share < 0.65:
+        return "single rows tell a little"
+    if share < 0.8:
+        return "single rows often tell the samples apart"
+    if share < 0.95:
+        return "single rows mostly tell the samples apart"
+    return "single rows nearly always tell the samples apart"
+
+
+def of_effect(test: TestOutcome) -> str:
+    """What MMD² is, in two sentences."""
+    kernel = "strongest kernel" if len(test.members) > 1 else "kernel"
+    said = f"The squared distance between the two samples as the {kernel} sees them: 0 means the same."
+    if test.effect < 0.0:
+        return f"{said} Chance alone can put it below 0."
+    return f"{said} It has no unit, and depends on the kernel."
+
+
+def effect(value: float) -> str:
+    """An effect size in large type.
+
+    >>> effect(0.32931), effect(3e-20), effect(-0.0021)
+    ('0.329', 'about 0', '−0.002')
+    """
+    return "about 0" if abs(value) < 0.0005 else f"{value:.3f}".replace("-", MINUS)
+
+
+def of_range(name: str, span: tuple[Any, ...]) -> tuple[str, str]:
+    """A column and the part of it that a region covers.
+
+    >>> of_range("height", (1.5, 1.9)), of_range("town", ("Aix", "Bonn"))
+    (('height', '1.5 to 1.9'), ('town', 'Aix or Bonn'))
+    """
+    if isinstance(span[0], float):
+        low, high = number(span[0], 3), number(span[1], 3)
+        return short(name), low if low == high else f"{low} to {high}"
+    shown = [short(level, 24) for level in span[:3]]
+    if len(span) > 3:
+        return short(name), f"{', '.join(shown)} or {len(span) - 3} more"
+    return short(name), " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def kernel_word(comparison: Comparison) -> str | None:
+    """The word that chose the kernel of the test; None where it was an object."""
+    return comparison.kernel if isinstance(comparison.kernel, str) else None
