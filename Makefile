@@ -3,20 +3,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test test-browser lint docs bench clean
 demo: $(STAMP)
-	$(BIN)/python -m kembed.experiments.figure1 --output build/demo
+	$(BIN)/kembed demo --output build/demo
 
+# Two workers on two cores: a BLAS that starts threads of its own would only get in its own way.
+test: export OMP_NUM_THREADS = 1
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+# The HTML report in a real Chromium, which must be installed (Debian: apt-get install chromium).
+test-browser: $(STAMP)
+	$(BIN)/python -m pytest -n 0 tests/browser
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: $(STAMP)
+docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "open build/docs/index.html"
 
@@ -25,8 +33,11 @@ bench: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[dev,docs]'
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(DOCS_STAMP): $(STAMP)
+	$(PIP) --editable '.[dev,docs]'
 	@touch $@
 
 clean:

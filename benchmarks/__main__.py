@@ -17,6 +17,9 @@ NAMES = [
     "power",
     "dependence",
     "speed",
+    "bands",
+    "dropin",
+    "startup",
 ]
 
 

@@ -1,0 +1,81 @@
+"""The command line `kembed`: one-line errors, documented exit codes, no mathematics.
+
+Exit codes: 0 it ran; 1 a difference was found and `--fail-on-difference` was given; 2 bad input; 70 a fault
+of kembed's own; 130 interrupted. Nothing heavy is imported until a command needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130
+
+
+def main() -> None:
+    """The entry point: run the command in `sys.argv` and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that knows no ² gets a question mark
+    code = 0
+    try:
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; whatever goes wrong is one line on standard error.
+
+    >>> run(["--version"])
+    kembed 0.1.0
+    0
+    """
+    import typer
+
+    from kembed.cli.app import app
+    from kembed.cli.screen import complain
+    from kembed.cli.words import readable
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        try:
+            code: Any = typer.main.get_command(app).main(
+                list(arguments), prog_name="kembed", standalone_mode=False, obj=list(arguments)
+            )
+        except SystemExit:  # how Typer and Rich leave when the reader of a pipe has gone
+            return 0
+        except Exception as error:
+            if os.environ.get("KEMBED_TRACEBACK"):
+                raise
+            if hasattr(error, "format_message"):  # a mistake in the command itself
+                complain(_usage(error))
+            elif isinstance(error, ValueError | TypeError | OSError):
+                complain(readable(error))
+            elif isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
+                complain(readable(error))  # an optional part that is not installed, and how to install it
+            elif isinstance(error, MemoryError):
+                complain("there is not enough memory for so many rows; give fewer")
+            else:
+                complain(
+                    f"{type(error).__name__}: {error}; a fault of kembed, KEMBED_TRACEBACK=1 shows where"
+                )
+                return FAULT
+            return BAD_INPUT
+    if code == INTERRUPTED:
+        complain("interrupted")
+    return int(code or 0)
+
+
+def _usage(error: Any) -> str:
+    message = error.format_message().rstrip(".").replace("Value error, ", "")
+    path = getattr(getattr(error, "ctx", None), "command_path", "kembed")
+    return f"{message[:1].lower()}{message[1:]}; see {path} --help"

@@ -1,0 +1,104 @@
+"""`kembed demo`: real data shipped with scikit-learn, a verdict, a report and figures.
+
+442 diabetes patients (Efron et al. 2004), ten measurements at the start and how far the disease had gone a
+year later. Were those in whom it went far different at the start, and in what?
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kembed._writing import write_whole
+from kembed.cli import outputs, words
+from kembed.cli.screen import Screen
+from kembed.cli.two_samples import print_summaries
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NAMES = (
+    "age",
+    "sex",
+    "body mass",
+    "blood pressure",
+    "cholesterol",
+    "LDL",
+    "HDL",
+    "cholesterol/HDL",
+    "log triglycerides",
+    "blood sugar",
+)
+FILES = ("slow.csv", "fast.csv", "patients.csv", "report.html", "comparison.png", "witness.png")
+SEED = 0
+
+
+def run_demo(output: Path, *, quiet: bool) -> None:
+    """Compare the patients, write everything into a folder, and name the files."""
+    screen = Screen(json=False, quiet=quiet)
+    place = outputs.folder(output)
+    files = {name: place / name for name in FILES}
+    with screen.waiting("comparing 442 patients"):
+        slow, fast = patients()
+        write_whole(files["slow.csv"], slow.write_csv)
+        write_whole(files["fast.csv"], fast.write_csv)
+        write_whole(files["patients.csv"], in_one(slow, fast).write_csv)
+        from kembed import compare, mmd_test
+
+        found = compare(slow, fast, labels=("slow", "fast"), rng=SEED)
+        found.save_report(files["report.html"])
+        outputs.save_plot(found, files["comparison.png"])
+        outputs.save_plot(found.witness, files["witness.png"], labels=found.labels)
+        halves = mmd_test(*at_random(slow, fast), rng=SEED)
+    screen.say("442 diabetes patients: within a year the disease went far in one half of them", "")
+    screen.say("(fast.csv) and less far in the other (slow.csv). Did they differ at the start?", "")
+    screen.out.print()
+    screen.say(found.verdict)
+    print_summaries(screen, found)
+    screen.out.print()
+    screen.say(
+        words.verdict(
+            halves,
+            found.alpha,
+            yes="All patients in two random halves: they differ",
+            no="All patients in two random halves: no difference was found",
+            proof="sameness",
+        ),
+        "",
+    )
+    screen.wrote(list(files.values()))
+    screen.out.print()
+    screen.say("Open the report in a browser, or ask yourself:", "dim")
+    screen.say(f"  kembed test {files['slow.csv']} {files['fast.csv']} --by-column", "dim")
+
+
+def patients() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The patients below and above the median progression."""
+    import numpy as np
+    import polars as pl
+    from sklearn.datasets import load_diabetes
+
+    data = load_diabetes(scaled=False)
+    table = pl.DataFrame(data.data, schema=list(NAMES)).with_columns(pl.col("sex").cast(pl.Int64))
+    fast = data.target > np.median(data.target)
+    return table.filter(~fast), table.filter(fast)
+
+
+def in_one(slow: pl.DataFrame, fast: pl.DataFrame) -> pl.DataFrame:
+    """All patients, and which half they are in."""
+    import polars as pl
+
+    return pl.concat(
+        [
+            slow.with_columns(pl.lit("slow").alias("progress")),
+            fast.with_columns(pl.lit("fast").alias("progress")),
+        ]
+    )
+
+
+def at_random(first: pl.DataFrame, second: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All rows in two random halves."""
+    import polars as pl
+
+    rows = pl.concat([first, second]).sample(fraction=1.0, shuffle=True, seed=SEED)
+    return rows.head(first.height), rows.tail(second.height)

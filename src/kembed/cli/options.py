@@ -1,0 +1,227 @@
+"""Options that commands share, each declared once: a dataclass a panel of `--help`."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from typer.models import OptionInfo
+
+from kembed._files import InputError
+
+_DATA, _METHOD, _OUTPUT = "Data", "Method", "Output"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How to read a file."""
+
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Use only these columns.", rich_help_panel=_DATA),
+    ] = None
+    missing: Annotated[
+        str,
+        typer.Option(
+            metavar="raise|omit",
+            help="Rows with missing values: an error, or left out.",
+            rich_help_panel=_DATA,
+        ),
+    ] = "raise"
+    na: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="More words that mean missing.", rich_help_panel=_DATA),
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option(metavar="CHAR", help="What separates fields; 'tab' for tabs.", rich_help_panel=_DATA),
+    ] = None
+    decimal_comma: Annotated[
+        bool,
+        typer.Option("--decimal-comma", metavar="", help="Read 1,5 as a number.", rich_help_panel=_DATA),
+    ] = False
+    no_header: Annotated[
+        bool,
+        typer.Option(
+            "--no-header", metavar="", help="The first line is data, not column names.", rich_help_panel=_DATA
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("raise", "omit"):
+            raise InputError(f"--missing takes 'raise' or 'omit', but {self.missing!r} was given")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouping(Reading):
+    """How to read two samples, from two files or from one."""
+
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Compare the two groups of this column of one file.", rich_help_panel=_DATA
+        ),
+    ] = None
+    groups: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Which two of its values, if it has more.", rich_help_panel=_DATA),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeded:
+    """Where random numbers start."""
+
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Seed: the same seed gives the same answer.", rich_help_panel=_METHOD
+        ),
+    ] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Testing(Seeded):
+    """How to test."""
+
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="fused|bkl|median|NUMBER",
+            help="Many kernels, one learned, the median rule, or a lengthscale.",
+            rich_help_panel=_METHOD,
+        ),
+    ] = "fused"
+    resamples: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many permutations.", rich_help_panel=_METHOD)
+    ] = 999
+    alpha: Annotated[
+        float, typer.Option(metavar="P", help="Level of the verdict.", rich_help_panel=_METHOD)
+    ] = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.alpha < 1.0:
+            hint = ", 0.05 for 5%" if self.alpha >= 1.0 else ""
+            raise InputError(f"--alpha is a number between 0 and 1{hint}, but {self.alpha:g} was given")
+        if (self.resamples + 1) * self.alpha < 1.0:
+            least = 1.0 / (self.resamples + 1)
+            raise InputError(
+                f"with --resamples {self.resamples} no p-value is below {least:.3g}, so nothing can be found "
+                f"at --alpha {self.alpha:g}; use --resamples {int(1.0 / self.alpha)} or more"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printing:
+    """What to print."""
+
+    json: Annotated[
+        bool, typer.Option("--json", metavar="", help="Print one JSON object.", rich_help_panel=_OUTPUT)
+    ] = False
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", metavar="", help="Print the verdict only.", rich_help_panel=_OUTPUT),
+    ] = False
+
+
+FailOnDifference = Annotated[
+    bool,
+    typer.Option(
+        "--fail-on-difference",
+        metavar="",
+        help="Exit with 1 if a difference is found.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
+
+
+Fast = Annotated[
+    bool,
+    typer.Option(
+        "--fast", metavar="", help="Random features: time linear in the rows.", rich_help_panel=_METHOD
+    ),
+]
+
+
+def sharing(**panels: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the fields of these dataclasses as options; it receives the dataclasses."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        hints = get_type_hints(command, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, parameter in inspect.signature(command).parameters.items()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        of_panels = []
+        for panel in panels.values():
+            types = get_type_hints(panel, include_extras=True)
+            of_panels += [
+                inspect.Parameter(
+                    field.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=field.default,
+                    annotation=types[field.name],
+                )
+                for field in fields(panel)
+            ]
+        # Panels of help appear in the order of their first options: data, method, output.
+        arguments = [parameter for parameter in own if not _is_option(parameter)]
+        together = [*arguments, *of_panels, *filter(_is_option, own)]
+
+        def run(**given: Any) -> Any:
+            packed = {
+                name: panel(**{field.name: given.pop(field.name) for field in fields(panel)})
+                for name, panel in panels.items()
+            }
+            return command(**given, **packed)
+
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__signature__ = inspect.Signature(together)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in together}
+        return run
+
+    return decorate
+
+
+def _is_option(parameter: inspect.Parameter) -> bool:
+    return any(isinstance(each, OptionInfo) for each in getattr(parameter.annotation, "__metadata__", ()))
+
+
+def split(text: str | None) -> list[str] | None:
+    """Names between commas; quotes around a name that has one.
+
+    >>> split('age, "height, cm"')
+    ['age', 'height, cm']
+    """
+    if text is None:
+        return None
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not names or not all(names):
+        raise InputError(f"names are given with commas between them, as in a,b,c, but {text!r} was given")
+    return names
+
+
+def kernel_of(text: str) -> Any:
+    """A word, or a Gaussian with this lengthscale.
+
+    >>> kernel_of("2.5")
+    Gaussian(lengthscale=2.5)
+    """
+    if text in ("fused", "bkl", "median"):
+        return text
+    try:
+        lengthscale = float(text)
+    except ValueError:
+        lengthscale = 0.0
+    if not 0.0 < lengthscale < float("inf"):
+        raise InputError(
+            f"--kernel takes fused, bkl, median or a lengthscale such as 2.5, but {text!r} was given"
+        )
+    from kembed import Gaussian
+
+    return Gaussian(lengthscale)

@@ -1,0 +1,59 @@
+"""Files that commands write: the place is checked before work begins, and a file is whole or not there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from kembed._files import InputError, label
+from kembed._writing import write_whole
+
+FIGURES = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
+
+
+def target(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str | None] = ()) -> Path:
+    """The path, if a file of this kind can be written there; it must not be one of the inputs."""
+    name = label(path)
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"-o {name} must end in {' or '.join(suffixes)}; change its ending")
+    if path.is_dir():
+        raise InputError(f"-o {name} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise InputError(f"the folder of -o {name} does not exist; make it, or choose another place")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"the folder of -o {name} cannot be written to; choose another place")
+    if any(source and Path(source).exists() and path.exists() and path.samefile(source) for source in inputs):
+        raise InputError(f"-o {name} is one of the inputs; choose another name")
+    return path
+
+
+def folder(path: Path) -> Path:
+    """A folder to write into, made if need be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"-o {label(path)} is, or lies in, a file; choose another name") from None
+    except OSError as error:
+        raise InputError(
+            f"-o {label(path)} cannot be made ({error.strerror}); choose another place"
+        ) from None
+    return path
+
+
+def save_plot(result: Any, path: Path, **options: Any) -> Path:
+    """The figure of a result, drawn without a display."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    drawn = result.plot(**options)
+    while isinstance(drawn, list | tuple) or hasattr(drawn, "flat"):  # panels of one figure
+        drawn = next(iter(getattr(drawn, "flat", drawn)))
+    figure = getattr(drawn, "figure", None) or drawn
+    write_whole(path, lambda draft: figure.savefig(draft, dpi=150))
+    plt.close(figure)
+    return path

@@ -1,0 +1,211 @@
+"""Words for people at a shell: what errors, kernels and p-values are called there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kembed.cli.options import Testing
+    from kembed.results import TestOutcome
+
+_OPTIONS = {
+    r"nan_policy='omit'": "--missing omit",
+    r"nan_policy": "--missing",
+    r"n_resamples": "--resamples",
+    r"by_column=True": "--by-column",
+    r"kernel='(\w+)'": r"--kernel \1",
+    r"\brng\b": "--seed",
+    r" \(see \.plot\(\)\)": "",
+}
+
+
+def readable(error: BaseException) -> str:
+    r"""One line: what the operating system or the library said, in the words of the shell.
+
+    >>> readable(ValueError("give rows\nor use nan_policy='omit'"))
+    'give rows or use --missing omit'
+    """
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        text = f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}; check the place and its permissions"
+    else:
+        text = str(error) or type(error).__name__
+    for words, option in _OPTIONS.items():
+        text = re.sub(words, option, text)
+    return " ".join("".join(c if c.isprintable() or c.isspace() else repr(c)[1:-1] for c in text).split())
+
+
+@contextmanager
+def calling(**names: str) -> Iterator[None]:
+    """Within, the library's errors call its arguments by these names and count rows from one.
+
+    >>> with calling(x="a.csv"):
+    ...     raise ValueError("x has missing values (first: row 0)")
+    Traceback (most recent call last):
+        ...
+    ValueError: a.csv has missing values (first: row 1)
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        text = re.sub(r"\brow (\d+)", lambda found: f"row {int(found[1]) + 1}", str(error))
+        argument = rf"(?<![\w'\"=.])({'|'.join(names)})(?![\w'\"=])"
+        text = re.sub(argument, lambda found: names[found[1]], text)
+        raise type(error)(text) from error
+
+
+def verdict(result: TestOutcome, alpha: float, *, yes: str, no: str, proof: str) -> str:
+    """The answer in a sentence, with what it does not say.
+
+    >>> import numpy as np, kembed
+    >>> x = np.arange(20.0)
+    >>> same = kembed.mmd_test(x, x, kernel="median", rng=0)
+    >>> verdict(same, 0.05, yes="They differ", no="No difference was found", proof="sameness")
+    'No difference was found at the 5% level: p = 1. That is not a proof of sameness.'
+    """
+    p, resamples = result.pvalue, len(result.null_distribution)
+    if p > alpha:
+        return f"{no} at the {100 * alpha:g}% level: p = {p:.3g}. That is not a proof of {proof}."
+    least = not result.enumerated and p * (resamples + 1) < 1.5
+    return f"{yes}: p = {p:.3g}{f', the least that {resamples:,} resamples can give' if least else ''}."
+
+
+def of_rows(used: int, given: int) -> str:
+    """How many rows, and of how many.
+
+    >>> of_rows(988, 1000)
+    '988 of 1,000 rows'
+    """
+    return f"{given:,} rows" if used == given else f"{used:,} of {given:,} rows"
+
+
+def of_columns(names: list[str]) -> str:
+    """A few names and how many more.
+
+    >>> of_columns(list("abcdefghi"))
+    'a, b, c, d, e, f and 3 more'
+    """
+    shown = [printable(name) for name in names]
+    return ", ".join(shown) if len(shown) <= 8 else f"{', '.join(shown[:6])} and {len(shown) - 6} more"
+
+
+def printable(name: str) -> str:
+    """A name without characters that would move the cursor."""
+    return name if name.isprintable() else repr(name)[1:-1]
+
+
+def of_kernel(kernel: Any) -> str:
+    """A kernel in a few words; lengthscales as a range.
+
+    >>> import kembed
+    >>> of_kernel(kembed.Gaussian([1.0, 2.5]))
+    'Gaussian, lengthscales 1 to 2.5'
+    """
+    from kembed.kernels import Delta, Gaussian, OnColumns, Product
+
+    if isinstance(kernel, tuple):
+        return " with ".join(of_kernel(part) for part in kernel)
+    if hasattr(kernel, "ridge"):
+        return f"whitened {of_kernel(kernel.kernel)}"
+    if isinstance(kernel, Gaussian):
+        import numpy as np
+
+        scales = np.ravel(kernel.lengthscale)
+        if np.ptp(scales) == 0.0:
+            return f"Gaussian, lengthscale {scales[0]:.3g}"
+        return f"Gaussian, lengthscales {scales.min():.3g} to {scales.max():.3g}"
+    if isinstance(kernel, OnColumns):
+        if isinstance(kernel.kernel, Delta):
+            return "equality of text"
+        return of_kernel(kernel.kernel)
+    if isinstance(kernel, Product):
+        return " and ".join(of_kernel(part) for part in kernel.kernels)
+    text = repr(kernel)
+    return text if len(text) <= 70 else f"{text[:67]}..."
+
+
+def short(label: str, labels: tuple[str, ...]) -> str:
+    """A file by its last name, unless another has the same.
+
+    >>> short("data/a.csv", ("data/a.csv", "data/b.csv")), short("x/a.csv", ("x/a.csv", "y/a.csv"))
+    ('a.csv', 'x/a.csv')
+    """
+    last = [each.replace("\\", "/").rstrip("/").rpartition("/")[2] for each in labels]
+    return last[labels.index(label)] if len(set(last)) == len(labels) else label
+
+
+# Outcomes of tests.
+
+
+def resampling(result: TestOutcome) -> str:
+    """How the p-value came about."""
+    resamples = len(result.null_distribution)
+    return f", all {resamples:,} arrangements" if result.enumerated else f", {resamples:,} resamples"
+
+
+def evidence(result: TestOutcome, kernel: str) -> list[tuple[str, str]]:
+    """The kernel and how strongly it speaks."""
+    if len(result.members) == 1:
+        learned = {"bkl": "learned: ", "median": "median rule: "}.get(kernel, "")
+        return [("kernel", f"{learned}{of_kernel(result.kernel)}"), ("effect", _effect(result))]
+    z = result.statistic
+    return [
+        ("kernel", f"{kernel}, {len(result.members)} kernels in one test"),
+        ("strongest", of_kernel(result.kernel)),
+        (
+            "evidence",
+            f"{abs(z):.1f} standard deviations {'above' if z >= 0.0 else 'below'} what chance gives",
+        ),
+        ("effect", f"{_effect(result)} with the strongest kernel"),
+    ]
+
+
+def _effect(result: TestOutcome) -> str:
+    return f"{result.name} = {result.effect:.3g}"
+
+
+def outcome(result: TestOutcome, testing: Testing) -> dict[str, Any]:
+    """The outcome for machines."""
+    return {
+        "pvalue": result.pvalue,
+        "alpha": testing.alpha,
+        "statistic": result.statistic,
+        "statistic_unit": "standard deviations" if len(result.members) > 1 else result.name,
+        "effect": result.effect,
+        "effect_unit": result.name,
+        "kernel": testing.kernel,
+        "strongest_kernel": repr(result.kernel),
+        "resamples": len(result.null_distribution),
+        "enumerated": result.enumerated,
+        "seed": testing.seed,
+        "by_column": None if result.columns is None else [vars(column) for column in result.columns],
+    }
+
+
+# Learned kernels.
+
+
+def scale(kernel: Any) -> float:
+    """One number for a kernel's scale."""
+    from kembed.plotting import mode_scale
+
+    return float(mode_scale(kernel))
+
+
+def lengthscales(kernel: Any, spread: Any) -> list[list[float]]:
+    """Every column's lengthscales in its own units."""
+    import numpy as np
+
+    if hasattr(kernel, "lengthscales"):  # several scales, the same in every column
+        return [[float(one * unit) for one in kernel.lengthscales] for unit in spread]
+    scales = np.broadcast_to(kernel.lengthscale, len(spread))
+    return [[float(one * unit)] for one, unit in zip(scales, spread, strict=True)]
+
+
+def scores(families: dict[str, float]) -> str:
+    """Families with their scores, the best first."""
+    ranked = sorted(families.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {score:.1f}" for name, score in ranked)
