@@ -1,0 +1,170 @@
+"""Has a new batch drifted from the reference? `DriftDetector`."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kembed import _tables, _validation
+from kembed.estimators._random import as_rng
+from kembed.results import TestOutcome
+from kembed.two_sample import mmd_test
+
+MINIMUM_ROWS = 2
+
+
+class DriftDetector(BaseEstimator):  # type: ignore[misc]
+    """Keep a reference sample, and test whether new batches come from the same distribution.
+
+    Each batch is one question with one answer: `predict(X)` is True if the batch as a whole drifted, unlike
+    scikit-learn's outlier detectors, which label every row. At most a share `alpha` of batches that have
+    not drifted is called drifted, at any size of batch (`mmd_test` is exact).
+
+    Parameters
+    ----------
+    kernel
+        As in `mmd_test`: `"fused"`, `"bkl"`, `"median"`, a kernel object, a function, or a list of these.
+    alpha
+        The share of false alarms per batch.
+    n_resamples
+        How many relabelings; the smallest p-value is 1/(n_resamples + 1).
+    nan_policy
+        `"raise"`, or `"omit"` to drop rows with missing values.
+    random_state
+        Seed of the relabelings; None is fresh entropy for every call.
+
+    Attributes
+    ----------
+    reference_
+        The reference sample.
+    n_features_in_, feature_names_in_
+        Its columns.
+
+    Notes
+    -----
+    Tables are arrays or data frames; text and categories are compared as equal or not. With many batches
+    false alarms add up: see the how-to page for corrections.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kembed import DriftDetector
+    >>> rng = np.random.default_rng(0)
+    >>> detector = DriftDetector(random_state=0).fit(rng.normal(size=(300, 2)))
+    >>> detector.predict(rng.normal(size=(100, 2))), detector.predict(rng.normal(size=(100, 2)) ** 3)
+    (False, True)
+    >>> detector.pvalue(rng.normal(size=(100, 2)) + [0.0, 1.0])
+    0.001
+
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "fused",
+        alpha: float = 0.05,
+        n_resamples: int = 999,
+        nan_policy: str = "raise",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.n_resamples = n_resamples
+        self.nan_policy = nan_policy
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> DriftDetector:
+        """Keep X as the reference; y is not looked at."""
+        _validation.level(self.alpha, "alpha")
+        _validation.count(self.n_resamples, "n_resamples")
+        self.reference_ = copy.deepcopy(self._table(X, reset=True))
+        return self
+
+    def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
+        """The test of the batch against the reference; with `by_column` also of every column by itself."""
+        check_is_fitted(self, "reference_")
+        return mmd_test(
+            self.reference_,
+            self._table(X, reset=False),
+            kernel=self.kernel,
+            n_resamples=self.n_resamples,
+            by_column=by_column,
+            nan_policy=self.nan_policy,
+            rng=as_rng(self.random_state),
+        )
+
+    def pvalue(self, X: Any) -> float:
+        """The p-value of "this batch comes from the distribution of the reference"."""
+        return float(self.test(X).pvalue)
+
+    def predict(self, X: Any) -> bool:
+        """Whether the batch drifted: its p-value is at most `alpha`."""
+        return self.pvalue(X) <= self.alpha
+
+    def witness(self, X: Any, **options: Any) -> Any:
+        """Where the batch differs from the reference; options as in `kembed.witness`.
+
+        Positive where the reference has more, negative where the batch has.
+        """
+        from kembed.witnessing import witness
+
+        check_is_fitted(self, "reference_")
+        rng = as_rng(self.random_state)
+        options = {"nan_policy": self.nan_policy, "rng": 0 if rng is None else rng, **options}
+        return witness(self.reference_, self._table(X, reset=False), **options)
+
+    def compare(self, X: Any, *, labels: tuple[str, str] = ("reference", "batch")) -> Any:
+        """Test, witness, every column and a verdict in words, with `save_report`; see `kembed.compare`."""
+        from kembed.comparison import compare
+
+        check_is_fitted(self, "reference_")
+        rng = as_rng(self.random_state)
+        return compare(
+            self.reference_,
+            self._table(X, reset=False),
+            labels=labels,
+            kernel=self.kernel,
+            alpha=self.alpha,
+            n_resamples=self.n_resamples,
+            nan_policy=self.nan_policy,
+            rng=0 if rng is None else rng,
+        )
+
+    def _table(self, X: Any, reset: bool) -> Any:
+        """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""
+        _validation.choice(self.nan_policy, "nan_policy", ("raise", "omit"))
+        if not _is_array(X) or _has_text(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            _tables.read(
+                {"X": X}, nan_policy=self.nan_policy, same_columns=False, paired=False, minimum=MINIMUM_ROWS
+            )
+            return X
+        finite = True if self.nan_policy == "raise" else "allow-nan"
+        return validate_data(
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite, ensure_min_samples=MINIMUM_ROWS
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.nan_policy == "omit"
+        return tags
+
+
+def _is_array(X: Any) -> bool:
+    """Anything but a data frame: lists, arrays, and what scikit-learn refuses (sparse matrices, scalars)."""
+    return not hasattr(X, "columns")
+
+
+def _has_text(X: Any) -> bool:
+    if getattr(getattr(X, "dtype", None), "kind", "O") in "biufc" or hasattr(X, "nnz"):
+        return False
+    try:
+        entries = np.asarray(X, dtype=object)
+    except ValueError:  # ragged: scikit-learn says so
+        return False
+    return any(isinstance(entry, str) for entry in entries.ravel())

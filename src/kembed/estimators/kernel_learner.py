@@ -1,0 +1,164 @@
+"""A kernel learned without labels, as a step in front of any kernel method: `KernelLearner`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kembed import _validation
+from kembed._linalg import triangular_solve
+from kembed.estimators._random import as_rng
+from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
+from kembed.learning import MINIMUM_ROWS, learn_kernel
+
+WORDS = ("isotropic", "ard", "full", "auto")
+
+
+class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn a kernel from the rows of X alone; scale X so that the learned kernel has lengthscale 1.
+
+    `transform` divides by the lengthscale, so that the learned Gaussian kernel is
+    exp(-0.5 ‖t(x) - t(y)‖²): whatever comes next takes `gamma=0.5`. Or give `gamma_` to any
+    scikit-learn estimator that has a `gamma`.
+
+    Parameters
+    ----------
+    kernel
+        `"isotropic"`: a Gaussian with one lengthscale; `"ard"`: one for each column; `"full"`: a full
+        covariance; `"auto"`: the family with the highest evidence; or a pattern such as `Matern32()`, as
+        `learn_kernel` takes it.
+    noise, objective, landmarks, measure, prior
+        As in `learn_kernel`.
+    random_state
+        Seed of landmarks and integration points. None is a fixed seed: the same rows, in any order,
+        always give the same kernel.
+
+    Attributes
+    ----------
+    kernel_
+        The learned kernel. `kernel_.gram` is a kernel function for `SVC(kernel=...)`.
+    lengthscale_
+        ℓ: a number, or one for each column, or the Cholesky factor of the full covariance.
+    gamma_
+        1/2ℓ², for estimators that write exp(-γ‖x-y‖²).
+    learned_
+        All that was learned: evidence, modes, landmarks, `log_density`, `plot`.
+    n_features_in_, feature_names_in_
+        The columns seen in `fit`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import SVC
+    >>> from kembed import KernelLearner
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> learner = KernelLearner().fit(X)
+    >>> SVC(gamma=learner.gamma_).fit(X, y).score(X, y)
+    1.0
+    >>> make_pipeline(KernelLearner(), SVC(gamma=0.5)).fit(X, y).score(X, y)  # the same kernel
+    1.0
+
+    """
+
+    def __init__(
+        self,
+        kernel: Stationary | str = "isotropic",
+        *,
+        noise: float | str = "learn",
+        objective: str = "normalised",
+        landmarks: Any = None,
+        measure: str = "data",
+        prior: Callable[[Any, Any], Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.objective = objective
+        self.landmarks = landmarks
+        self.measure = measure
+        self.prior = prior
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> KernelLearner:
+        """Learn the kernel from X, (n, D); y is not looked at."""
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=MINIMUM_ROWS)
+        self.learned_ = learn_kernel(
+            X,
+            self._pattern(X.shape[1]),
+            noise=self.noise,
+            objective=self.objective,
+            landmarks=self.landmarks,
+            measure=self.measure,
+            prior=self.prior,
+            rng=as_rng(self.random_state),
+        )
+        self.kernel_ = self.learned_.kernel
+        return self
+
+    def _pattern(self, D: int) -> Stationary | str:
+        if not isinstance(self.kernel, str):
+            return self.kernel
+        _validation.choice(self.kernel, "kernel", WORDS)
+        if self.kernel == "auto":
+            return "auto"
+        if self.kernel == "isotropic":
+            return Gaussian()
+        return Gaussian(np.ones(D)) if self.kernel == "ard" else Gaussian(covariance=np.eye(D))
+
+    @property
+    def lengthscale_(self) -> Any:
+        """ℓ of the learned kernel: a number, a vector (ARD) or the Cholesky factor of the covariance."""
+        check_is_fitted(self, "kernel_")
+        if isinstance(self.kernel_, MultiScale):
+            raise AttributeError(
+                "a MultiScale kernel has several lengthscales; they are in kernel_.lengthscales"
+            )
+        ell = self.kernel_.lengthscale
+        return float(ell) if np.ndim(ell) == 0 else np.asarray(ell)
+
+    @property
+    def gamma_(self) -> float:
+        """1/2ℓ² of an isotropic Gaussian; any other kernel has no single γ."""
+        check_is_fitted(self, "kernel_")
+        if not isinstance(self.kernel_, Gaussian) or np.ndim(self.kernel_.lengthscale) > 0:
+            raise AttributeError(
+                f"{self.kernel_!r} is not an isotropic Gaussian, so it has no single gamma; "
+                "put the learner before an estimator with gamma=0.5 (Gaussians of any shape), "
+                "or use kernel_.gram"
+            )
+        return float(0.5 / self.kernel_.lengthscale**2)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """X in units of the lengthscale: Euclidean distances become those the kernel sees.
+
+        For Gaussians of any shape (one lengthscale, ARD, full covariance) the learned kernel is then
+        exp(-0.5 ‖t - t'‖²), `gamma=0.5`; for other families it is the same family with lengthscale 1.
+        """
+        check_is_fitted(self, "kernel_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        try:
+            ell = self.lengthscale_
+        except AttributeError as error:
+            raise ValueError(f"{error}; use kernel_.gram instead of transform") from None
+        return triangular_solve(ell, X.T).T if np.ndim(ell) == 2 else X / ell
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names that came in; with a full covariance columns are mixed and get new names."""
+        names: np.ndarray = super().get_feature_names_out(input_features)
+        if np.ndim(self.kernel_.lengthscale) < 2:
+            return names
+        return np.array([f"kernellearner{d}" for d in range(len(names))], dtype=object)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log density of every row under the learned model; see `LearnedKernel.log_density`."""
+        check_is_fitted(self, "kernel_")
+        return self.learned_.log_density(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log density of new rows: lets a grid search choose among kernels without labels."""
+        return float(self.score_samples(X).mean())

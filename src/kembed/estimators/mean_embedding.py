@@ -1,0 +1,176 @@
+"""Bags of points as vectors: `MeanEmbedding`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from kembed import _validation
+from kembed._backend import to_numpy
+from kembed.estimators._coordinates import Coordinates, make_coordinates
+from kembed.estimators._random import as_rng
+from kembed.heuristics import median_lengthscale
+from kembed.kernels.base import Kernel, check_kernel
+from kembed.kernels.stationary import Gaussian
+from kembed.landmarks import as_rule, choose_landmarks
+
+
+class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn each bag of points into the vector of its mean embedding, with its uncertainty.
+
+    Each sample is a *bag*: an (n_i, D) table of points drawn from a distribution of its own. The bag's
+    embedding μ_i = E k(·, X) is estimated by its posterior mean, which pulls small bags more than large ones
+    towards the prior, and given as coordinates in which the plain inner product is that of the RKHS, as far
+    as the landmarks see it. Any estimator for vectors then works on distributions.
+
+    Parameters
+    ----------
+    kernel
+        `"bkl"`: learned from the pooled rows; `"median"`: the median heuristic; or a kernel object.
+    landmarks
+        How many, a rule, or the points, as in `choose_landmarks`; None: 100 support points of the pooled
+        rows.
+    noise
+        What is known of the scatter of the features within a bag: `"pooled"`, their covariance from all bags
+        together; `"full"`, from each bag alone, which needs large bags; or τ² as a number.
+    random_state
+        Seed of kernel and landmarks; None is a fixed seed.
+
+    Attributes
+    ----------
+    kernel_, landmarks_
+        The kernel and the landmarks of all embeddings.
+    learned_
+        With `kernel="bkl"`, all that was learned; else None.
+    n_features_in_, feature_names_in_
+        The columns of a bag.
+
+    Notes
+    -----
+    X is a list (or object array) of tables, or a 3-D array of bags of one size. A plain table, (n, D), is n
+    bags of one point each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import RidgeCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from kembed import MeanEmbedding
+    >>> rng = np.random.default_rng(0)
+    >>> spread = rng.uniform(0.5, 2.0, size=100)  # what we want to know of each bag
+    >>> bags = [rng.normal(scale=s, size=(rng.integers(20, 60), 1)) for s in spread]
+    >>> model = make_pipeline(MeanEmbedding(kernel="median"), RidgeCV(np.logspace(-4, 2, 13)))
+    >>> print(model.fit(bags[:70], spread[:70]).score(bags[70:], spread[70:]) > 0.7)
+    True
+
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | str = "bkl",
+        *,
+        landmarks: Any = None,
+        noise: float | str = "pooled",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.landmarks = landmarks
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> MeanEmbedding:
+        """Choose kernel, landmarks and prior from the pooled rows of all bags; y is not looked at."""
+        noise: Any = self.noise
+        if isinstance(noise, str):
+            _validation.choice(noise, "noise", ("pooled", "full"))
+        else:
+            noise = float(_validation.positive(noise, "noise"))
+        bags = self._bags(X, reset=True)
+        rows = np.concatenate(bags)
+        if len(rows) < 2:
+            raise ValueError("X has 1 row in all its bags together; at least 2 are needed")
+        rng = as_rng(self.random_state)
+        seed = _validation.generator(0 if rng is None else rng)
+        self.kernel_, self.learned_ = self._chosen(rows, seed)
+        rule = as_rule(self.landmarks, "support")
+        self.landmarks_ = choose_landmarks(rows, self.landmarks if rule is None else rule, rng=seed)
+        self._coordinates = make_coordinates(bags, self.kernel_, self.landmarks_, noise)
+        return self
+
+    def _chosen(self, rows: np.ndarray, seed: np.random.Generator) -> tuple[Kernel, Any]:
+        if not isinstance(self.kernel, str):
+            return to_numpy(check_kernel(self.kernel)), None
+        if _validation.choice(self.kernel, "kernel", ("bkl", "median")) == "median":
+            return Gaussian(median_lengthscale(rows)), None
+        from kembed.learning import learn_kernel
+
+        learned = learn_kernel(rows, rng=seed)
+        return learned.kernel, learned
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The coordinates of every bag's posterior mean embedding, (bags, q)."""
+        return self._posterior(X, want_sd=False)[0]
+
+    def transform_with_sd(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The coordinates of every bag, and the posterior standard deviation of each, both (bags, q)."""
+        return self._posterior(X, want_sd=True)
+
+    def _posterior(self, X: Any, want_sd: bool) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self, "landmarks_")
+        bags = self._bags(X, reset=False)
+        coordinates: Coordinates = self._coordinates
+        if coordinates.noise is None and any(len(bag) < 2 for bag in bags):
+            raise ValueError(
+                "noise='full' estimates a covariance from each bag, but a bag has one row; "
+                "use noise='pooled' or give a number"
+            )
+        return coordinates.posterior(bags, want_sd)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._coordinates.axes.shape[1])
+
+    def _bags(self, X: Any, reset: bool) -> list[np.ndarray]:
+        """Every bag as a checked table of the same columns."""
+        tables = _as_tables(X)
+        if tables is None:
+            rows = validate_data(
+                self, X, dtype=np.float64, order="C", reset=reset, ensure_min_samples=2 if reset else 1
+            )
+            return list(rows[:, None, :])
+        bags = []
+        for i, table in enumerate(tables):
+            try:
+                bags.append(validate_data(self, table, dtype=np.float64, order="C", reset=reset and i == 0))
+            except ValueError as error:
+                raise ValueError(f"bag {i} (X[{i}]): {error}") from None
+        return bags
+
+
+def _as_tables(X: Any) -> list[Any] | None:
+    """The bags as they were given; None if X is itself a table, one point a bag."""
+    if isinstance(X, np.ndarray) and X.ndim != 1:
+        return list(X) if X.ndim == 3 else None
+    if not isinstance(X, list | tuple | np.ndarray) or not len(X):
+        return None
+    try:
+        ndims = {np.ndim(bag) for bag in X}
+    except ValueError:  # a ragged bag: scikit-learn says so
+        return None
+    if 2 in ndims:
+        if ndims != {2}:
+            i = next(i for i, bag in enumerate(X) if np.ndim(bag) != 2)
+            raise ValueError(
+                f"X[{i}] has {np.ndim(X[i])} dimension(s) where other bags are (n_i, D) tables; "
+                "give every bag as a table, x.reshape(-1, 1) if it has one column"
+            )
+        return list(X)
+    if ndims == {1} and all(isinstance(bag, np.ndarray) for bag in X):
+        raise ValueError(
+            "X is a list of vectors, which may be bags of numbers or points; "
+            "write [x.reshape(-1, 1) for x in X] for bags, np.array(X) for one point a bag"
+        )
+    return None
