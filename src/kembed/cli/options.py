@@ -91,7 +91,7 @@ class Testing(Seeded):
     kernel: Annotated[
         str,
         typer.Option(
-            metavar="fused|bkl|median|NUMBER",
+            metavar="fused|bkl|ard|median|NUMBER",
             help="Many kernels, one learned, the median rule, or a lengthscale.",
             rich_help_panel=_METHOD,
         ),
@@ -212,7 +212,7 @@ def kernel_of(text: str) -> Any:
     >>> kernel_of("2.5")
     Gaussian(lengthscale=2.5)
     """
-    if text in ("fused", "bkl", "median"):
+    if text in ("fused", "bkl", "ard", "median"):
         return text
     try:
         lengthscale = float(text)
@@ -220,7 +220,7 @@ def kernel_of(text: str) -> Any:
         lengthscale = 0.0
     if not 0.0 < lengthscale < float("inf"):
         raise InputError(
-            f"--kernel takes fused, bkl, median or a lengthscale such as 2.5, but {text!r} was given"
+            f"--kernel takes fused, bkl, ard, median or a lengthscale such as 2.5, but {text!r} was given"
         )
     from kembed import Gaussian
 

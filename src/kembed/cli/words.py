@@ -149,7 +149,8 @@ def resampling(result: TestOutcome) -> str:
 def evidence(result: TestOutcome, kernel: str) -> list[tuple[str, str]]:
     """The kernel and how strongly it speaks."""
     if len(result.members) == 1:
-        learned = {"bkl": "learned: ", "median": "median rule: "}.get(kernel, "")
+        how = {"bkl": "learned: ", "ard": "learned by column: ", "median": "median rule: "}
+        learned = how.get(kernel, "")
         return [("kernel", f"{learned}{of_kernel(result.kernel)}"), ("effect", _effect(result))]
     z = result.statistic
     return [
