@@ -227,7 +227,10 @@ def test_names_cannot_paint_the_terminal(call):
         ("test before.csv after.csv --columns v,,w", "as in a,b,c, but 'v,,w' was given"),
         ("test dates.parquet dates.parquet --columns when", "'when' cannot be compared: it holds dates"),
         ("test before.csv after.csv --colums v", "no such option: --colums .*--columns"),
-        ("test before.csv after.csv --kernel laplace", "--kernel takes fused, bkl, ard, median or a lengthscale"),
+        (
+            "test before.csv after.csv --kernel laplace",
+            "--kernel takes fused, bkl, ard, median or a lengthscale",
+        ),
         ("test before.csv after.csv --kernel -1", "--kernel takes"),
         ("test before.csv after.csv --alpha 5", "--alpha is a number between 0 and 1, 0.05 for 5%"),
         ("test before.csv after.csv --resamples 9", "use --resamples 20 or more"),

@@ -234,7 +234,8 @@ def test_regions_are_told(nasty, page):
 def test_how_to_repeat_it(page):
     said = page.said
     assert (
-        "kembed report A.csv B.csv --seed 7 --kernel median --alpha 0.05 --resamples 199 --missing omit" in said
+        "kembed report A.csv B.csv --seed 7 --kernel median --alpha 0.05 --resamples 199 --missing omit"
+        in said
     )
     assert f"kembed {kembed.__version__}, NumPy {np.__version__}, Python " in said
     code = "".join(page.text).split("In Python:")[1].split("Words on this page")[0].strip()

@@ -8,7 +8,8 @@ from tests import reference
 
 import kembed
 from kembed import EmpiricalMeasure, Gaussian, witness
-from kembed._bands import NEAREST, balanced_rows
+from kembed._bands import balanced_rows
+from kembed._regions import NEAREST, neighbours
 from kembed.samples import KernelSamples
 
 K = Gaussian(0.8)
@@ -260,14 +261,25 @@ def test_groups_of_rows(rng):
     assert -1.5 < first.box["column 1"][0] < first.box["column 1"][1] < 1.5
     assert str(first).startswith("more x: column 0 in [")  # the column that sets it apart comes first
     assert second.describe(("old", "new"), columns=1).startswith("more new: column 1 in [")
-    assert "and 1 more columns" in second.describe(columns=1)
+    assert "and 1 more column," in second.describe(columns=1)
+
+
+def test_shares_are_counted_over_more_rows_than_are_grouped(rng):
+    x, y = rng.normal(size=(3_000, 2)), rng.normal(size=(3_000, 2))
+    y[:, 0] += 0.5
+    for region in witness(x, y, kernel=Gaussian(2.0)).where():
+        for share in (region.share_x, region.share_y):
+            assert share * 3_000 == pytest.approx(round(share * 3_000), abs=1e-6)
+        assert region.sign * (region.share_x - region.share_y) > 0.1
 
 
 def test_lonely_points_are_joined_to_the_nearest(pair):
-    w = witness(*pair, kernel=Gaussian(1e-3))
-    near = w.difference.neighbours(np.arange(10.0)[:, None])
-    assert near[0, 0]
-    assert (near.sum(axis=1) == NEAREST + 1).all()
+    w = witness(*pair, kernel=Gaussian(1e-1))
+    points = np.arange(10.0)[:, None]
+    like = w.difference.likeness(points, points)
+    assert (like >= np.exp(-0.5)).sum() == 10  # each is like itself alone
+    assert (neighbours(like).sum(axis=1) == NEAREST + 1).all()
+    assert neighbours(like)[0, :2].all()
 
 
 # Columns.

@@ -18,7 +18,7 @@ from kembed.embedding import row_blocks
 from kembed.kernels.base import Kernel
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Float
 
     from kembed.posterior import PosteriorEmbedding
 
@@ -26,7 +26,6 @@ GRID = 200
 REFERENCE_ROWS = 400
 DRAWS = 2_000
 RESAMPLES = 500
-NEAREST = 3
 # Resampling more rows than this changes c by less than its Monte Carlo error.
 RESAMPLED_ROWS = 2_000
 # The least share of the largest sd that counts; measured, see the benchmark of coverage.
@@ -74,21 +73,16 @@ class Difference:
                 found[rows] = part if sign > 0.0 else found[rows] + part
         return found
 
-    def neighbours(self, points: Float[np.ndarray, "p D"]) -> Bool[np.ndarray, "p p"]:
-        """Whether k(s, s') / √(k(s, s) k(s', s')), averaged over kernels, is at least e^(-1/2).
-
-        The few nearest points are neighbours in any case: in many dimensions all points are far apart.
-        """
-        total = np.zeros((len(points), len(points)))
+    def likeness(
+        self, rows: Float[np.ndarray, "p D"], others: Float[np.ndarray, "q D"]
+    ) -> Float[np.ndarray, "p q"]:
+        """k(s, s') / √(k(s, s) k(s', s')), averaged over kernels: 1 for a point and itself."""
+        total = np.zeros((len(rows), len(others)))
         for pair in self.pairs:
             kernel: Kernel = pair[0].kernel
-            root = np.sqrt(kernel.diagonal(points))
-            total += kernel._gram(points, points) / root / root[:, None]
-        near = total / len(self.pairs) >= np.exp(-0.5)
-        nearest = min(NEAREST + 1, len(points))  # a point is its own nearest
-        for row, best in enumerate(np.argpartition(-total, nearest - 1, axis=1)[:, :nearest]):
-            near[row, best] = True
-        return near
+            scale = np.sqrt(kernel.diagonal(rows))[:, None] * np.sqrt(kernel.diagonal(others))
+            total += kernel._gram(rows, others) / scale
+        return total / len(self.pairs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from kembed._tables import Table
 
 GRID = 800
-GROUPED_ROWS = 1_000
+GROUPED_ROWS, COUNTED_ROWS = 1_000, 10_000
+NEAREST = 3
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Region:
         mine, other = (self.share_x, self.share_y) if self.sign > 0 else (self.share_y, self.share_x)
         parts = [_range(name, span) for name, span in list(self.box.items())[:columns]]
         hidden = len(self.box) - len(parts)
-        rest = f" and {hidden} more columns" if hidden else ""
+        rest = f" and {hidden} more column{'s' if hidden > 1 else ''}" if hidden else ""
         return f"more {more}: {', '.join(parts)}{rest}, {mine:.1%} of {more} against {other:.1%} of {less}"
 
     def __str__(self) -> str:
@@ -93,22 +94,34 @@ def _crossing(grid: Float[np.ndarray, " g"], edge: Float[np.ndarray, " g"], k: A
 def groups(
     at: Callable[[Any], Any],
     tables: tuple[Table, Table],
-    neighbours: Callable[[Float[np.ndarray, "p D"]], Bool[np.ndarray, "p p"]],
+    likeness: Callable[[Any, Any], Float[np.ndarray, "p q"]],
     seed: int,
 ) -> list[Region]:
-    """Groups of neighbouring rows where the band excludes 0."""
+    """Groups of neighbouring rows where the band excludes 0.
+
+    Groups are formed among at most 500 rows of each sample; their shares are counted over ten times as many,
+    each row that lies outside the band belonging to the group of the row most like it.
+    """
     from scipy.sparse.csgraph import connected_components
 
-    first, second = (table.values for table in tables)
-    rows = balanced_rows(first, second, GROUPED_ROWS, seed)
-    from_x = np.arange(len(rows)) < min(GROUPED_ROWS // 2, len(first))
-    bands = at(rows)
+    x, y = (table.values for table in tables)
+    rows = balanced_rows(x, y, GROUPED_ROWS, seed)
+    counted = np.split(balanced_rows(*samples, COUNTED_ROWS, seed), [min(COUNTED_ROWS // 2, len(samples[0]))])
+    bands, sides = at(rows), [at(part) for part in counted]
     found = []
-    for sign, outside in ((1, bands.simultaneous_lower > 0.0), (-1, bands.simultaneous_upper < 0.0)):
-        members = np.flatnonzero(outside)
+    for sign in (1, -1):
+        members = np.flatnonzero(_outside(bands, sign))
         if not len(members):
             continue
-        count, label = connected_components(neighbours(rows[members]), directed=False)
+        count, label = connected_components(
+            neighbours(likeness(rows[members], rows[members])), directed=False
+        )
+        shares = np.zeros((2, count))
+        for side, (part, band) in enumerate(zip(counted, sides, strict=True)):
+            outside = part[_outside(band, sign)]
+            if len(outside):
+                nearest = likeness(outside, rows[members]).argmax(axis=1)
+                shares[side] = np.bincount(label[nearest], minlength=count) / len(part)
         for group in range(count):
             inside = members[label == group]
             peak = inside[np.argmax(sign * bands.mean[inside])]
@@ -119,11 +132,28 @@ def groups(
                     {name: tables[0].decoded(d, rows[peak, d]) for d, name in enumerate(tables[0].names)},
                     float(bands.mean[peak]),
                     (float(bands.simultaneous_lower[peak]), float(bands.simultaneous_upper[peak])),
-                    float(np.isin(np.flatnonzero(from_x), inside).mean()),
-                    float(np.isin(np.flatnonzero(~from_x), inside).mean()),
+                    float(shares[0, group]),
+                    float(shares[1, group]),
                 )
             )
     return sorted(found, key=lambda region: -max(region.share_x, region.share_y))
+
+
+def _outside(bands: Any, sign: int) -> Bool[np.ndarray, " p"]:
+    """Where the simultaneous band lies above 0 (sign 1) or below it."""
+    return bands.simultaneous_lower > 0.0 if sign > 0 else bands.simultaneous_upper < 0.0
+
+
+def neighbours(like: Float[np.ndarray, "p p"]) -> Bool[np.ndarray, "p p"]:
+    """Whether rows are as like as e^(-1/2), for one Gaussian within a lengthscale.
+
+    The few most alike are neighbours in any case: in many dimensions all rows are far apart.
+    """
+    near = like >= np.exp(-0.5)
+    nearest = min(NEAREST + 1, len(like))  # a row is its own nearest
+    for row, best in enumerate(np.argpartition(-like, nearest - 1, axis=1)[:, :nearest]):
+        near[row, best] = True
+    return near
 
 
 def _box(

@@ -156,6 +156,9 @@ def compare(
 ) -> Comparison:
     """Compare two samples: the test, the witness, every column, and a verdict in words.
 
+    With more than 5,000 rows in all the test uses random Fourier features, which take a time linear in the
+    rows; call `mmd_test` for the exact statistic.
+
     Parameters
     ----------
     x, y
@@ -168,9 +171,6 @@ def compare(
         The level at which a difference is called one.
     n_resamples, nan_policy, rng, progress
         As for `mmd_test`; `nan_policy` is `"raise"` or `"omit"`. The seed is fixed unless given.
-
-    With more than 5,000 rows in all the test uses random Fourier features, which take a time linear in the
-    rows; call `mmd_test` for the exact statistic.
 
     Examples
     --------

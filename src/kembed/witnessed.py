@@ -137,7 +137,7 @@ class Witness:
 
         For one column they are intervals. Beyond, rows where 0 is excluded are gathered into groups of
         neighbours (within a lengthscale, or among the three nearest), and a group is described by the range
-        of its rows in every column. At most 500 rows of each sample are looked at.
+        of its rows in every column. Groups are formed among at most 500 rows of each sample.
 
         >>> import numpy as np
         >>> from kembed import Gaussian, witness
@@ -154,7 +154,7 @@ class Witness:
             if len(self.names) == 1 and not self.categorical.any():
                 self._regions[level] = _regions.intervals(at, self.tables)
             else:
-                self._regions[level] = _regions.groups(at, self.tables, self.difference.neighbours, self.seed)
+                self._regions[level] = _regions.groups(at, self.tables, self.difference.likeness, self.seed)
         return list(self._regions[level])
 
     @functools.cached_property
