@@ -106,7 +106,7 @@ def groups(
 
     x, y = (table.values for table in tables)
     rows = balanced_rows(x, y, GROUPED_ROWS, seed)
-    counted = np.split(balanced_rows(*samples, COUNTED_ROWS, seed), [min(COUNTED_ROWS // 2, len(samples[0]))])
+    counted = np.split(balanced_rows(x, y, COUNTED_ROWS, seed), [min(COUNTED_ROWS // 2, len(x))])
     bands, sides = at(rows), [at(part) for part in counted]
     found = []
     for sign in (1, -1):

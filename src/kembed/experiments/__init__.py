@@ -1,1 +1,58 @@
 """The paper's experiments, one module a figure; each runs as `python -m kembed.experiments.<name>`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+NAMES = ("figure1", "figure2", "figure3")
+
+
+def reproduce(
+    name: str, folder: Any, *, progress: bool | None = None, say: Callable[[str], object] = print
+) -> list[Path]:
+    """Measure one of the paper's figures anew and write it: pictures, and a text with the numbers.
+
+    Parameters
+    ----------
+    name
+        `"figure1"`, `"figure2"`, `"figure3"`, or `"all"`.
+    folder
+        Where the files go; made if need be.
+    progress
+        Whether to show progress bars; None: on a terminal only.
+    say
+        Called with each measured sentence as soon as its figure is done; `print` unless given.
+
+    Returns the paths of the files, in the order of writing. Every file is written whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kembed.experiments import reproduce
+    >>> [path.name for path in reproduce("figure1", tempfile.mkdtemp(), say=lambda sentence: None)]
+    ['figure1.png', 'figure1.txt']
+
+    """
+    from kembed import _validation
+    from kembed.experiments import _output
+
+    _validation.choice(name, "name", (*NAMES, "all"))
+    names = NAMES if name == "all" else (name,)
+    if "figure3" in names and not all(map(importlib.util.find_spec, ("numpyro", "arviz"))):
+        raise ImportError("figure3 draws kernels with NumPyro and ArviZ: pip install 'kembed[bayes]'")
+    target = _output.writable(folder)  # minutes of work are not to end in a folder that takes no files
+    written = []
+    for one in names:
+        module = importlib.import_module(f"kembed.experiments.{one}")
+        result = module.run(progress=progress)
+        sentences = module.report(result)
+        for file, draw in module.FIGURES.items():
+            written.append(_output.save(draw(result), target / f"{file}.png"))
+        written.append(_output.save_text("\n".join(sentences) + "\n", target / f"{one}.txt"))
+        for sentence in sentences:
+            say(sentence)
+    return written

@@ -1,38 +1,44 @@
 """Figure 3: N(0,1) against Laplace(0, √½), the witness with all hyperparameters integrated out.
 
-For n = 50 and n = 400 in each sample: the posterior of the lengthscale, and draws of the witness μ_P - μ_Q
-with their 80% band. Beside it a null twin, where both samples are N(0,1): there a calibrated 80% band
-excludes 0 on a fifth of the line on average. A witness is smooth, so in one sample it is often none of the
-line or most of it; the average over many null samples is given too. Under the paper's objective the joint
-posterior of (ℓ, τ²) is degenerate; the last panel shows its ridge.
+(A) the two densities; (B, C) draws of the witness μ_P - μ_Q for n = 50 and n = 400 in each sample, with their
+80% band. Beside them what the paper does not show: the posterior of the lengthscale; a null twin of C, where
+both samples are N(0,1) and a calibrated 80% band excludes 0 on a fifth of the line on average (a witness is
+smooth, so in one sample it is often none of the line or most of it; averages over many samples are measured
+too); and the paper's objective over (ℓ, τ²), whose ridge has no end.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
-from kembed.experiments._output import BLACK, BLUE, ORANGE, SKY, VERMILION, new_figure, parse_output, save
+from kembed import _progress
+from kembed.experiments._output import BLACK, BLUE, ORANGE, SKY, VERMILION, main, mosaic, wanted
 from kembed.kernels import Gaussian
 from kembed.landmarks import Landmarks, choose_landmarks
-from kembed.posterior import fit_embedding
+from kembed.posterior import PosteriorEmbedding, fit_embedding
 from kembed.pseudolikelihood import log_pseudolikelihood
 from kembed.samples import KernelSamples
 from kembed.sampling import sample_kernel
 
 SEED = 3
 SIZES = (50, 400)
+SCALE = 0.5**0.5  # of the Laplace distribution: variance 1
 LANDMARKS = 50
-DRAWS = 200
-NULLS = 100
+CHAINS, WARMUP, DRAWS = 4, 200, 200
+SHOWN = 200  # witnesses drawn, each with a kernel of its own
+REPEATS = 100  # data sets behind an average share
 LEVEL = 0.8
 GRID = np.linspace(-4.0, 4.0, 161)[:, None]
 CENTRAL = np.abs(GRID[:, 0]) <= 2.0
 LENGTHSCALES = np.geomspace(0.05, 300.0, 30)
 NOISES = np.geomspace(1e-10, 10.0, 34)
+RIDGE_LANDMARKS = 20
+COUNTS = (20, 50)  # landmarks for the local mode of the paper's objective
+
+Fit = Callable[[np.ndarray], PosteriorEmbedding]
 
 
 class Witness(NamedTuple):
@@ -45,27 +51,61 @@ class Witness(NamedTuple):
     excluded: float  # share of [-2, 2] where the band excludes 0
 
 
+class Share(NamedTuple):
+    """Mean share of [-2, 2] where the band excludes 0, over data sets, and its standard error."""
+
+    mean: float
+    error: float
+    repeats: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1%} (s.e. {self.error:.1%})"
+
+
+class LocalMode(NamedTuple):
+    """The paper's model in its mode at small ℓ, and its bands, observed at each sample's own points."""
+
+    lengthscale: float
+    noise: float
+    differ: Share
+    same: Share
+
+
 class Result(NamedTuple):
     """What the figure shows."""
 
     witnesses: dict[int, Witness]
     null: Witness
-    null_share: tuple[float, float]  # mean share of [-2, 2] excluded over null samples, its standard error
-    ridge: np.ndarray  # the paper's objective over (ℓ, τ²), relative to its largest value on the grid
+    null_share: Share
+    differ: dict[int, Share]  # our bands, normal against Laplace, by n
+    ridge: np.ndarray  # the paper's objective over (ℓ, τ²) for one observation, less its largest value
+    local: dict[int, LocalMode]  # by number of landmarks
+
+
+def draw_pair(n: int, laplace: bool, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Samples of P = N(0, 1), and of Q = Laplace(0, √½) or of P again."""
+    p = rng.normal(size=(n, 1))
+    return p, rng.laplace(0.0, SCALE, (n, 1)) if laplace else rng.normal(size=(n, 1))
 
 
 def witness(p: np.ndarray, q: np.ndarray, rng: np.random.Generator, progress: bool) -> Witness:
     """Kernels from their posterior given the pooled sample; for each, a draw of either embedding."""
     pooled = np.concatenate([p, q])
     samples = sample_kernel(
-        pooled, landmarks=LANDMARKS, n_warmup=200, n_draws=200, progress=progress, rng=SEED
+        pooled,
+        landmarks=LANDMARKS,
+        n_chains=CHAINS,
+        n_warmup=WARMUP,
+        n_draws=DRAWS,
+        progress=progress,
+        rng=SEED,
     )
     measure = samples.learned.measure
     draws = np.concatenate(
         [
             fit_embedding(p, kernel, measure=measure).sample(GRID, 1, rng)
             - fit_embedding(q, kernel, measure=measure).sample(GRID, 1, rng)
-            for kernel in samples.kernels(DRAWS, rng)
+            for kernel in samples.kernels(SHOWN, rng)
         ]
     )
     lower, upper = np.quantile(draws, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
@@ -73,91 +113,175 @@ def witness(p: np.ndarray, q: np.ndarray, rng: np.random.Generator, progress: bo
     return Witness(samples, draws, lower, upper, float(outside[CENTRAL].mean()))
 
 
-def null_share(kernel: Gaussian, n: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Mean share of [-2, 2] where the band excludes 0 when P = Q, at one kernel, and its standard error."""
+def excluded_share(
+    n: int, laplace: bool, fit: Fit, rng: np.random.Generator, repeats: int = REPEATS
+) -> Share:
+    """How much of [-2, 2] the band of the witness excludes 0 on, one kernel for all data sets."""
+    from scipy.special import ndtri
+
     z = float(ndtri(0.5 + LEVEL / 2))
     shares = []
-    for _ in range(NULLS):
-        p, q = (fit_embedding(rng.normal(size=(n, 1)), kernel) for _ in range(2))
-        sd = np.hypot(p.sd(GRID[CENTRAL]), q.sd(GRID[CENTRAL]))
-        shares.append(np.mean(np.abs(p.mean(GRID[CENTRAL]) - q.mean(GRID[CENTRAL])) > z * sd))
-    return float(np.mean(shares)), float(np.std(shares) / np.sqrt(NULLS))
+    with _progress.bar(repeats, np.inf, "bands", "data set") as bar:
+        for _ in range(repeats):
+            p, q = map(fit, draw_pair(n, laplace, rng))
+            sd = np.hypot(p.sd(GRID[CENTRAL]), q.sd(GRID[CENTRAL]))
+            shares.append(np.mean(np.abs(p.mean(GRID[CENTRAL]) - q.mean(GRID[CENTRAL])) > z * sd))
+            bar.update(1)
+    return Share(float(np.mean(shares)), float(np.std(shares) / np.sqrt(repeats)), repeats)
 
 
 def ridge(pooled: np.ndarray) -> np.ndarray:
-    """The paper's objective on a grid of lengthscales and noises."""
-    z = choose_landmarks(pooled, Landmarks("subset", 20))
+    """The paper's objective on a grid of lengthscales and noises, for one observation."""
+    z = choose_landmarks(pooled, Landmarks("subset", RIDGE_LANDMARKS))
     values = np.array(
         [
             [log_pseudolikelihood(pooled, kernel=Gaussian(ell), noise=t, landmarks=z) for t in NOISES]
             for ell in LENGTHSCALES
         ]
     )
-    return values - values.max()
+    return (values - values.max()) / len(pooled)
 
 
-def run(seed: int = SEED, sizes: tuple[int, ...] = SIZES, progress: bool = False) -> Result:
+def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, repeats: int = REPEATS) -> LocalMode:
+    """Climb the paper's log posterior, Gamma(1, 1) priors on ℓ and τ², from the small side of the valley."""
+    from scipy.optimize import minimize
+
+    z = choose_landmarks(pooled, Landmarks("subset", count))
+
+    def downhill(logs: np.ndarray) -> float:
+        ell, noise = np.exp(logs)
+        value = log_pseudolikelihood(pooled, kernel=Gaussian(ell), noise=noise, landmarks=z)
+        return float(ell + noise - value)
+
+    found = minimize(
+        downhill, np.log([0.3, 0.1]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 0.01}
+    )
+    ell, noise = (float(value) for value in np.exp(found.x))
+    n = len(pooled) // 2
+
+    def fit(x: np.ndarray) -> PosteriorEmbedding:
+        return fit_embedding(x, Gaussian(ell), noise=noise, landmarks=x)
+
+    differ, same = (excluded_share(n, laplace, fit, rng, repeats) for laplace in (True, False))
+    return LocalMode(ell, noise, differ, same)
+
+
+def run(
+    seed: int = SEED,
+    sizes: tuple[int, ...] = SIZES,
+    progress: bool | None = None,
+    repeats: int = REPEATS,
+) -> Result:
     """Draw the samples, then the kernels, then the witnesses."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     rng = np.random.default_rng(seed)
-    witnesses = {}
-    for n in sizes:
-        p, q = rng.normal(size=(n, 1)), rng.laplace(0.0, 0.5**0.5, (n, 1))
-        witnesses[n] = witness(p, q, rng, progress)
-    null = witness(rng.normal(size=(sizes[-1], 1)), rng.normal(size=(sizes[-1], 1)), rng, progress)
-    kernel = Gaussian(float(np.median(null.samples.lengthscale)))
-    return Result(witnesses, null, null_share(kernel, sizes[-1], rng), ridge(np.concatenate([p, q])))
+    shown = wanted(progress)
+    with _progress.showing(shown), threadpool_limits(1):  # thousands of small matrices: threads only wait
+        witnesses = {}
+        for n in sizes:
+            p, q = draw_pair(n, True, rng)
+            witnesses[n] = witness(p, q, rng, shown)
+        null = witness(*draw_pair(sizes[-1], False, rng), rng, shown)
+        same = excluded_share(sizes[-1], False, _at_median(null), rng, repeats)
+        pooled = np.concatenate([p, q])
+        surface = ridge(pooled)
+        differ = {n: excluded_share(n, True, _at_median(one), rng, repeats) for n, one in witnesses.items()}
+        local = {count: local_mode(pooled, count, rng, repeats) for count in COUNTS}
+    return Result(witnesses, null, same, differ, surface, local)
+
+
+def _at_median(one: Witness) -> Fit:
+    """Our embedding with the kernel of the median lengthscale."""
+    kernel = Gaussian(float(np.median(one.samples.lengthscale)))
+    return lambda x: fit_embedding(x, kernel)
 
 
 def plot(result: Result) -> Any:
-    """Posterior of the lengthscale, one witness for each size, the null twin, the paper's ridge."""
-    figure, panels = new_figure(3 + len(result.witnesses), width=3.6)
-    scale = panels[0]
-    for (n, one), colour in zip(result.witnesses.items(), (ORANGE, BLUE), strict=False):
-        scale.hist(
-            one.samples.lengthscale.ravel(), 40, histtype="step", density=True, color=colour, label=f"n = {n}"
-        )
-    scale.set_title("Posterior of ℓ, normalised objective", fontsize="medium")
-    scale.set_xlabel("ℓ")
-    scale.legend(frameon=False, fontsize="small")
-    shown = [(f"Witness, n = {n}", one) for n, one in result.witnesses.items()]
-    shown.append(("Null twin, P = Q", result.null))
-    for axes, (title, one) in zip(panels[1:], shown, strict=False):
-        axes.fill_between(GRID[:, 0], one.lower, one.upper, color=SKY, alpha=0.5, linewidth=0)
+    """The paper's three panels, and below them ours."""
+    figure, panels = mosaic(["ABC", "abc"], width=4.2, height=3.2)
+    s = GRID[:, 0]
+    panels["A"].plot(s, np.exp(-0.5 * s**2) / np.sqrt(2.0 * np.pi), color=BLACK, label="P = N(0, 1)")
+    laplace = np.exp(-np.abs(s) / SCALE) / (2.0 * SCALE)
+    panels["A"].plot(s, laplace, color=VERMILION, ls="--", label="Q = Laplace(0, √½)")
+    panels["A"].set(title="A. The densities", xlabel="x")
+    panels["A"].legend(frameon=False, fontsize="small", loc="upper left")
+    low, high = panels["A"].get_ylim()
+    panels["A"].set_ylim(low, high + 0.15 * (high - low))
+    shown = [
+        (panels[letter], f"{letter}. Witness, n = {n}", one)
+        for letter, (n, one) in zip("BC", result.witnesses.items(), strict=False)
+    ]
+    shown.append((panels["b"], f"Null twin of {'ABC'[len(result.witnesses)]}: P = Q", result.null))
+    for axes, title, one in shown:
+        label = f"{LEVEL:.0%} band"
+        axes.fill_between(s, one.lower, one.upper, color=SKY, alpha=0.5, linewidth=0, label=label)
         for draw in one.draws[:5]:
-            axes.plot(GRID[:, 0], draw, color=BLUE, linewidth=0.5)
-        axes.plot(GRID[:, 0], one.draws.mean(axis=0), color=VERMILION)
+            axes.plot(s, draw, color=BLUE, linewidth=0.5)
+        axes.plot(s, one.draws.mean(axis=0), color=VERMILION, label="mean")
         axes.axhline(0.0, color=BLACK, linewidth=0.5)
-        axes.set_title(f"{title}: 0 excluded on {one.excluded:.0%}", fontsize="medium")
-        axes.set_xlabel("s")
-    last = panels[-1]
-    drawn = last.contourf(LENGTHSCALES, NOISES, -np.log10(1.0 - result.ridge.T), 20, cmap="cividis")
-    top = NOISES[result.ridge.argmax(axis=1)]
-    last.plot(LENGTHSCALES, top, color=VERMILION, label="best τ²")
-    last.set(xscale="log", yscale="log", xlabel="ℓ", ylabel="τ²")
-    last.set_title("Paper's objective: a ridge without end", fontsize="medium")
-    last.legend(fontsize="small")
-    figure.colorbar(drawn, ax=last, label="−log₁₀(1 + nats below the largest)")
+        axes.set(title=f"{title}; 0 excluded on {one.excluded:.0%}", xlabel="s")
+    shown[0][0].legend(frameon=False, fontsize="small", loc="lower left")
+    _plot_scale(panels["a"], result.witnesses)
+    _plot_ridge(figure, panels["c"], result)
     return figure
 
 
-def main() -> None:
-    """Run, report in words, and write the figure."""
-    folder = parse_output(__doc__)
-    result = run(progress=True)
-    path = save(plot(result), Path(folder) / "figure3.png")
-    for n, one in result.witnesses.items():
-        print(f"n = {n}: {one.samples!r}")
-        print(f"  the {LEVEL:.0%} band of the witness excludes 0 on {one.excluded:.0%} of [-2, 2]")
-    mean, error = result.null_share
-    print(f"null twin (P = Q): {result.null.excluded:.0%} in the one sample drawn;")
-    print(f"  {mean:.1%} (s.e. {error:.1%}) over {NULLS} null samples, where {1 - LEVEL:.0%} is right")
-    row, column = np.unravel_index(result.ridge.argmax(), result.ridge.shape)
-    print(
-        f"paper's objective, both free: best on the grid at ℓ = {LENGTHSCALES[row]:.3g}, "
-        f"τ² = {NOISES[column]:.1g}; it has no maximum"
-    )
-    print(f"Figure: {path}")
+def _plot_scale(axes: Any, witnesses: dict[int, Witness]) -> None:
+    for (n, one), colour in zip(witnesses.items(), (ORANGE, BLUE), strict=False):
+        draws = one.samples.lengthscale.ravel()
+        axes.hist(draws, 40, histtype="step", density=True, color=colour, label=f"n = {n}")
+    axes.set(title="Posterior of ℓ, normalised objective", xlabel="ℓ")
+    axes.legend(frameon=False, fontsize="small")
 
+
+def _plot_ridge(figure: Any, axes: Any, result: Result) -> None:
+    levels = [-1000, -300, -200, -150, -100, -70, -40, -20, 0]
+    drawn = axes.contourf(
+        LENGTHSCALES, NOISES, result.ridge.T, levels, cmap="cividis", norm=_even(levels), extend="min"
+    )
+    axes.plot(LENGTHSCALES, NOISES[result.ridge.argmax(axis=1)], color=VERMILION, label="best τ²")
+    axes.set(xscale="log", yscale="log", xlabel="ℓ", ylabel="τ²")
+    axes.set_title("The paper's objective: a ridge without end")
+    axes.legend(fontsize="small", loc="lower left")
+    figure.colorbar(drawn, ax=axes, label="log objective / n, below largest", ticks=levels)
+
+
+def _even(levels: list[int]) -> Any:
+    """As much colour between any two levels."""
+    from matplotlib.colors import BoundaryNorm
+
+    return BoundaryNorm(levels, 256, extend="min")
+
+
+def report(result: Result) -> list[str]:
+    """What was measured, in words."""
+    sentences = [f"Figure 3: N(0, 1) against Laplace(0, √½), seed {SEED}, {LANDMARKS} landmarks."]
+    for n, one in result.witnesses.items():
+        sentences += [
+            f"n = {n}: {one.samples!r};",
+            f"  the {LEVEL:.0%} band of the witness excludes 0 on {one.excluded:.0%} of [-2, 2];",
+            f"  over {result.differ[n].repeats} data sets, ℓ at its median: {result.differ[n]}.",
+        ]
+    row, column = np.unravel_index(result.ridge.argmax(), result.ridge.shape)
+    null, small = result.null_share, -result.ridge[LENGTHSCALES <= 1.0].max()
+    sentences += [
+        f"Null twin (P = Q): {result.null.excluded:.0%} in the one sample drawn;",
+        f"  over {null.repeats} null data sets {null}, where {1 - LEVEL:.0%} is right.",
+        f"The paper's objective, both free: best on the grid at ℓ = {LENGTHSCALES[row]:.3g}, "
+        f"τ² = {NOISES[column]:.1g}, its far end;",
+        f"  with ℓ ≤ 1 it is nowhere within {small:.0f} nats a row of that.",
+    ]
+    for count, mode in result.local.items():
+        sentences += [
+            f"Its local mode at small ℓ, {count} landmarks: ℓ = {mode.lengthscale:.3f}, "
+            f"τ² = {mode.noise:.3f};",
+            f"  its {LEVEL:.0%} band excludes 0 on {mode.differ}, and where P = Q on {mode.same}.",
+        ]
+    return sentences
+
+
+FIGURES = {"figure3": plot}
 
 if __name__ == "__main__":
-    main()
+    main("figure3", __doc__)
