@@ -1497,11 +1497,17 @@ def convolved_points(k: Kernel, U: Any, weights: Any) -> Kernel:
     return r
 
 
-def witness(k: Kernel, r: Kernel, X: Any, Y: Any, Z: Any, points: Any) -> tuple[Array, Array]:
-    """Mean and covariance of mu_X - mu_Y at points: two posteriors with the full noise, subtracted."""
+def witness(
+    k: Kernel, r: Kernel, X: Any, Y: Any, Z: Any, points: Any, U: Any, pseudo: float = 4.0
+) -> tuple[Array, Array]:
+    """Mean and covariance of mu_X - mu_Y at points: two posteriors with the full noise, subtracted.
+
+    The noise has `pseudo`/n times the feature covariance over the points U added to it.
+    """
+    extra = noise_full(k, U, Z) * (len(U) - 1) / len(U)
     mean, covariance = np.zeros(len(points)), np.zeros((len(points), len(points)))
     for data, sign in ((X, 1.0), (Y, -1.0)):
-        noise = noise_full(k, data, Z) / len(data)
+        noise = (noise_full(k, data, Z) + pseudo / len(data) * extra) / len(data)
         one = posterior(
             gram(r, Z, Z), gram(r, points, Z), gram(r, points, points), noise, empirical(k, data, Z)
         )
@@ -1509,17 +1515,19 @@ def witness(k: Kernel, r: Kernel, X: Any, Y: Any, Z: Any, points: Any) -> tuple[
     return mean, covariance
 
 
-def total_sobol(w: Callable[[Array], float], rows: Array, other: Sequence[int], column: int) -> float:
-    """E{(w(s) - w(s'))^2} / 2 Var w, where s' takes one column from another row."""
+def total_sobol(
+    w: Callable[[Array], float], rows: Array, other: Sequence[int], column: int, share: Sequence[float]
+) -> float:
+    """E{(w(s) - w(s'))^2} / 2 Var w, where s' takes one column from another; rows count by share."""
     values = [w(row) for row in rows]
-    mean = sum(values) / len(values)
-    variance = sum((v - mean) ** 2 for v in values) / len(values)
+    mean = sum(p * v for p, v in zip(share, values, strict=True))
+    variance = sum(p * (v - mean) ** 2 for p, v in zip(share, values, strict=True))
     total = 0.0
     for i, row in enumerate(rows):
         changed = row.copy()
         changed[column] = rows[other[i]][column]
-        total += (w(changed) - values[i]) ** 2
-    return total / len(rows) / (2.0 * variance)
+        total += share[i] * (w(changed) - values[i]) ** 2
+    return total / (2.0 * variance)
 
 
 def superiority(a: Array, b: Array) -> float:

@@ -93,18 +93,32 @@ def test_against_loops(pair):
     k = reference.gaussian(0.64)
     weights = np.r_[np.full(40, 0.5 / 40), np.full(30, 0.5 / 30)]  # half of either sample
     r = reference.convolved_points(k, np.concatenate([x, y]), weights)
-    mean, covariance = reference.witness(k, r, x, y, z, POINTS[:, None])
+    mean, covariance = reference.witness(k, r, x, y, z, POINTS[:, None], np.concatenate([x, y]))
     bands = w.at(POINTS)
     np.testing.assert_allclose(bands.mean, mean, atol=1e-10)
     np.testing.assert_allclose(bands.sd, np.sqrt(np.diagonal(covariance)), rtol=1e-6)
 
 
 def test_worked_by_hand():
-    # All x at 0, all y at 5: no noise, so the witness is k(s, 0) - k(s, 5) and nothing is uncertain there.
-    w = witness([0.0, 0.0, 0.0], [5.0, 5.0], kernel=Gaussian(1.0))
-    bands = w.at([0.0, 5.0])
-    np.testing.assert_allclose(bands.mean, [1.0 - np.exp(-12.5), np.exp(-12.5) - 1.0], atol=1e-9)
-    np.testing.assert_allclose(bands.sd, 0.0, atol=1e-6)
+    # Three times a against twice b, z = (a, b), k = 1 if equal else 0: r = I/2, and four pseudo-rows of
+    # variance C = ((1, -1), (-1, 1))/4 make A = I/2 + 4C/n². Its eigenvalues are 1/2 along (1, 1) and
+    # 1/2 + 2/n² along (1, -1), so that μ_x = (1 + s, 1 - s)/2, s = 1/(1 + 4/n²): 9/13 for n = 3, 1/2 for 2.
+    w = witness(["a", "a", "a"], ["b", "b"], kernel=kembed.Delta())
+    bands = w.at(["a", "b"])
+    np.testing.assert_allclose(bands.mean, np.array([1.0, -1.0]) * (9 / 13 + 1 / 2) / 2, rtol=1e-12)
+    # The posterior variance of either value is (1/2 - (1/2)² (1 / (1/2) + s / (1/2)) / 2) = (1 - s)/4.
+    np.testing.assert_allclose(bands.sd**2, (1 - 9 / 13 + 1 - 1 / 2) / 4, rtol=1e-12)
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_a_level_not_seen_yet_is_possible(rng, text):
+    """Under P = Q, 20 rows against 1,000 of a level with share .95: a third of the samples show it alone."""
+    found = 0
+    for _ in range(40):
+        x, y = (rng.uniform(size=(n, 1)) > 0.95 for n in (20, 1_000))
+        x, y = (np.where(part, "b", "a") if text else 1.0 * part for part in (x, y))
+        found += bool(witness(x, y, kernel="median").where())
+    assert found <= 9  # at 10%, ten or more are seen once in 200 runs; without pseudo-rows it was a third
 
 
 def test_samples_exchanged_changes_the_sign_only(pair):
@@ -122,12 +136,18 @@ def test_order_of_rows_does_not_matter(pair, kernel, rng):
     np.testing.assert_array_equal(one, other)
 
 
+def same_bands(one, other):
+    """Equal, but for the Monte Carlo error of c: rounding decides the signs of eigenvectors, so the draws."""
+    np.testing.assert_allclose(one[:4], other[:4], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(one[4:], other[4:], rtol=0.02)
+
+
 @pytest.mark.parametrize("unit", [1e-12, 1e6, 1e12])
 def test_units_cancel(plane, unit):
     x, y = plane
     one, other = witness(x, y, kernel="median"), witness(unit * x, unit * y, kernel="median")
     points = np.array([[0.0, 0.0], [1.0, 2.0]])
-    np.testing.assert_allclose(other.at(unit * points), one.at(points), rtol=1e-6, atol=1e-9)
+    same_bands(other.at(unit * points), one.at(points))
     assert [str(r)[:6] for r in other.where()] == [str(r)[:6] for r in one.where()]
 
 
@@ -136,7 +156,7 @@ def test_columns_in_different_units_count_alike(plane):
     odd = np.array([1e6, 1e-6])
     points = np.array([[0.0, 0.0], [1.0, 2.0]])
     one, other = witness(x, y, kernel="median"), witness(x * odd, y * odd, kernel="median")
-    np.testing.assert_allclose(other.at(points * odd), one.at(points), rtol=1e-6, atol=1e-9)
+    same_bands(other.at(points * odd), one.at(points))
 
 
 def test_a_shift_of_both_shifts_the_witness(pair):
@@ -289,9 +309,12 @@ def test_sensitivity_against_loops(plane):
     x, y = plane
     w = witness(x[:30], y[:20], kernel="median")
     rows = balanced_rows(x[:30], y[:20], 1_000, w.seed)
-    other = np.random.default_rng(w.seed).permutation(len(rows))
-    slow = [reference.total_sobol(lambda s: w.difference.mean(s[None])[0], rows, other, d) for d in (0, 1)]
-    np.testing.assert_allclose(w.sensitivity, slow, rtol=1e-8)
+    other = np.random.default_rng(w.seed).choice(50, 50, p=np.repeat([0.5 / 30, 0.5 / 20], [30, 20]))
+    share = np.repeat([0.5 / 30, 0.5 / 20], [30, 20])
+    slow = [
+        reference.total_sobol(lambda s: w.difference.mean(s[None])[0], rows, other, d, share) for d in (0, 1)
+    ]
+    np.testing.assert_allclose(w.sensitivity, np.minimum(slow, 1.0), rtol=1e-8)
 
 
 def test_the_column_that_differs_is_found(plane):
@@ -322,7 +345,9 @@ def test_a_column_by_itself(plane):
     assert alone.names == ("column 1",)
     np.testing.assert_allclose(alone.at(POINTS).mean, direct.at(POINTS).mean, atol=1e-9)
     assert alone.learned is not None
-    with pytest.raises(ValueError, match="name must be one of 'column 0', 'column 1', but 'column 7'"):
+    with pytest.raises(
+        ValueError, match="name must be one of 'column 0', 'column 1', or a place from 0, but 'column 7'"
+    ):
         witness(x, y, kernel="median").column("column 7")
 
 
@@ -426,6 +451,8 @@ def test_refuses_other_points(mixed, pair):
         w.at(np.zeros((3, 2)))
     with pytest.raises(TypeError, match="holds text where the samples hold numbers"):
         w.at(["a", "b"])
+    with pytest.raises(TypeError, match="holds numbers where the samples hold categories"):
+        witness(["a", "b"], ["a", "a"], kernel="median").at([0.0, 1.0])
     with pytest.raises(ValueError, match="points has missing values"):
         w.at([np.nan])
     with pytest.raises(ValueError, match="level"):
@@ -439,7 +466,9 @@ def test_refuses_other_points(mixed, pair):
 def test_constant_samples(y):
     w = witness([1.0, 1.0], y, kernel="median")
     assert np.isfinite(w.at([1.0, 1.5, 2.0])).all()
-    assert w.at([1.0]).mean[0] == pytest.approx(0.0 if y[0] == 1.0 else 1.0 - np.exp(-0.5), abs=1e-6)
+    assert w.at([1.0]).mean[0] >= 0.0
+    assert (w.at([1.0]).mean[0] > 0.1) == (y[0] == 2.0)
+    assert w.where() == []  # two rows prove nothing
 
 
 def test_fewer_rows_than_columns(rng):

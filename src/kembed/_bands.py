@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kembed.posterior import PosteriorEmbedding
 
 GRID = 200
-REFERENCE_ROWS = 400
+REFERENCE_ROWS = 600  # the very rows that regions are formed from
 DRAWS = 2_000
 RESAMPLES = 500
 # Resampling more rows than this changes c by less than its Monte Carlo error.
@@ -170,7 +170,7 @@ def reference(
     """A grid over the range of one numeric column; else as many rows of x as of y."""
     if x.shape[1] == 1 and not discrete:
         return even_grid(x, y, GRID)
-    return balanced_rows(x, y, REFERENCE_ROWS, seed)
+    return np.unique(balanced_rows(x, y, REFERENCE_ROWS, seed), axis=0)
 
 
 def even_grid(

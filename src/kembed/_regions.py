@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed._bands import balanced_rows, even_grid
+from kembed._bands import REFERENCE_ROWS, balanced_rows, even_grid
 from kembed._words import plain
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kembed._tables import Table
 
 GRID = 800
-GROUPED_ROWS, COUNTED_ROWS = 1_000, 10_000
+GROUPED_ROWS, COUNTED_ROWS = REFERENCE_ROWS, 10 * REFERENCE_ROWS
 NEAREST = 3
 
 
@@ -99,7 +99,7 @@ def groups(
 ) -> list[Region]:
     """Groups of neighbouring rows where the band excludes 0.
 
-    Groups are formed among at most 500 rows of each sample; their shares are counted over ten times as many,
+    Groups are formed among at most 300 rows of each sample; their shares are counted over ten times as many,
     each row that lies outside the band belonging to the group of the row most like it.
     """
     from scipy.sparse.csgraph import connected_components

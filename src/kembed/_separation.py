@@ -1,4 +1,4 @@
-"""An effect size for people: how often a row's values tell which sample it came from."""
+"""An effect size for people: given a row of each sample, how often their values tell which is which."""
 
 from __future__ import annotations
 

@@ -162,6 +162,10 @@ def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D
     _refuse_rows(part, "raise")
     values = np.empty((part.size, len(table.names)))
     for d, column in enumerate(part.columns):
+        if table.categorical[d] and not column.categorical:
+            raise TypeError(
+                f"{_title(table.names, d)} of {argument} holds numbers where the samples hold categories"
+            )
         if column.categorical and not table.categorical[d]:
             raise TypeError(
                 f"{_title(table.names, d)} of {argument} holds text where the samples hold numbers"

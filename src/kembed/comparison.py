@@ -12,6 +12,7 @@ import numpy as np
 from kembed import _progress, _validation
 from kembed._separation import separation
 from kembed._summaries import ColumnSummary, summarise
+from kembed.kernels.base import Kernel
 from kembed.results import TestOutcome
 from kembed.two_sample import mmd_test
 from kembed.witnessed import Witness
@@ -39,7 +40,7 @@ class Comparison:
     test: TestOutcome
     witness: Witness
     columns: tuple[ColumnSummary, ...]
-    separation: float  # how often a row's values tell its sample: ½ never, 1 always
+    separation: float  # of a row of each, how often their values tell which is which: ½ never, 1 always
     kernel: Any  # as it was given
     alpha: float
     n_resamples: int
@@ -111,8 +112,8 @@ class Comparison:
             "regions": [
                 {
                     "more": self.labels[0 if region.sign > 0 else 1],
-                    "box": {name: list(span) for name, span in region.box.items()},
-                    "peak": region.peak,
+                    "box": {name: [_plain(end) for end in span] for name, span in region.box.items()},
+                    "peak": {name: _plain(value) for name, value in region.peak.items()},
                     "witness": region.value,
                     "band": list(region.band),
                     "shares": [region.share_x, region.share_y],
@@ -166,7 +167,9 @@ def compare(
     labels
         What to call them.
     kernel
-        The kernel of the test, as for `mmd_test`. The witness uses it too where it is one kernel, else "bkl".
+        The kernel of the test, as for `mmd_test`, but for kernels made for all columns at once (ARD objects),
+        since every column is tested too. The witness uses it where it is one kernel object or word, else
+        "bkl"; its bands are 90% bands whatever alpha is.
     alpha
         The level at which a difference is called one.
     n_resamples, nan_policy, rng, progress
@@ -190,10 +193,17 @@ def compare(
     labels = _check_labels(labels)
     seed = rng if isinstance(rng, int | np.integer) else None
     generator = _validation.generator(rng)
-    single = not isinstance(kernel, list | tuple) and not (isinstance(kernel, str) and kernel == "fused")
+    if isinstance(kernel, list | tuple) and len(kernel) == 1:
+        kernel = kernel[0]
+    several = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
+    function = callable(kernel) and not isinstance(kernel, Kernel)  # a witness needs more than a function
     with _progress.showing(progress):
         difference = witness(
-            x, y, kernel=kernel if single else "bkl", nan_policy=nan_policy, rng=0 if seed is None else seed
+            x,
+            y,
+            kernel="bkl" if several or function else kernel,
+            nan_policy=nan_policy,
+            rng=0 if seed is None else seed,
         )
         test = mmd_test(
             x,
@@ -207,8 +217,7 @@ def compare(
             progress=progress,
         )
     tables = difference.tables
-    first = difference.kernel[0] if isinstance(difference.kernel, list) else difference.kernel
-    share = separation(tables[0].values, tables[1].values, first, difference.seed)
+    share = separation(tables[0].values, tables[1].values, difference.kernel, difference.seed)
     return Comparison(
         labels,
         test,
@@ -223,7 +232,16 @@ def compare(
     )
 
 
+def _plain(value: Any) -> Any:
+    """A value that JSON knows; levels of other types as text."""
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
 def _check_labels(labels: Any) -> tuple[str, str]:
-    if isinstance(labels, str) or len(labels) != 2 or not all(isinstance(one, str) for one in labels):
+    if (
+        not isinstance(labels, tuple | list)
+        or len(labels) != 2
+        or not all(isinstance(one, str) for one in labels)
+    ):
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
     return labels[0], labels[1]

@@ -14,7 +14,7 @@ from kembed._linalg import Factor, factor
 from kembed.embedding import Embedding, row_blocks, weighted_sum
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.landmarks import choose_landmarks
-from kembed.measures import GaussianMeasure, Measure
+from kembed.measures import EmpiricalMeasure, GaussianMeasure, Measure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -172,10 +172,39 @@ def fit_embedding(
     mean, covariance = _feature_moments(kernel, x, z, want_covariance=given is None)
     if given is None:
         given = covariance if noise_model == "full" else np.diag(np.diagonal(covariance))
-    prior = _evaluate_prior(prior_mean, z)
-    A = factor(kernel.convolved(measure).gram(z) + given / n)
-    coefficients = A.solve(mean - prior)
-    return PosteriorEmbedding(kernel, measure, z, n, given, noise_model, coefficients, prior_mean, A)
+    return _assembled(kernel, measure, z, n, mean, given, noise_model, prior_mean)
+
+
+def fit_with_pseudo_rows(
+    x: Float[Array, "n D"], kernel: Kernel, measure: EmpiricalMeasure, z: Float[Array, "m D"], count: float
+) -> PosteriorEmbedding:
+    """The posterior with the noise of the central limit theorem, widened by `count` pseudo-rows.
+
+    N = Cov[φ_z(X)] + (count/n) C, C the covariance of φ_z over the distinct points of ν, each alike often. A
+    sample that shows no scatter, because a rare level or place has not been seen yet, is then not taken for
+    certain. For a share of two levels this is the remedy of Agresti & Coull (1998), who add four rows.
+    """
+    mean, covariance = _feature_moments(kernel, x, z, want_covariance=True)
+    features = kernel._gram(np.unique(measure.points, axis=0), z)
+    centred = features - features.mean(axis=0)
+    noise = covariance + (count / len(x)) * (centred.T @ centred) / len(features)
+    return _assembled(kernel, measure, z, len(x), mean, noise, "full, with pseudo-rows", None)
+
+
+def _assembled(
+    kernel: Kernel,
+    measure: Measure,
+    z: Float[Array, "m D"],
+    n: int,
+    mean: Float[Array, " m"],
+    noise: Float[Array, "m m"],
+    noise_model: str,
+    prior_mean: Callable[[np.ndarray], Any] | Embedding | None,
+) -> PosteriorEmbedding:
+    """Condition the prior on μ̂(z) = `mean` with noise N/n."""
+    A = factor(kernel.convolved(measure).gram(z) + noise / n)
+    coefficients = A.solve(mean - _evaluate_prior(prior_mean, z))
+    return PosteriorEmbedding(kernel, measure, z, n, noise, noise_model, coefficients, prior_mean, A)
 
 
 def _noise_model(noise: Any, n: int, m: int) -> tuple[str, np.ndarray | None]:

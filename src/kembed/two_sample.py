@@ -313,10 +313,12 @@ def _by_column(
     )
 
 
-def column_tests(pool: Pool, n_resamples: int, rng: np.random.Generator) -> tuple[ColumnResult, ...]:
-    """The fused permutation test of every column of a pool by itself."""
+def column_tests(
+    pool: Pool, n_resamples: int, rng: np.random.Generator, *, fast: bool
+) -> tuple[ColumnResult, ...]:
+    """The fused permutation test of every column of a pool by itself; `fast` by random features."""
     labelings, _ = _draw_labelings(pool, n_resamples, rng)
-    return _by_column(pool, "fused", None, labelings, False, None, rng)
+    return _by_column(pool, "fused", FEATURES if fast else None, labelings, False, None, rng)
 
 
 def _for_one_column(kernel: Any, name: str) -> Any:

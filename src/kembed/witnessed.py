@@ -26,6 +26,10 @@ ARD_COLUMNS = 16
 # The sensitivity is a mean over at most so many rows; fewer in wide tables, with as many changes each.
 SENSITIVITY_ROWS, SENSITIVITY_ENTRIES = 1_000, 30_000
 RESAMPLES = 999
+# Beyond this many rows in all, columns are tested by random features, linear in the rows.
+MANY_ROWS = 5_000
+# A column with fewer values than this has no lengthscale worth the name.
+FEW_VALUES = 10
 
 
 class Bands(NamedTuple):
@@ -50,7 +54,7 @@ class ColumnRelevance:
 
     name: str
     sensitivity: float  # share of the witness's variance that needs this column
-    lengthscale: float | None  # ARD, in spreads of the column; None for categories and for wide tables
+    lengthscale: float | None  # ARD, of the pooled rows, in spreads of the column; see `lengthscales`
     pvalue: float  # of the test of this column alone
     adjusted_pvalue: float  # corrected for the number of columns
 
@@ -101,7 +105,7 @@ class Witness:
         return _bands.reference(*self._values(), bool(self.categorical.any()), self.seed)
 
     def critical(self, level: float | None = None) -> float:
-        """The half width of the simultaneous band in standard deviations."""
+        """c: the half width of the simultaneous band is c √(sd² + f²), f a fifth of the largest sd."""
         return self._sup.critical(self._level(level))
 
     def _level(self, level: float | None) -> float:
@@ -137,7 +141,7 @@ class Witness:
 
         For one column they are intervals. Beyond, rows where 0 is excluded are gathered into groups of
         neighbours (within a lengthscale, or among the three nearest), and a group is described by the range
-        of its rows in every column. Groups are formed among at most 500 rows of each sample.
+        of its rows in every column. Groups are formed among at most 300 rows of each sample.
 
         >>> import numpy as np
         >>> from kembed import Gaussian, witness
@@ -145,8 +149,8 @@ class Witness:
         >>> w = witness(rng.normal(size=200), rng.normal(1.0, size=200), kernel=Gaussian(1.0))
         >>> for region in w.where():
         ...     print(region)
-        more x: column 0 in [-2.77, 0.164], 55.0% of x against 23.0% of y
-        more y: column 0 in [0.703, 4.07], 54.5% of y against 24.0% of x
+        more x: column 0 in [-2.77, 0.163], 55.0% of x against 23.0% of y
+        more y: column 0 in [0.704, 4.07], 54.5% of y against 24.0% of x
         """
         level = self._level(level)
         if level not in self._regions:
@@ -187,22 +191,27 @@ class Witness:
         repeat one another each has less, since the others stand in for it.
         """
         count = int(np.clip(SENSITIVITY_ENTRIES // len(self.names), 100, SENSITIVITY_ROWS))
-        rows = _bands.balanced_rows(*self._values(), count, self.seed)
+        x, y = self._values()
+        rows = _bands.balanced_rows(x, y, count, self.seed)
+        n = min(count // 2, len(x))
+        share = np.repeat([0.5 / n, 0.5 / (len(rows) - n)], [n, len(rows) - n])
         w = self.difference.mean(rows)
-        other = np.random.default_rng(self.seed).permutation(len(rows))
-        scale = 2.0 * float(np.var(w))
+        other = np.random.default_rng(self.seed).choice(len(rows), len(rows), p=share)
+        scale = 2.0 * float(share @ (w - share @ w) ** 2)
         found = np.zeros(rows.shape[1])
         for d in range(rows.shape[1]) if scale > 0.0 else ():
             changed = rows.copy()
             changed[:, d] = rows[other, d]
-            found[d] = np.mean((self.difference.mean(changed) - w) ** 2) / scale
+            found[d] = share @ (self.difference.mean(changed) - w) ** 2 / scale
         return np.minimum(found, 1.0)  # of few rows the estimate may exceed it
 
     @functools.cached_property
     def lengthscales(self) -> dict[str, float]:
         """ARD lengthscales learned from the pooled rows, in spreads of the columns; numeric ones only.
 
-        Empty where they cannot be learned (columns that depend on each other, fewer rows than columns), and
+        A short one says that the rows have structure in that column at a fine scale, whether or not x and y
+        differ there. Empty where they cannot be learned (columns that depend on each other or have fewer than
+        ten values, fewer rows than columns), and
         for tables of more than 16 numeric columns, where this would take minutes; use
         `learn_kernel(x, Gaussian(np.ones(D)))` if you want to wait.
         """
@@ -210,10 +219,14 @@ class Witness:
         if not 0 < len(numeric) <= ARD_COLUMNS:
             return {}
         from kembed._choice import learned_scales
+        from kembed.witnessing import thinned
 
+        space = thinned(self.pool.space, self.seed)
+        if any(len(np.unique(column)) < FEW_VALUES for column in space.values[:, numeric].T):
+            return {}
         try:
-            found, _ = learned_scales(self.pool.space)
-        except ValueError:
+            found, _ = learned_scales(space)
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError):
             return {}
         return {self.names[d]: float(ell) for d, ell in zip(numeric, found, strict=True)}
 
@@ -222,7 +235,12 @@ class Witness:
         """The fused test of every column by itself, p-values corrected for their number."""
         from kembed.two_sample import column_tests
 
-        return column_tests(self.pool, RESAMPLES, np.random.default_rng(self.seed))
+        return column_tests(self.pool, RESAMPLES, np.random.default_rng(self.seed), fast=self._many)
+
+    @property
+    def _many(self) -> bool:
+        """Whether an exact test of every column would take minutes."""
+        return sum(self.sizes) > MANY_ROWS
 
     @functools.cached_property
     def relevance(self) -> tuple[ColumnRelevance, ...]:

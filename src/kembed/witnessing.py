@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed import _bands, _tables, _validation
+from kembed._backend import to_numpy
 from kembed._choice import choose
 from kembed._frame import lexicographic
 from kembed._pool import make_pool
@@ -16,7 +17,7 @@ from kembed._tables import Table
 from kembed.kernels.base import Kernel
 from kembed.landmarks import choose_landmarks
 from kembed.measures import EmpiricalMeasure
-from kembed.posterior import fit_embedding
+from kembed.posterior import fit_with_pseudo_rows
 from kembed.samples import KernelSamples
 from kembed.witnessed import Witness
 
@@ -28,6 +29,8 @@ MINIMUM_ROWS = 5  # that a kernel can be learned from
 LANDMARKS = 300
 MASSES = 1_000
 LEARNING_ROWS = 5_000
+# Agresti & Coull's four rows, so that a rare level that a sample has not shown yet stays possible.
+PSEUDO_ROWS = 4.0
 
 
 def witness(
@@ -98,13 +101,13 @@ def of_tables(
     """The witness of two checked tables."""
     x, y = (lexicographic(table.values) for table in tables)  # so that no bit depends on the order of rows
     pool = make_pool(list(tables), None, "none")
-    kernels, shown, learned = _kernels(kernel, _thinned(pool.space, seed), n_kernels, seed, tables)
-    z = _landmarks(x, y, landmarks, seed)
+    kernels, shown, learned = _kernels(kernel, thinned(pool.space, seed), n_kernels, seed, tables)
+    z = _landmarks(x, y, landmarks, bool(tables[0].categorical.any()), seed)
     measure = half_of_each(x, y, seed)
     pairs = tuple(
         (
-            fit_embedding(x, one, measure=measure, landmarks=z),
-            fit_embedding(y, one, measure=measure, landmarks=z),
+            fit_with_pseudo_rows(x, to_numpy(one), measure, z, PSEUDO_ROWS),
+            fit_with_pseudo_rows(y, to_numpy(one), measure, z, PSEUDO_ROWS),
         )
         for one in kernels
     )
@@ -138,7 +141,7 @@ def _kernels(
     return [chosen], chosen, learned
 
 
-def _thinned(space: Space, seed: int) -> Space:
+def thinned(space: Space, seed: int) -> Space:
     """At most 5,000 rows: a lengthscale is known well enough from them."""
     if len(space.values) <= LEARNING_ROWS:
         return space
@@ -147,9 +150,9 @@ def _thinned(space: Space, seed: int) -> Space:
 
 
 def _landmarks(
-    x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "m D"], landmarks: Any, seed: int
+    x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "m D"], landmarks: Any, discrete: bool, seed: int
 ) -> Float[np.ndarray, "m D"]:
-    if landmarks is None and x.shape[1] > 1:
+    if landmarks is None and (discrete or x.shape[1] > 1):
         return np.unique(_bands.balanced_rows(x, y, LANDMARKS, seed), axis=0)
     if landmarks is None:  # a third on a grid, so that no gap between rows goes unobserved
         rows = _bands.balanced_rows(x, y, 2 * LANDMARKS // 3, seed)
@@ -167,12 +170,13 @@ def half_of_each(x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "m D"], seed:
 
 def of_column(joint: Witness, name: str | int) -> Witness:
     """The witness of one column by itself."""
-    if isinstance(name, str) and name in joint.names:
-        d = joint.names.index(name)
-    elif isinstance(name, int) and not isinstance(name, bool) and 0 <= name < len(joint.names):
-        d = name
+    if str(name) in joint.names:
+        d = joint.names.index(str(name))
+    elif isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < len(joint.names):
+        d = int(name)
     else:
-        raise ValueError(f"name must be one of {', '.join(map(repr, joint.names))}, but {name!r} was given")
+        names = ", ".join(map(repr, joint.names))
+        raise ValueError(f"name must be one of {names}, or a place from 0, but {name!r} was given")
     first, second = (
         Table(
             np.ascontiguousarray(table.values[:, [d]]),

@@ -86,7 +86,7 @@ def witness(
     kernel: Annotated[
         str,
         typer.Option(
-            metavar="bkl|median|NUMBER",
+            metavar="bkl|ard|median|NUMBER",
             help="A kernel learned from the data, the median rule, or a lengthscale.",
             rich_help_panel="Method",
         ),

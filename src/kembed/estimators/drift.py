@@ -21,8 +21,10 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     """Keep a reference sample, and test whether new batches come from the same distribution.
 
     Each batch is one question with one answer: `predict(X)` is True if the batch as a whole drifted, unlike
-    scikit-learn's outlier detectors, which label every row. At most a share `alpha` of batches that have
-    not drifted is called drifted, at any size of batch (`mmd_test` is exact).
+    scikit-learn's outlier detectors, which label every row. The test is exact at any size of batch: over
+    references and batches together at most a share `alpha` of batches that have not drifted is called so. For
+    one given reference the share is near alpha only if the reference is much larger than the batches: a small
+    one is itself a chance draw, and all its batches are compared with that.
 
     Parameters
     ----------
