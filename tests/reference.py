@@ -1535,5 +1535,193 @@ def superiority(a: Array, b: Array) -> float:
     return sum((u > v) + 0.5 * (u == v) for u in a for v in b) / (len(a) * len(b))
 
 
+# --------------------------------------------------------------------------------------
+# Causal graphs: a DAG is a set of edges (a, b), a --> b, between the nodes 0, ..., p - 1
+# --------------------------------------------------------------------------------------
+
+
+def parents(dag: Any, node: int) -> set[int]:
+    """The nodes with an edge into this one."""
+    return {a for a, b in dag if b == node}
+
+
+def ancestors(dag: Any, nodes: Any) -> set[int]:
+    """The nodes themselves and everything above them."""
+    found = set(nodes)
+    while True:
+        above = {a for a, b in dag if b in found} - found
+        if not above:
+            return found
+        found |= above
+
+
+def d_separated(dag: Any, i: int, j: int, given: Any) -> bool:
+    """Whether no path is left in the moral graph of the ancestors of all these (Lauritzen et al. 1990)."""
+    given = set(given)
+    kept = ancestors(dag, {i, j} | given)
+    inside = [(a, b) for a, b in dag if b in kept]
+    moral = {frozenset(edge) for edge in inside}
+    for child in kept:
+        moral |= {frozenset(pair) for pair in combinations(parents(inside, child), 2)}
+    reached, frontier = {i}, [i]
+    while frontier:
+        node = frontier.pop()
+        for pair in moral:
+            if node in pair:
+                (other,) = pair - {node}
+                if other not in given and other not in reached:
+                    reached.add(other)
+                    frontier.append(other)
+    return j not in reached
+
+
+def d_separated_by_paths(dag: Any, i: int, j: int, given: Any) -> bool:
+    """Whether every path is blocked: at a given non-collider, or a collider with nothing given below it."""
+    edges, given = set(dag), set(given)
+    neighbours = {
+        node: {b for a, b in edges if a == node} | parents(edges, node)
+        for node in {i, j} | {v for edge in edges for v in edge}
+    }
+    open_collider = ancestors(edges, given) if given else set()
+
+    def connects(path: list[int]) -> bool:
+        if path[-1] == j:
+            return True
+        for step in neighbours[path[-1]] - set(path):
+            if len(path) > 1:
+                before, middle = path[-2], path[-1]
+                collider = (before, middle) in edges and (step, middle) in edges
+                if (collider and middle not in open_collider) or (not collider and middle in given):
+                    continue
+            if connects([*path, step]):
+                return True
+        return False
+
+    return not connects([i])
+
+
+def topological(dag: Any, p: int) -> list[int] | None:
+    """The nodes, causes first; None if there is a cycle."""
+    order: list[int] = []
+    while len(order) < p:
+        ready = [v for v in range(p) if v not in order and parents(dag, v) <= set(order)]
+        if not ready:
+            return None
+        order.append(ready[0])
+    return order
+
+
+def unshielded_colliders(dag: Any) -> set[tuple[frozenset[int], int]]:
+    """The pairs that are not adjacent and meet at a common child."""
+    adjacent = {frozenset(edge) for edge in dag}
+    return {
+        (frozenset(pair), child)
+        for child in {b for _, b in dag}
+        for pair in combinations(parents(dag, child), 2)
+        if frozenset(pair) not in adjacent
+    }
+
+
+def equivalent_dags(dag: Any, p: int) -> list[frozenset[tuple[int, int]]]:
+    """Every DAG with the same adjacent pairs and the same unshielded colliders (Verma & Pearl 1990)."""
+    edges, colliders = sorted(dag), unshielded_colliders(dag)
+    found = []
+    for turned in range(2 ** len(edges)):
+        other = frozenset((b, a) if turned >> k & 1 else (a, b) for k, (a, b) in enumerate(edges))
+        if topological(other, p) is not None and unshielded_colliders(other) == colliders:
+            found.append(other)
+    return found
+
+
+def common_part(dags: Any, p: int) -> Array:
+    """1 at [a, b] where some of the DAGs have a --> b: what they agree on is directed."""
+    table = np.zeros((p, p), dtype=int)
+    for dag in dags:
+        for a, b in dag:
+            table[a, b] = 1
+    return table
+
+
+def cpdag(dag: Any, p: int) -> Array:
+    """The same for all equivalent DAGs, by labelling edges in order (Chickering 1995)."""
+    rank = {node: place for place, node in enumerate(topological(dag, p) or [])}
+    order = sorted(dag, key=lambda edge: (rank[edge[1]], -rank[edge[0]]))
+    compelled: dict[tuple[int, int], bool] = {}
+    for x, y in order:
+        if (x, y) in compelled:
+            continue
+        into_y = [(z, y) for z in parents(dag, y)]
+        settled = False
+        for w in parents(dag, x):
+            if compelled[(w, x)]:
+                if (w, y) not in dag:
+                    compelled.update(dict.fromkeys(into_y, True))
+                    settled = True
+                    break
+                compelled[(w, y)] = True
+        if not settled:
+            strange = any(z != x and (z, x) not in dag for z in parents(dag, y))
+            compelled.update({edge: strange for edge in into_y if edge not in compelled})
+    table = np.zeros((p, p), dtype=int)
+    for (a, b), fixed in compelled.items():
+        table[a, b] = 1
+        table[b, a] = 0 if fixed else 1
+    return table
+
+
+def random_dag(rng: Any, p: int, density: float) -> frozenset[tuple[int, int]]:
+    """Each pair joined with this probability, in a random causal order."""
+    order = rng.permutation(p).tolist()
+    return frozenset(
+        (order[i], order[j]) for i in range(p) for j in range(i + 1, p) if rng.uniform() < density
+    )
+
+
+# --------------------------------------------------------------------------------------
+# Gaussian process regression and the conditional statistic, by loops
+
+
+def gp_negative_log_likelihood(Z: Array, Y: Array, lengthscales: Any, ratio: float) -> float:
+    """-log p(Y|Z) with the noise variance at its best value, but for constants."""
+    n, k = Y.shape
+    C = np.eye(n)
+    for i in range(n):
+        for j in range(n):
+            away = sum((Z[i, c] - Z[j, c]) ** 2 / lengthscales[c] ** 2 for c in range(Z.shape[1]))
+            C[i, j] += ratio * math.exp(-0.5 * away)
+    inverse = np.linalg.inv(C)
+    quadratic = sum(float(Y[:, t] @ inverse @ Y[:, t]) for t in range(k)) / (n * k)
+    return 0.5 * n * k * math.log(quadratic) + 0.5 * k * float(np.linalg.slogdet(C)[1])
+
+
+def gp_left_out(Z: Array, y: Array, lengthscales: Any, ratio: float) -> Array:
+    """Each row less its prediction from all others: a constant by generalised least squares, then the GP."""
+    n = len(y)
+    out = np.empty(n)
+
+    def k(a: Array, b: Array) -> float:
+        return ratio * math.exp(-0.5 * sum(((a - b) / np.asarray(lengthscales)) ** 2))
+
+    for i in range(n):
+        rest = [j for j in range(n) if j != i]
+        C = np.array([[k(Z[a], Z[b]) + (a == b) for b in rest] for a in rest])
+        inverse = np.linalg.inv(C)
+        one = np.ones(n - 1)
+        mean = (one @ inverse @ y[rest]) / (one @ inverse @ one)
+        across = np.array([k(Z[i], Z[b]) for b in rest])
+        out[i] = y[i] - mean - across @ inverse @ (y[rest] - mean)
+    return out
+
+
+def product_statistic(A: Array, B: Array, signs: Any) -> float:
+    """‖Σ_i ε_i a_i ⊗ b_i‖²/n² as a double sum over kernel entries."""
+    n = len(A)
+    total = 0.0
+    for i in range(n):
+        for j in range(n):
+            total += signs[i] * signs[j] * float(A[i] @ A[j]) * float(B[i] @ B[j])
+    return total / n**2
+
+
 if __name__ == "__main__":
     _self_test()

@@ -12,6 +12,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "ConditionalOutcome": "conditional_tester",
+    "ConditionalTester": "conditional_tester",
     "Convolved": "kernels",
     "Delta": "kernels",
     "Comparison": "comparison",
@@ -41,6 +43,7 @@ _HOME = {
     "TestOutcome": "results",
     "Witness": "witnessed",
     "compare": "comparison",
+    "conditional_test": "conditional",
     "empirical": "embedding",
     "fit_embedding": "posterior",
     "hsic_test": "independence",

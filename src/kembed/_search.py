@@ -47,7 +47,9 @@ class Found(NamedTuple):
     at_edge: bool  # of the scanned scales
 
 
-def data_scales(y: Float[np.ndarray, "n E"], landmarks: Float[np.ndarray, "m E"]) -> Float[np.ndarray, " L"]:
+def data_scales(
+    y: Float[np.ndarray, "n E"], landmarks: Float[np.ndarray, "m E"], per_decade: int = PER_DECADE
+) -> Float[np.ndarray, " L"]:
     """A log grid from half the distance of near landmarks to twice the diameter of nearly all the data."""
     from scipy.spatial import cKDTree
 
@@ -57,7 +59,7 @@ def data_scales(y: Float[np.ndarray, "n E"], landmarks: Float[np.ndarray, "m E"]
     positive = near[near > 0.0]
     low = 0.5 * float(np.quantile(positive, 0.25)) if len(positive) else 1e-2 * high
     low = min(max(low, 1e-6 * high), 0.1 * high)
-    count = int(np.ceil(PER_DECADE * np.log10(high / low))) + 1
+    count = int(np.ceil(per_decade * np.log10(high / low))) + 1
     return np.geomspace(low, high, max(count, 5))
 
 
@@ -84,12 +86,17 @@ def thin(problem: Problem, n: int, rng: np.random.Generator) -> Problem:
     )
 
 
-def scan(spec: Spec, problem: Problem, scales: Float[np.ndarray, " L"]) -> Scan:
+def scan(
+    spec: Spec,
+    problem: Problem,
+    scales: Float[np.ndarray, " L"],
+    temperatures: Float[np.ndarray, " T"] = TEMPERATURES,
+) -> Scan:
     """The objective on the grid, and at each scale the best vector to start from."""
     E = problem.x.shape[1]
     best = [
         max(
-            (profile(spec, vector, TEMPERATURES, problem) for vector in spec.family.starts(float(scale), E)),
+            (profile(spec, vector, temperatures, problem) for vector in spec.family.starts(float(scale), E)),
             key=lambda pair: pair[0],
         )
         for scale in scales

@@ -1,0 +1,185 @@
+"""The conditional test: level, power and time, beside causal-learn's KCI.
+
+Level at 0.05 with linear, sine and multiplicative-noise confounders; what each part of the test buys; power
+against KCI on the cases of `conditional_data.py`, with the time of a test of either, measured in turn in one
+process. Parts run alone with KEMBED_PART=level, parts, power or time.
+"""
+
+import os
+import time
+
+import numpy as np
+
+from benchmarks._workers import spread
+from benchmarks.conditional_data import CONFOUNDERS, DEPENDENCES, DIMENSIONS, dependent, null
+from kembed import conditional_test
+from kembed._conditioning import as_variable
+from kembed._fusion import fuse
+from kembed._multipliers import multipliers
+from kembed._residual_kernels import check
+from kembed._sides import Settings, Sides
+from kembed.nulls import resampled_pvalue
+
+SEED, ALPHA = 20, 0.05
+REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "1000"))
+POWER_REPETITIONS = int(os.environ.get("KEMBED_POWER_REPETITIONS", "100"))
+PART = os.environ.get("KEMBED_PART", "level,parts,power,time").split(",")
+# Of what is switched off, in turn.
+VARIANTS = {
+    "HSIC of residuals, permuted": {"scale": False, "centre": False, "permute": True},
+    "+ spread taken out": {"centre": False, "permute": True},
+    "+ features centred, multipliers": {},
+    "the same, not cross-fitted": {"cross_fit": False},
+}
+
+
+def kci(x: np.ndarray, y: np.ndarray, Z: np.ndarray) -> float:
+    """causal-learn's test with its defaults."""
+    from causallearn.utils.cit import CIT
+
+    table = np.column_stack([x, y, Z])
+    return float(CIT(table, "kci")(0, 1, list(range(2, table.shape[1]))))
+
+
+def _level(task: tuple) -> bool:
+    confounder, dimension, n, seed = task
+    rng = np.random.default_rng([SEED, seed])
+    return conditional_test(*null(confounder, dimension, n, rng), rng=rng).pvalue <= ALPHA
+
+
+def level() -> None:
+    """Share of draws rejected where x and y are independent given z."""
+    print(
+        f"Level at {ALPHA}: share rejected of {REPETITIONS:,} draws (standard error at .05: "
+        f"{np.sqrt(0.05 * 0.95 / REPETITIONS):.4f}), seed {SEED}.\n"
+    )
+    print("| confounder | n | " + " | ".join(f"dim(given)={d}" for d in DIMENSIONS) + " |")
+    print("|---|---|" + "---|" * len(DIMENSIONS))
+    for confounder in CONFOUNDERS:
+        for n in (200, 500):
+            shares = []
+            for dimension in DIMENSIONS:
+                tasks = [(confounder, dimension, n, seed) for seed in range(REPETITIONS)]
+                shares.append(np.mean(spread(_level, tasks)))
+            print(
+                f"| {confounder} | {n} | " + " | ".join(f"{share:.3f}" for share in shares) + " |", flush=True
+            )
+
+
+def _variant(task: tuple) -> list[bool]:
+    confounder, dimension, n, seed = task
+    rng = np.random.default_rng([SEED + 1, seed])
+    x, y, Z = null(confounder, dimension, n, rng)
+    numeric = np.zeros(1, dtype=bool)
+    variables = [
+        as_variable(x[:, None], numeric),
+        as_variable(y[:, None], numeric),
+        as_variable(Z, np.zeros(dimension, dtype=bool)),
+    ]
+    E = multipliers(n, 499, None, rng)
+    orders = np.stack([rng.permutation(n) for _ in range(499)])
+    out = []
+    for how in VARIANTS.values():
+        how = dict(how)
+        permute, centre = how.pop("permute", False), how.pop("centre", True)
+        sides = Sides(variables, Settings(check("bkl"), **how))
+        if not centre:
+            sides.conditioner((2,)).__dict__["centred"] = lambda F: F
+        left, right = sides.side(0, (2,)), sides.side(1, (2,))
+        values, _ = sides.permuted(left, right, orders) if permute else sides.statistics(left, right, (2,), E)
+        combined = fuse(
+            values.statistics, np.full(values.statistics.shape[1], 1 / values.statistics.shape[1])
+        )
+        out.append(resampled_pvalue(combined[0], combined[1:]) <= ALPHA)
+    return out
+
+
+def parts() -> None:
+    """The level with parts of the test switched off."""
+    repetitions = max(REPETITIONS // 5, 1)
+    print(
+        f"\nWhat each part is for: level at {ALPHA}, {repetitions} draws, n=200 (standard error at .05: "
+        f"{np.sqrt(0.05 * 0.95 / repetitions):.3f}), seed {SEED + 1}; KCI of causal-learn beside it.\n"
+    )
+    cases = [(confounder, dimension) for confounder in CONFOUNDERS for dimension in (1, 5)]
+    print("| test | " + " | ".join(f"{c}, {d}" for c, d in cases) + " |")
+    print("|---|" + "---|" * len(cases))
+    found = [
+        np.mean(spread(_variant, [(*case, 200, seed) for seed in range(repetitions)]), axis=0)
+        for case in cases
+    ]
+    for place, name in enumerate(VARIANTS):
+        print(f"| {name} | " + " | ".join(f"{column[place]:.3f}" for column in found) + " |")
+    others = [np.mean(spread(_kci_level, [(*case, 200, s) for s in range(repetitions)])) for case in cases]
+    print("| KCI | " + " | ".join(f"{share:.3f}" for share in others) + " |", flush=True)
+
+
+def _kci_level(task: tuple) -> bool:
+    confounder, dimension, n, seed = task
+    return kci(*null(confounder, dimension, n, np.random.default_rng([SEED + 1, seed]))) <= ALPHA
+
+
+def _power(task: tuple) -> tuple[bool, bool]:
+    kind, dimension, strength, seed = task
+    rng = np.random.default_rng([SEED + 2, seed])
+    data = dependent(kind, dimension, 1_000, rng, strength)
+    return conditional_test(*data, rng=rng).pvalue <= ALPHA, kci(*data) <= ALPHA
+
+
+def power() -> None:
+    """Rejections of both tests on the same data, and where x and y are independent (strength 0)."""
+    print(
+        f"\nPower at {ALPHA}, n=1,000, {POWER_REPETITIONS} draws, seed {SEED + 2}; strength 0 is the level.\n"
+    )
+    print("| dependence | dim(given) | strength | kembed | KCI | kembed, strength 0 | KCI, strength 0 |")
+    print("|---|---|---|---|---|---|---|")
+    every = []
+    for kind, strengths in DEPENDENCES.items():
+        for dimension, strength in zip(DIMENSIONS, strengths, strict=True):
+            seeds = range(POWER_REPETITIONS)
+            ours, theirs = np.mean(spread(_power, [(kind, dimension, strength, s) for s in seeds]), axis=0)
+            none, their_none = np.mean(spread(_power, [(kind, dimension, 0.0, s) for s in seeds]), axis=0)
+            every.append((ours, theirs, none, their_none))
+            print(
+                f"| {kind} | {dimension} | {strength} | {ours:.2f} | {theirs:.2f} | {none:.2f} | "
+                f"{their_none:.2f} |",
+                flush=True,
+            )
+    print("| mean | | | " + " | ".join(f"{share:.3f}" for share in np.mean(every, axis=0)) + " |", flush=True)
+
+
+def timing() -> None:
+    """Seconds a test, the two in turn, one thread each."""
+    from threadpoolctl import threadpool_limits
+
+    print("\nSeconds a test at n=1,000, median of 15, one thread, in turn in one process.\n")
+    print("| dependence | dim(given) | kembed | KCI | ratio |")
+    print("|---|---|---|---|---|")
+    with threadpool_limits(1):
+        for kind, strengths in DEPENDENCES.items():
+            for dimension, strength in zip(DIMENSIONS, strengths, strict=True):
+                taken: tuple[list[float], list[float]] = ([], [])
+                for seed in range(16):
+                    data = dependent(
+                        kind, dimension, 1_000, np.random.default_rng([SEED + 3, seed]), strength
+                    )
+                    for test, times in zip(
+                        (lambda d: conditional_test(*d, rng=0), lambda d: kci(*d)), taken, strict=True
+                    ):
+                        start = time.perf_counter()
+                        test(data)
+                        times.append(time.perf_counter() - start)
+                ours, theirs = (float(np.median(times[1:])) for times in taken)  # the first one imports
+                print(
+                    f"| {kind} | {dimension} | {ours:.3f} | {theirs:.3f} | {theirs / ours:.1f} |", flush=True
+                )
+
+
+def main() -> None:
+    for name, run in (("level", level), ("parts", parts), ("power", power), ("time", timing)):
+        if name in PART:
+            run()
+
+
+if __name__ == "__main__":
+    main()

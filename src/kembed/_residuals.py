@@ -1,0 +1,85 @@
+"""A variable with what the conditioning variables say about it taken out: location, then scale.
+
+HSIC of raw residuals answers another question than the one asked: where the *spread* of x and y depends on
+z, residuals are dependent although x and y are not, given z. So the logarithm of the residuals' size is
+regressed on z as well, and residuals are divided by what it predicts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kembed import _regression
+from kembed._conditioning import Conditioner, Variable, bent
+from kembed._regression import Regression
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+# Added to the size of residuals, in spreads, so that a residual of nothing has a logarithm.
+LEAST_SIZE = 0.02
+# A column of which the regression leaves less than this share of the variance is a function of `given`.
+DETERMINED = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRegression:
+    """The regressions of one column: of its location, and of the logarithm of its spread."""
+
+    location: Regression | None  # None where `given` says nothing
+    scale: Regression | None  # likewise, and for indicators of categories
+    unexplained: float  # share of the variance left, judged on left-out rows
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """Residual columns of unit variance, and the regressions behind them; no columns if nothing is left."""
+
+    columns: Float[np.ndarray, "n k"]
+    regressions: tuple[ColumnRegression, ...]
+
+
+def residual(variable: Variable, given: Conditioner, *, cross_fit: bool, scale: bool) -> Residual:
+    """The residuals of a variable, column by column.
+
+    With `cross_fit` a row's residual comes from a regression on the other rows. `scale=False` stops after
+    the location. A regression is left out where `given` says nothing about the column.
+    """
+    Z = given.Z
+    left: list[Float[np.ndarray, " n"]] = []
+    found = []
+    for column, indicator in zip(variable.columns.T, variable.indicator, strict=True):
+        location = spread = None
+        away = outside = column
+        if given.sees(column):
+            location = _regression.learn(Z, column[:, None])
+            both = _regression.residuals(Z, column[:, None], location)
+            outside = both.left_out[:, 0]
+            away = outside if cross_fit else both.fitted[:, 0]
+        unexplained = float((outside**2).mean())
+        if unexplained > DETERMINED:
+            if scale and not indicator:
+                away, spread = _scaled(away, outside, given)
+            away = away - away.mean()
+            left.append(away / np.sqrt((away**2).mean()))
+        found.append(ColumnRegression(location, spread, unexplained))
+    columns = np.column_stack(left) if left else np.empty((len(given.Z), 0))
+    return Residual(columns, tuple(found))
+
+
+def _scaled(
+    away: Float[np.ndarray, " n"], outside: Float[np.ndarray, " n"], given: Conditioner
+) -> tuple[Float[np.ndarray, " n"], Regression | None]:
+    """Residuals over the spread that the other rows predict for their row, drawn in far out."""
+    size = np.sqrt((outside**2).mean())
+    logs = np.log(np.abs(outside) / size + LEAST_SIZE)
+    logs = (logs - logs.mean())[:, None]
+    if not given.sees(logs[:, 0]):
+        return bent(away / np.sqrt((away**2).mean())), None
+    regression = _regression.learn(given.Z, logs)
+    predicted = (logs - _regression.residuals(given.Z, logs, regression).left_out)[:, 0]
+    ratio = away / np.exp(predicted - predicted.mean())
+    return bent(ratio / np.sqrt((ratio**2).mean())), regression
