@@ -20,6 +20,9 @@ NAMES = [
     "bands",
     "dropin",
     "startup",
+    "conditional",
+    "oracle_pc",
+    "graphs",
 ]
 
 

@@ -28,7 +28,7 @@ PART = os.environ.get("KEMBED_PART", "level,parts,power,time").split(",")
 VARIANTS = {
     "HSIC of residuals, permuted": {"scale": False, "centre": False, "permute": True},
     "+ spread taken out": {"centre": False, "permute": True},
-    "+ features centred, multipliers": {},
+    "+ features centred, signs, freedom": {},
     "the same, not cross-fitted": {"cross_fit": False},
 }
 
@@ -84,7 +84,7 @@ def _variant(task: tuple) -> list[bool]:
         permute, centre = how.pop("permute", False), how.pop("centre", True)
         sides = Sides(variables, Settings(check("bkl"), **how))
         if not centre:
-            sides.conditioner((2,)).__dict__["centred"] = lambda F: F
+            sides.conditioner((2,)).__dict__["centred"] = lambda F: (F, 0.0)
         left, right = sides.side(0, (2,)), sides.side(1, (2,))
         values, _ = sides.permuted(left, right, orders) if permute else sides.statistics(left, right, (2,), E)
         combined = fuse(

@@ -46,6 +46,13 @@ def test_left_out_residuals_are_those_of_refitting(rng):
     found = residuals(Z, y[:, None], regression)
     slow = reference.gp_left_out(Z, y, [0.9, 1.7], 3.0)
     np.testing.assert_allclose(found.left_out[:, 0], slow, rtol=1e-9)
+    # Degrees of freedom: what adding 1 to a row adds to its own fit, over all rows.
+    spent = 0.0
+    for i in range(12):
+        moved = y.copy()
+        moved[i] += 1.0
+        spent += 1.0 - (residuals(Z, moved[:, None], regression).fitted - found.fitted)[i, 0]
+    assert found.freedom == pytest.approx(spent, rel=1e-9)
 
 
 def test_projection_on_all_rows_is_exact(rng, monkeypatch):

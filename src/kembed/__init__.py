@@ -12,6 +12,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "Background": "background",
+    "CausalGraph": "causal_graph",
     "ConditionalOutcome": "conditional_tester",
     "ConditionalTester": "conditional_tester",
     "Convolved": "kernels",
@@ -50,7 +52,9 @@ _HOME = {
     "learn_kernel": "learning",
     "log_pseudolikelihood": "pseudolikelihood",
     "median_lengthscale": "heuristics",
+    "load_ozone": "datasets",
     "mmd_test": "two_sample",
+    "pc": "causal",
     "sample_kernel": "sampling",
     "shrinkage": "spectral_shrinkage",
     "witness": "witnessing",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from kembed._sample_space import make_space
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
+
+    Basis = tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]  # eigenvalues, orthonormal vectors
 
 # A value further out than this many spreads is drawn in, logarithmically.
 BULK = 3.0
@@ -84,7 +86,7 @@ class Conditioner:
         return int(np.linalg.matrix_rank(self.Z, rtol=1e-9)) if self.Z.shape[1] else 0
 
     @cached_property
-    def _bases(self) -> list[tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]]:
+    def _bases(self) -> list[Basis]:
         """Eigenvalues and orthonormal eigenvectors of the centred kernel matrix, at every lengthscale."""
         d = self.Z.shape[1]
         bases = []
@@ -99,14 +101,19 @@ class Conditioner:
         values, vectors = self._bases[1]
         return vectors * np.sqrt(values * len(vectors) / values.sum())
 
-    def centred(self, F: Float[np.ndarray, "n r"]) -> Float[np.ndarray, "n r"]:
+    def centred(self, F: Float[np.ndarray, "n r"]) -> tuple[Float[np.ndarray, "n r"], float]:
         """F less its regression on Z: one Gaussian process for all columns, chosen by likelihood.
 
-        With eigenvectors U and eigenvalues w of the kernel matrix, E[F|Z] = U diag(s w/(1 + s w)) Uᵀ F.
+        With eigenvectors U and eigenvalues w of the kernel matrix, E[F|Z] = U diag(s w/(1 + s w)) Uᵀ F; the
+        second number returned is the degrees of freedom spent, the sum of those shares.
         """
-        F = F - F.mean(axis=0)
-        gain, shares, vectors = self._best(F)
-        return F if gain <= 0.0 else F - vectors @ (shares[:, None] * (vectors.T @ F))
+        F, freedom = F - F.mean(axis=0), 0.0
+        for bases in (self._polynomials, self._bases):
+            gain, shares, vectors = _best(F, bases)
+            if gain > 0.0:
+                F = F - vectors @ (shares[:, None] * (vectors.T @ F))
+                freedom += float(shares.sum())
+        return F, freedom
 
     def sees(self, column: Float[np.ndarray, " n"]) -> bool:
         """Whether Z says anything about the column, to a Gaussian process or to a quadratic.
@@ -114,7 +121,7 @@ class Conditioner:
         The best of some dozens of processes must gain two nats, a quadratic with p terms p (Akaike).
         """
         F = (column - column.mean())[:, None]
-        if self._best(F)[0] > WORTH:
+        if _best(F, self._bases)[0] > WORTH:
             return True
         Q = self._quadratic
         if Q.shape[1] > len(F) // 4:
@@ -134,22 +141,29 @@ class Conditioner:
         kept = values > 1e-8 * max(float(values[-1]), 1e-300)
         return np.asarray((Q - Q.mean(axis=0)) @ (vectors[:, kept] / np.sqrt(values[kept])))
 
-    def _best(
-        self, F: Float[np.ndarray, "n r"]
-    ) -> tuple[float, Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]:
-        """The gain in log likelihood over no dependence, the shares s w/(1 + s w), and the eigenvectors."""
-        n, r = F.shape
-        whole = max(float((F**2).sum()), 1e-300)
-        answers = []
-        for values, vectors in self._bases:
-            squares = ((vectors.T @ F) ** 2).sum(axis=1)
-            shrink = np.multiply.outer(RATIOS, values)  # s w
-            shares = shrink / (1.0 + shrink)
-            left = np.maximum(1.0 - (shares @ squares) / whole, 1e-300)
-            gains = -0.5 * n * r * np.log(left) - 0.5 * r * np.log1p(shrink).sum(axis=1)
-            place = int(np.argmax(gains))
-            answers.append((float(gains[place]), shares[place], vectors))
-        return max(answers, key=lambda answer: answer[0])
+    @property
+    def _polynomials(self) -> list[Basis]:
+        Q = self._quadratic
+        return [(np.full(Q.shape[1], float(len(Q))), Q)] if 0 < Q.shape[1] <= len(Q) // 4 else []
+
+
+def _best(
+    F: Float[np.ndarray, "n r"], bases: list[Basis]
+) -> tuple[float, Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]:
+    """The largest gain in log likelihood over no dependence, the shares s w/(1 + s w), and the vectors."""
+    n, r = F.shape
+    whole = max(float((F**2).sum()), 1e-300)
+    best: tuple[float, Any, Any] = (0.0, np.empty(0), np.empty((n, 0)))
+    for values, vectors in bases:
+        squares = ((vectors.T @ F) ** 2).sum(axis=1)
+        shrink = np.multiply.outer(RATIOS, values)  # s w
+        shares = shrink / (1.0 + shrink)
+        left = np.maximum(1.0 - (shares @ squares) / whole, 1e-300)
+        gains = -0.5 * n * r * np.log(left) - 0.5 * r * np.log1p(shrink).sum(axis=1)
+        place = int(np.argmax(gains))
+        if gains[place] > best[0]:
+            best = (float(gains[place]), shares[place], vectors)
+    return best
 
 
 def leading_features(

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     Targets = Float[np.ndarray, "n k"]
 
 # Starts are compared on so many rows, the best is finished on so many; the regression itself uses all rows.
-EXPLORE_ROWS = 80
-LEARN_ROWS = 160
-FEW_STEPS, STEPS = 3, 5
+EXPLORE_ROWS = 100
+LEARN_ROWS = 200
+FEW_STEPS, STEPS = 4, 6
 # Up to so many rows C is inverted as it is; beyond, K is replaced by its projection on so many of the rows.
 EXACT_ROWS = 400
 LANDMARKS = 150
@@ -40,7 +40,7 @@ JITTER = 1e-8
 FACTORS = (0.5, 1.0, 3.0)
 PROFILE = 10.0 ** np.arange(-2.0, 2.6, 0.5)
 # New axes are followed if before any step they are at most so many nats behind.
-WORTH = 0.5
+WORTH = 1.0
 # Lengthscales in spreads of the columns, and signal-to-noise ratios, that are looked at.
 LENGTHSCALES = (0.05, 100.0)
 RATIOS = (1e-4, 1e6)
@@ -72,6 +72,7 @@ class Residuals(NamedTuple):
 
     fitted: Targets
     left_out: Targets
+    freedom: float  # degrees of freedom that the regression spent, the constant among them
 
 
 class _Best(NamedTuple):
@@ -138,7 +139,7 @@ def residuals(Z: Points, Y: Targets, regression: Regression) -> Residuals:
     total = ones.sum()
     fitted = turned - np.outer(ones, turned.sum(axis=0) / total)
     spared = np.maximum(diagonal - ones**2 / total, 1e-12)
-    return Residuals(fitted, fitted / spared[:, None])
+    return Residuals(fitted, fitted / spared[:, None], float(n - spared.sum()))
 
 
 def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:

@@ -35,6 +35,7 @@ class Features:
 
     kernel: Kernel
     values: Float[np.ndarray, "n r"]
+    freedom: float = 0.0  # degrees of freedom spent on what they are given
 
 
 def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:

@@ -32,6 +32,7 @@ class ColumnRegression:
     location: Regression | None  # None where `given` says nothing
     scale: Regression | None  # likewise, and for indicators of categories
     unexplained: float  # share of the variance left, judged on left-out rows
+    freedom: float  # degrees of freedom that both regressions spent
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,33 +54,37 @@ def residual(variable: Variable, given: Conditioner, *, cross_fit: bool, scale: 
     found = []
     for column, indicator in zip(variable.columns.T, variable.indicator, strict=True):
         location = spread = None
+        freedom = 1.0
         away = outside = column
         if given.sees(column):
             location = _regression.learn(Z, column[:, None])
             both = _regression.residuals(Z, column[:, None], location)
-            outside = both.left_out[:, 0]
+            outside, freedom = both.left_out[:, 0], both.freedom
             away = outside if cross_fit else both.fitted[:, 0]
         unexplained = float((outside**2).mean())
         if unexplained > DETERMINED:
             if scale and not indicator:
-                away, spread = _scaled(away, outside, given)
+                away, spread, more = _scaled(away, outside, given)
+                freedom += more
             away = away - away.mean()
             left.append(away / np.sqrt((away**2).mean()))
-        found.append(ColumnRegression(location, spread, unexplained))
+        found.append(ColumnRegression(location, spread, unexplained, freedom))
     columns = np.column_stack(left) if left else np.empty((len(given.Z), 0))
     return Residual(columns, tuple(found))
 
 
 def _scaled(
     away: Float[np.ndarray, " n"], outside: Float[np.ndarray, " n"], given: Conditioner
-) -> tuple[Float[np.ndarray, " n"], Regression | None]:
+) -> tuple[Float[np.ndarray, " n"], Regression | None, float]:
     """Residuals over the spread that the other rows predict for their row, drawn in far out."""
     size = np.sqrt((outside**2).mean())
     logs = np.log(np.abs(outside) / size + LEAST_SIZE)
     logs = (logs - logs.mean())[:, None]
     if not given.sees(logs[:, 0]):
-        return bent(away / np.sqrt((away**2).mean())), None
+        return bent(away / np.sqrt((away**2).mean())), None, 0.0
     regression = _regression.learn(given.Z, logs)
-    predicted = (logs - _regression.residuals(given.Z, logs, regression).left_out)[:, 0]
+    # Twice, the second time what the first has left: a process that smooths noise this loud shrinks too.
+    once = _regression.residuals(given.Z, logs, regression)
+    predicted = (logs - _regression.residuals(given.Z, once.left_out, regression).left_out)[:, 0]
     ratio = away / np.exp(predicted - predicted.mean())
-    return bent(ratio / np.sqrt((ratio**2).mean())), regression
+    return bent(ratio / np.sqrt((ratio**2).mean())), regression, 2.0 * once.freedom

@@ -88,7 +88,12 @@ class Sides:
             return Side(columns, (), regressions)
         found = tuple(features(columns, kernel) for kernel in self.settings.kernels)
         if conditioner is not None:
-            found = tuple(Features(one.kernel, conditioner.centred(one.values)) for one in found)
+            spent = float(np.mean([column.freedom for column in regressions]))
+            centred = [conditioner.centred(one.values) for one in found]
+            found = tuple(
+                Features(one.kernel, values, spent + more)
+                for one, (values, more) in zip(found, centred, strict=True)
+            )
         return Side(columns, found, regressions)
 
     def _residual(self, target: int, given: tuple[int, ...]) -> Residual:
@@ -100,15 +105,22 @@ class Sides:
     def statistics(
         self, left: Side, right: Side, given: tuple[int, ...], E: Float[np.ndarray, "n B"]
     ) -> tuple[Values, tuple[Any, ...]]:
-        """HSIC of every kernel, alone and weighted by features of what is given, under the multipliers E."""
+        """HSIC of every kernel, alone and weighted by features of what is given, under the multipliers E.
+
+        Regressions that spend d of n degrees of freedom tie the rows' residuals together: if these are Pa and
+        Pb, P a projection, Σ a_i b_i has variance n - d where multipliers see Σ a_i² b_i² ≈ n (1 - d/n)²,
+        too little by 1 + d/n. What is resampled is stretched by that, d the geometric mean of both sides'.
+        """
         found: list[np.ndarray] = []
         names: list[tuple[Any, ...]] = []
         for first, second in zip(left.features, right.features, strict=True):
             C = products(first.values, second.values)
-            found.append(squared_norms(C, E))
+            stretch = np.ones(E.shape[1] + 1)
+            stretch[1:] += np.sqrt(first.freedom * second.freedom) / self.n
+            found.append(squared_norms(C, E) * stretch)
             names.append((first.kernel, second.kernel))
             if self.settings.interactions and given:
-                found.append(squared_norms(products(C, self.conditioner(given).features), E))
+                found.append(squared_norms(products(C, self.conditioner(given).features), E) * stretch)
                 names.append((first.kernel, second.kernel, "given"))
         values = np.column_stack(found)
         return Values(values, np.abs(values).max(axis=0)), tuple(names)

@@ -43,7 +43,7 @@ def conditional_test(
         `"fused"` (several scales in one test), a kernel object in standard deviations of the residuals, or a
         list of these.
     n_resamples
-        How many draws of random multipliers (or permutations) the statistic is compared with.
+        How many draws of random signs (or permutations) the statistic is compared with.
     prewhiten
         A time for every row (numbers, or dates): slow changes in time are first taken out of all numeric
         columns, and what autocorrelation remains is reported.

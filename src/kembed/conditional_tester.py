@@ -2,12 +2,13 @@
 
 Each side is regressed on what is given by Gaussian processes, location and spread; residuals are mapped to
 features of a kernel; what the conditioning variables say about those is taken out; products of the two sides'
-features are compared with the same products under random multipliers. Regressions are kept by target and
+features are compared with the same products under random signs. Regressions are kept by target and
 conditioning set.
 """
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed import _tables, _validation, prewhitening
+from kembed._backend import to_numpy
 from kembed._choice import Choice
 from kembed._conditioning import as_variable
 from kembed._fusion import outcome
@@ -25,6 +27,7 @@ from kembed._residual_kernels import check
 from kembed._residuals import ColumnRegression
 from kembed._sides import Settings, Side, Sides
 from kembed._store import Store, digest
+from kembed.kernels.base import Kernel
 from kembed.prewhitening import WEEK, Whitened
 from kembed.results import TestOutcome
 
@@ -195,7 +198,13 @@ class ConditionalTester:
         """A digest of the data and of all settings."""
         parts = [values[self._order].tobytes() for values in self._values]
         kinds = [kind.tolist() for kind in self._kinds]
-        return digest(VERSION, kinds, self._settings, self._resamples, self._memory, self._seed, *parts)
+        # Pickled, because what a kernel prints is rounded.
+        kernels = [
+            pickle.dumps(to_numpy(one) if isinstance(one, Kernel) else one) for one in self._settings.kernels
+        ]
+        switches = replace(self._settings, kernels=())
+        numbers = (self._resamples, self._memory, self._seed)
+        return digest(VERSION, kinds, switches, *numbers, *kernels, *parts)
 
     @cached_property
     def _multipliers(self) -> Float[np.ndarray, "n B"]:
@@ -221,8 +230,7 @@ class ConditionalTester:
 
     def pvalue(self, i: int, j: int, given: tuple[int, ...] = ()) -> float:
         """The p-value of two columns by number; kept, and found on disk where there is a cache."""
-        i, j = min(i, j), max(i, j)
-        key = (i, j, tuple(sorted(given)))
+        key = (int(min(i, j)), int(max(i, j)), tuple(sorted(int(k) for k in given)))
         if key in self._pvalues:
             return self._pvalues[key]
         name = digest(self._content, key) if self._store is not None else ""

@@ -9,6 +9,7 @@ from kembed.plotting.columns import plot_columns
 from kembed.plotting.comparison import plot_comparison
 from kembed.plotting.embedding import plot_embedding
 from kembed.plotting.evidence import mode_scale, plot_learned
+from kembed.plotting.graphs import plot_graph
 from kembed.plotting.hyperparameters import plot_samples
 from kembed.plotting.null import plot_test
 from kembed.plotting.witness import plot_witness
@@ -19,6 +20,7 @@ __all__ = [
     "plot_columns",
     "plot_comparison",
     "plot_embedding",
+    "plot_graph",
     "plot_learned",
     "plot_samples",
     "plot_test",

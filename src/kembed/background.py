@@ -1,0 +1,175 @@
+"""What is known about causes beforehand: edges that must be, edges that cannot be, tiers of time."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool
+
+Pair = tuple[str, str]
+
+
+class Knowledge(NamedTuple):
+    """Background knowledge about numbered variables; entry [i, j] is about i --> j."""
+
+    allowed: Bool[np.ndarray, "p p"]
+    required: Bool[np.ndarray, "p p"]
+    tiered: Bool[np.ndarray, "p p"]  # j stands in a later tier than i
+
+    def never(self, i: int, j: int) -> bool:
+        """Whether the two are known not to be adjacent."""
+        return not (self.allowed[i, j] or self.allowed[j, i])
+
+
+@dataclass(frozen=True)
+class Background:
+    """Background knowledge for `pc`.
+
+    Parameters
+    ----------
+    forbidden, required
+        Directed edges, `("a", "b")` for a --> b. A pair forbidden both ways is never adjacent; a required
+        edge is never removed.
+    tiers
+        Groups of variables, earliest first: no edge goes from a later tier to an earlier one. Within a tier
+        everything is possible, and a variable in no tier is free.
+
+    Examples
+    --------
+    >>> Background(required=[("temperature", "ozone")], tiers=[("wind", "temperature"), ("ozone",)])
+    Background(required: temperature --> ozone; tiers: wind, temperature | ozone)
+
+    """
+
+    forbidden: tuple[Pair, ...] = ()
+    required: tuple[Pair, ...] = ()
+    tiers: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "forbidden", _pairs(self.forbidden, "forbidden"))
+        object.__setattr__(self, "required", _pairs(self.required, "required"))
+        object.__setattr__(self, "tiers", _groups(self.tiers))
+        for a, b in self.required:
+            if (a, b) in self.forbidden:
+                raise ValueError(
+                    f"{a!r} --> {b!r} is both required and forbidden; take it out of one of them"
+                )
+        self._refuse_cycles()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every variable that is spoken of, once."""
+        ends = [name for pair in (*self.required, *self.forbidden) for name in pair]
+        return tuple(dict.fromkeys([*ends, *(name for tier in self.tiers for name in tier)]))
+
+    def resolved(self, names: tuple[str, ...]) -> Knowledge:
+        """The same about the variables of a table, by number; unknown names are refused."""
+        for name in self.names:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 3, 0.6)
+                hint = (
+                    f"did you mean {' or '.join(map(repr, near))}?"
+                    if near
+                    else f"there are {', '.join(map(repr, names))}"
+                )
+                raise ValueError(f"background speaks of {name!r}, which is no variable of the data; {hint}")
+        place = {name: i for i, name in enumerate(names)}
+        size = (len(names), len(names))
+        allowed, required, tiered = (
+            ~np.eye(len(names), dtype=bool),
+            np.zeros(size, bool),
+            np.zeros(size, bool),
+        )
+        for a, b in self.forbidden:
+            allowed[place[a], place[b]] = False
+        for a, b in self.required:
+            required[place[a], place[b]] = True
+        for rank, tier in enumerate(self.tiers):
+            for early in tier:
+                for late in (name for later in self.tiers[rank + 1 :] for name in later):
+                    tiered[place[early], place[late]] = True
+        # What is above another by required edges is not below it: that would be a cycle.
+        allowed &= ~(tiered | reachable(required)).T
+        return Knowledge(allowed, required, tiered)
+
+    def _refuse_cycles(self) -> None:
+        """Required edges must not go round in a circle, nor back in time."""
+        names = self.names
+        tier = {name: rank for rank, group in enumerate(self.tiers) for name in group}
+        place = {name: i for i, name in enumerate(names)}
+        edges = np.zeros((len(names), len(names)), dtype=bool)
+        for a, b in self.required:
+            edges[place[a], place[b]] = True
+        reach = reachable(edges)
+        for a, b in self.required:
+            if reach[place[b], place[a]]:
+                raise ValueError(
+                    f"the required edges go round in a circle through {a!r} --> {b!r}; drop one of them"
+                )
+        for late, early in ((a, b) for a in tier for b in tier if tier[a] > tier[b]):
+            if reach[place[late], place[early]]:
+                raise ValueError(
+                    f"required edges lead from {late!r} to {early!r}, which stands in an earlier tier; "
+                    "drop one of them, or change the tiers"
+                )
+
+    def __repr__(self) -> str:
+        arrows = {
+            word: ", ".join(f"{a} --> {b}" for a, b in pairs)
+            for word, pairs in (("required", self.required), ("forbidden", self.forbidden))
+        }
+        arrows["tiers"] = " | ".join(", ".join(tier) for tier in self.tiers)
+        words = "; ".join(f"{word}: {text}" for word, text in arrows.items() if text)
+        return f"Background({words})"
+
+
+def reachable(edges: np.ndarray) -> np.ndarray:
+    """[i, j]: whether a directed path of one edge or more leads from i to j."""
+    reach = edges.copy()
+    for k in range(len(edges)):
+        reach |= np.outer(reach[:, k], reach[k])
+    return reach
+
+
+def _pairs(value: Any, argument: str) -> tuple[Pair, ...]:
+    """Pairs of different names."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f'{argument} must be pairs of names, such as [("a", "b")], but {value!r} was given')
+    pairs = []
+    for pair in value:
+        if isinstance(pair, str) or not isinstance(pair, Iterable) or len(names := tuple(pair)) != 2:
+            raise TypeError(f'{argument} must be pairs of names, such as [("a", "b")], but it holds {pair!r}')
+        a, b = (_name(name, argument) for name in names)
+        if a == b:
+            raise ValueError(f"{argument} has an edge from {a!r} to itself; drop it")
+        pairs.append((a, b))
+    return tuple(dict.fromkeys(pairs))
+
+
+def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
+    """Groups of names, each name once."""
+    wanted = 'tiers must be groups of names, earliest first, such as [("a", "b"), ("c",)]'
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"{wanted}, but {value!r} was given")
+    groups: list[tuple[str, ...]] = []
+    for group in value:
+        if isinstance(group, str) or not isinstance(group, Iterable):
+            raise TypeError(f"{wanted}, but it holds {group!r}; write a tier of one as ({group!r},)")
+        groups.append(tuple(_name(name, "tiers") for name in group))
+    listed = [name for group in groups for name in group]
+    for name in listed:
+        if listed.count(name) > 1:
+            raise ValueError(f"tiers has {name!r} more than once; name every variable in one tier only")
+    return tuple(groups)
+
+
+def _name(value: Any, argument: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{argument} must hold names of variables, but {value!r} is no text")
+    return value

@@ -1,0 +1,172 @@
+"""A causal graph: variables round an ellipse, so that no edge runs through a name."""
+
+from __future__ import annotations
+
+import textwrap
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.plotting._style import BLUE, GREY, PALE, VERMILION, axes_or_new, legend_above, literal
+
+if TYPE_CHECKING:
+    from kembed.causal_graph import CausalGraph
+
+COLOURS = {"-->": BLUE, "---": GREY, "<->": VERMILION}
+STYLES = {"-->": "-|>", "---": "-", "<->": "<|-|>"}
+DASHES: dict[str, Any] = {"-->": "-", "---": "-", "<->": (0, (4, 2))}
+WORDS = {"-->": "→ causes", "---": "— direction open", "<->": "↔ conflicting"}
+# Lines in points: at frequency 0, and how much wider at frequency 1.
+THIN, WIDER = 0.4, 2.2
+# Edges that the graph lacks are shown if they are in so many runs.
+SHOWN = 0.25
+WRAP, LINES = 14, 3  # letters and lines of a name
+MANY = 60  # edges; beyond, variables stay in the order of the columns
+LETTER, LINE = 0.56, 1.25  # a letter's width and a line's height, in font sizes
+SIZE, SMALLEST = 9.0, 7.0  # points
+NODE, GAP = 4.5, 8.0  # points: radius of a node, and from its centre to its name
+
+
+def plot_graph(graph: CausalGraph, ax: Any = None) -> Any:
+    """The graph; lines are as wide as their edge is frequent among all runs, names stand outside.
+
+    Pale dotted lines are edges that the graph lacks but at least a quarter of the runs have.
+    """
+    from matplotlib.patches import FancyArrowPatch
+
+    ax = axes_or_new(ax, (5.6, 4.4))
+    at = _places(graph)
+    texts = {name: _wrapped(name) for name in graph.names}
+    size = _fit(ax, at, texts)
+    missing = _elsewhere(graph)
+    for a, b in missing:
+        ends = np.array([at[a], at[b]])
+        width = THIN + WIDER * graph.frequency(a, b)
+        ax.plot(*ends.T, color=PALE, linewidth=width, linestyle=":", zorder=1)
+    for edge in graph.edges:
+        width = THIN + WIDER * edge.frequency
+        line = FancyArrowPatch(
+            at[edge.a],
+            at[edge.b],
+            arrowstyle=STYLES[edge.mark],
+            mutation_scale=8.0 + 2.0 * width,
+            linewidth=width,
+            linestyle=DASHES[edge.mark],
+            color=COLOURS[edge.mark],
+            shrinkA=NODE + 1.0,
+            shrinkB=NODE + 1.0,
+            joinstyle="miter",
+            zorder=2,
+        )
+        ax.add_patch(line)
+    for name, (x, y) in at.items():
+        ax.plot(x, y, "o", color="white", markeredgecolor="black", markersize=2.0 * NODE, zorder=3)
+        _name(ax, texts[name], (x, y), size)
+    ax.set_axis_off()
+    legend_above(ax, _legend(graph, bool(missing)), columns=2)
+    return ax
+
+
+def _places(graph: CausalGraph) -> dict[str, tuple[float, float]]:
+    """Where each variable stands: clockwise from the top, exchanged until few lines cross."""
+    ring = list(range(len(graph.names)))
+    edges = [(graph.names.index(edge.a), graph.names.index(edge.b)) for edge in graph.edges]
+    best, better = _tangle(ring, edges), len(edges) <= MANY
+    while better:  # every exchange that is made is an improvement, so that this ends
+        better = False
+        for i, j in combinations(range(len(ring)), 2):
+            trial = ring.copy()
+            trial[i], trial[j] = trial[j], trial[i]
+            found = _tangle(trial, edges)
+            if found < best:
+                ring, best, better = trial, found, True
+    # Half a step from the top: no name stands straight above the middle, where its neighbours' begin.
+    angles = np.pi / 2 - 2.0 * np.pi * (np.arange(len(ring)) - 0.5) / len(ring)
+    points = zip(np.cos(angles).tolist(), np.sin(angles).tolist(), strict=True)
+    return {graph.names[node]: point for node, point in zip(ring, points, strict=True)}
+
+
+def _tangle(ring: list[int], edges: list[tuple[int, int]]) -> tuple[int, int]:
+    """How many lines cross, and how far they go round."""
+    place = {node: where for where, node in enumerate(ring)}
+    spans = [sorted((place[i], place[j])) for i, j in edges]
+    crossings = sum(a < c < b < d or c < a < d < b for (a, b), (c, d) in combinations(spans, 2))
+    return crossings, sum(min(b - a, len(ring) - b + a) ** 2 for a, b in spans)
+
+
+def _wrapped(name: str) -> str:
+    """A name over a few lines, also broken after underscores, drawn as it is."""
+    text = literal(name, WRAP * LINES).replace("_", "_\0 ")
+    lines = textwrap.wrap(text, WRAP, break_long_words=True)
+    return "\n".join(line.replace("\0 ", "").replace("\0", "") for line in lines)
+
+
+def _fit(ax: Any, at: dict[str, tuple[float, float]], texts: dict[str, str]) -> float:
+    """Set limits that leave room for the names in axes of this size; the size of their letters."""
+    box = ax.get_position()
+    half = ax.figure.get_size_inches() * (box.width, box.height) * 72.0 / 2.0
+    size = float(np.clip(half[0] / 14.0, SMALLEST, SIZE))
+    for axis, set_limits in enumerate((ax.set_xlim, ax.set_ylim)):
+        scale = half[axis]  # points to a unit
+        for name, point in at.items():
+            lines = texts[name].split("\n")
+            long = (LETTER * max(map(len, lines)) if axis == 0 else LINE * len(lines)) * size
+            outside = long / 2.0 if (_centred(point) if axis == 0 else _level(point)) else long + GAP
+            scale = min(scale, (half[axis] - max(outside, NODE)) / max(abs(point[axis]), 1e-9))
+        # Names never squeeze the graph to less than a third of the axes.
+        end = half[axis] / max(scale, half[axis] / 3.0)
+        set_limits(-end, end)
+    return size
+
+
+def _centred(point: tuple[float, float]) -> bool:
+    """Whether a name stands above or below its node rather than beside it."""
+    return abs(point[0]) < 0.1
+
+
+def _level(point: tuple[float, float]) -> bool:
+    """Whether a name stands at the height of its node."""
+    return abs(point[1]) < 0.85
+
+
+def _name(ax: Any, text: str, point: tuple[float, float], size: float) -> None:
+    """A name outside the ellipse."""
+    x, y = point
+    ax.annotate(
+        text,
+        point,
+        (0.0 if _centred(point) else GAP * np.sign(x), 0.0 if _level(point) else GAP * np.sign(y)),
+        textcoords="offset points",
+        ha="center" if _centred(point) else "left" if x > 0 else "right",
+        va="center" if _level(point) else "bottom" if y > 0 else "top",
+        fontsize=size,
+        multialignment="center" if _centred(point) else "left" if x > 0 else "right",
+        zorder=4,
+    )
+
+
+def _elsewhere(graph: CausalGraph) -> list[tuple[str, str]]:
+    """Pairs that are adjacent in many runs, but not in this graph."""
+    return [
+        (a, b)
+        for a, b in combinations(graph.names, 2)
+        if not graph.has(a, b) and graph.frequency(a, b) >= SHOWN
+    ]
+
+
+def _legend(graph: CausalGraph, missing: bool) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    marks = {edge.mark for edge in graph.edges}
+    handles = [
+        Line2D([], [], color=COLOURS[mark], linewidth=2.0, linestyle=DASHES[mark], label=WORDS[mark])
+        for mark in COLOURS
+        if mark in marks
+    ]
+    if missing:
+        words = f"not in the graph, but in ≥ {SHOWN:.0%} of runs"
+        handles.append(Line2D([], [], color=PALE, linewidth=2.0, linestyle=":", label=words))
+    if graph.n_runs > 1 and (graph.edges or missing):
+        handles.append(Line2D([], [], linewidth=0.0, label=f"line width: share of {graph.n_runs:,} runs"))
+    return handles
