@@ -2,7 +2,7 @@
 
 Level at 0.05 with linear, sine and multiplicative-noise confounders; what each part of the test buys; power
 against KCI on the cases of `conditional_data.py`, with the time of a test of either, measured in turn in one
-process. Parts run alone with KEMBED_PART=level, parts, power or time.
+process. Parts run alone with KEMBED_PART=level, parts, power, resamples or time.
 """
 
 import os
@@ -23,7 +23,7 @@ from kembed.nulls import resampled_pvalue
 SEED, ALPHA = 20, 0.05
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "1000"))
 POWER_REPETITIONS = int(os.environ.get("KEMBED_POWER_REPETITIONS", "100"))
-PART = os.environ.get("KEMBED_PART", "level,parts,power,time").split(",")
+PART = os.environ.get("KEMBED_PART", "level,parts,power,resamples,time").split(",")
 # Of what is switched off, in turn.
 VARIANTS = {
     "HSIC of residuals, permuted": {"scale": False, "centre": False, "permute": True},
@@ -148,6 +148,25 @@ def power() -> None:
     print("| mean | | | " + " | ".join(f"{share:.3f}" for share in np.mean(every, axis=0)) + " |", flush=True)
 
 
+def _resample(task: int) -> list[bool]:
+    rng = np.random.default_rng([SEED + 4, task])
+    x, y, Z = null("linear", 1, 200, rng)
+    drawn = rng.integers(200, size=200)
+    rows = (np.arange(200), drawn, np.unique(drawn))
+    return [conditional_test(x[r], y[r], Z[r], rng=0).pvalue <= ALPHA for r in rows]
+
+
+def resamples() -> None:
+    """The level on a sample, on a bootstrap draw of it, and on the distinct rows of that draw."""
+    repetitions = max(REPETITIONS // 4, 1)
+    sample, repeated, distinct = np.mean(spread(_resample, range(repetitions)), axis=0)
+    print(
+        f"\nLevel at {ALPHA}, linear confounder, n=200, {repetitions} draws, seed {SEED + 4}: the sample "
+        f"{sample:.3f}, a bootstrap draw with repeated rows {repeated:.3f}, its distinct rows {distinct:.3f}.",
+        flush=True,
+    )
+
+
 def timing() -> None:
     """Seconds a test, the two in turn, one thread each."""
     from threadpoolctl import threadpool_limits
@@ -176,7 +195,13 @@ def timing() -> None:
 
 
 def main() -> None:
-    for name, run in (("level", level), ("parts", parts), ("power", power), ("time", timing)):
+    for name, run in (
+        ("level", level),
+        ("parts", parts),
+        ("power", power),
+        ("resamples", resamples),
+        ("time", timing),
+    ):
         if name in PART:
             run()
 
