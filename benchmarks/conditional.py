@@ -162,7 +162,7 @@ def resamples() -> None:
     sample, repeated, distinct = np.mean(spread(_resample, range(repetitions)), axis=0)
     print(
         f"\nLevel at {ALPHA}, linear confounder, n=200, {repetitions} draws, seed {SEED + 4}: the sample "
-        f"{sample:.3f}, a bootstrap draw with repeated rows {repeated:.3f}, its distinct rows {distinct:.3f}.",
+        f"{sample:.3f}, a bootstrap draw of it {repeated:.3f}, its distinct rows {distinct:.3f}.",
         flush=True,
     )
 

@@ -258,7 +258,7 @@ def test_names_cannot_paint_the_terminal(call):
         ("independence one.csv --x v --y w", "the x side of one.csv has 1 row; at least 4 are needed"),
         ("learn words.csv", "words.csv has no column of numbers that vary; it has 'name'"),
         ("learn one.csv", "no column of numbers that vary"),
-        ("reproduce figure9", "there is no figure 'figure9'; give figure1, figure2, figure3 or all"),
+        ("reproduce figure9", "there is no figure 'figure9'; give figure1, figure2, figure3, ozone or all"),
         ("reproduce figure1 -o before.csv", "is, or lies in, a file"),
         ("demo -o before.csv/x", "is, or lies in, a file"),
     ],
@@ -471,7 +471,7 @@ def tour(tmp_path_factory):
 
 def test_the_page_has_every_command():
     text = PAGE.read_text()
-    for command in ("test", "witness", "report", "independence", "learn", "reproduce", "demo"):
+    for command in ("test", "witness", "report", "independence", "graph", "learn", "reproduce", "demo"):
         assert f"$ kembed {command}" in text
     assert len(SHOWN) >= 6
 
@@ -482,7 +482,17 @@ def test_the_page_has_every_command():
 def test_help_names_commands_files_and_exit_codes(call):
     code, out, _ = call("--help")
     assert code == 0
-    for word in ("test", "witness", "report", "independence", "learn", "reproduce", "demo", "Parquet"):
+    for word in (
+        "test",
+        "witness",
+        "report",
+        "independence",
+        "graph",
+        "learn",
+        "reproduce",
+        "demo",
+        "Parquet",
+    ):
         assert word in out
     assert "Exit codes: 0 it ran; 1 a difference was found" in " ".join(out.split())
     assert call()[1].split() == out.split()

@@ -25,6 +25,7 @@ PAGES = [
     "howto/drift",
     "howto/ab-test",
     "howto/independence",
+    "howto/causal",
     "howto/kernels",
     "howto/large-data",
 ]

@@ -24,7 +24,7 @@ from kembed.causal import pc
 if TYPE_CHECKING:
     from jaxtyping import Int
 
-    from kembed.conditional import ConditionalTester
+    from kembed.conditional_tester import ConditionalTester
 
 LOOK = 0.2  # seconds between two looks at how far the processes are
 ALONE = 3.0  # seconds that we work alone: longer than a cache needs, and no longer than starting processes

@@ -9,7 +9,7 @@ import typer
 
 from kembed import __version__
 from kembed.cli import options
-from kembed.cli.options import Grouping, Printing, Reading, Seeded, Testing, sharing
+from kembed.cli.options import Grouping, Printing, Reading, Searching, Seeded, Testing, sharing
 
 CODES = (
     "Exit codes: 0 it ran; 1 a difference was found, with --fail-on-difference; 2 bad input; "
@@ -153,6 +153,29 @@ def independence(
 
 
 @app.command(epilog=CODES)
+@sharing(reading=Reading, searching=Searching, printing=Printing)
+def graph(
+    context: typer.Context,
+    file: OneFile,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Save the graph: a figure (.png, .svg, .pdf), Graphviz (.dot) or .json.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    **shared: Any,
+) -> None:
+    """Which columns of a file cause which? A causal graph by conditional tests, and how sure each edge is."""
+    from kembed.cli.graphs import run_graph
+
+    run_graph(context.obj, file, output=output, **shared)
+
+
+@app.command(epilog=CODES)
 @sharing(reading=Reading, seeded=Seeded, printing=Printing)
 def learn(
     context: typer.Context,
@@ -175,7 +198,7 @@ def learn(
 
 @app.command(epilog=CODES)
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="figure1, figure2, figure3 or all.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="figure1, figure2, figure3, ozone or all.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the figures.")
     ] = Path("kembed-figures"),
@@ -183,7 +206,7 @@ def reproduce(
         bool, typer.Option("--quiet", "-q", metavar="", help="Print the measured numbers only.")
     ] = False,
 ) -> None:
-    """Draw figures of the paper again, from data made here."""
+    """Draw figures of the paper again, from data made here or shipped."""
     from kembed.cli.figures import run_reproduce
 
     run_reproduce(name, output, quiet=quiet)

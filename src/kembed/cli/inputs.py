@@ -109,6 +109,41 @@ def load_numbers(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
     return _complete(frame.drop(left_out), name, reading.missing, screen)
 
 
+def load_variables(
+    source: str, time: str | None, reading: Reading, screen: Screen
+) -> tuple[pl.DataFrame, pl.Series | None, dict[str, str]]:
+    """The columns of one file that vary, the times of its rows, and columns left out with the reasons."""
+    name, wanted = label(source), split(reading.columns)
+    frame = load(source, reading, screen)
+    if time is not None:
+        checked([time], frame.columns, name)
+        if wanted is not None and time in wanted:
+            raise InputError(f"column {time!r} is the time and no variable; leave it out of --columns")
+    chosen = frame.drop([] if time is None else [time])
+    if wanted is not None:
+        chosen = frame.select(checked(wanted, frame.columns, name))
+    left_out = {}
+    for series in chosen:
+        why = _unfit([series], named=wanted is not None)
+        if not why and series.drop_nulls().n_unique() == 1:
+            why = "it does not vary"
+        if why and wanted is not None:
+            raise InputError(f"column {series.name!r} cannot be used: {why}; leave it out of --columns")
+        if why:
+            left_out[series.name] = why
+    _tell_left_out(left_out, screen)
+    variables = [column for column in chosen.columns if column not in left_out]
+    if len(variables) < 2:
+        raise InputError(
+            f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}; "
+            "name columns with --columns to use what was left out"
+        )
+    _tell_text({name: frame.select(variables)}, screen)
+    frame = frame.select([*variables, *([] if time is None else [time])])
+    frame = _without_gaps(_complete(frame, name, reading.missing, screen))
+    return frame.select(variables), None if time is None else frame[time], left_out
+
+
 # Two samples.
 
 
@@ -274,15 +309,10 @@ def _refuse_mixed(column: str, x: pl.DataFrame, y: pl.DataFrame, labels: tuple[s
 
 def _complete(frame: pl.DataFrame, name: str, policy: str, screen: Screen) -> pl.DataFrame:
     """Refuse missing values and name the columns they are in, or tell how many rows are left out."""
-    import polars as pl
-
     gaps = {series.name: len(series) - _present(series) for series in frame}
     if not any(gaps.values()):
         return frame
-    floats = [series.name for series in frame if series.dtype.is_float()]
-    rows = (
-        frame.with_columns(pl.col(floats).fill_nan(None)).filter(pl.any_horizontal(pl.all().is_null())).height
-    )
+    rows = frame.height - _without_gaps(frame).height
     of = f"{rows:,} of {frame.height:,} rows"
     if policy == "omit":
         screen.note(f"{of} of {name} have missing values and are left out")
@@ -294,6 +324,14 @@ def _complete(frame: pl.DataFrame, name: str, policy: str, screen: Screen) -> pl
         f"{name} has missing values in {of} ({seen}{more}); leave those rows out with --missing omit, or "
         "choose columns with --columns"
     )
+
+
+def _without_gaps(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows without missing values."""
+    import polars as pl
+
+    floats = [series.name for series in frame if series.dtype.is_float()]
+    return frame.with_columns(pl.col(floats).fill_nan(None)).drop_nulls()
 
 
 # Telling.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer.models import OptionInfo
@@ -14,6 +16,7 @@ from typer.models import OptionInfo
 from kembed._files import InputError
 
 _DATA, _METHOD, _OUTPUT = "Data", "Method", "Output"
+_KNOWN, _RUNS = "What is known beforehand", "How sure, how fast"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,15 +107,124 @@ class Testing(Seeded):
     ] = 0.05
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.alpha < 1.0:
-            hint = ", 0.05 for 5%" if self.alpha >= 1.0 else ""
-            raise InputError(f"--alpha is a number between 0 and 1{hint}, but {self.alpha:g} was given")
-        if (self.resamples + 1) * self.alpha < 1.0:
-            least = 1.0 / (self.resamples + 1)
-            raise InputError(
-                f"with --resamples {self.resamples} no p-value is below {least:.3g}, so nothing can be found "
-                f"at --alpha {self.alpha:g}; use --resamples {int(1.0 / self.alpha)} or more"
-            )
+        check_level(self.alpha, self.resamples)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searching(Seeded):
+    """How to search for a causal graph."""
+
+    test: Annotated[
+        Literal["residuals", "fisher-z"],
+        typer.Option(
+            help="What regressions leave, compared by kernels; or partial correlation.",
+            rich_help_panel=_METHOD,
+        ),
+    ] = "residuals"
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="bkl|median|fused|NUMBER",
+            help="Of the residuals: learned, the median rule, several, or a lengthscale in standard "
+            "deviations.",
+            rich_help_panel=_METHOD,
+        ),
+    ] = "bkl"
+    resamples: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Random signs or permutations.", rich_help_panel=_METHOD)
+    ] = 999
+    alpha: Annotated[
+        float, typer.Option(metavar="P", help="Level of every test.", rich_help_panel=_METHOD)
+    ] = 0.05
+    max_given: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Condition on no more columns than this.", rich_help_panel=_METHOD
+        ),
+    ] = None
+    orientation: Annotated[
+        Literal["majority", "conservative", "max-p", "first"],
+        typer.Option(help="Which sets that separate two columns decide on arrows.", rich_help_panel=_METHOD),
+    ] = "majority"
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Take slow changes over this time out of all columns first.",
+            rich_help_panel=_METHOD,
+        ),
+    ] = None
+    least_timescale: Annotated[
+        float,
+        typer.Option(
+            metavar="T",
+            help="What changes faster than this stays; dates count in days.",
+            rich_help_panel=_METHOD,
+        ),
+    ] = 7.0
+    tier: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="Columns that nothing in a later --tier causes; give it again for the next.",
+            rich_help_panel=_KNOWN,
+        ),
+    ] = None
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'A->B'", help="A does not cause B; may be given again.", rich_help_panel=_KNOWN
+        ),
+    ] = None
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="'A->B'", help="A causes B; may be given again.", rich_help_panel=_KNOWN),
+    ] = None
+    orders: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Orders of the columns to try.", rich_help_panel=_RUNS)
+    ] = 1
+    bootstrap: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Resamples of the rows to try.", rich_help_panel=_RUNS)
+    ] = 0
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Processes for --bootstrap; as many as processors unless given.",
+            rich_help_panel=_RUNS,
+        ),
+    ] = None
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep p-values there: an interrupted search goes on, a repeated one is instant.",
+            rich_help_panel=_RUNS,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.test == "residuals":
+            check_level(self.alpha, self.resamples)
+            return
+        check_level(self.alpha)
+        for value, option in ((self.time, "--time"), (self.cache, "--cache")):
+            if value is not None:
+                raise InputError(f"{option} is for --test residuals; leave it out, or leave out --test")
+
+
+def check_level(alpha: float, resamples: int | None = None) -> None:
+    """Refuse a level that is none, or that no p-value of so many resamples can reach."""
+    if not 0.0 < alpha < 1.0:
+        hint = ", 0.05 for 5%" if alpha >= 1.0 else ""
+        raise InputError(f"--alpha is a number between 0 and 1{hint}, but {alpha:g} was given")
+    if resamples is not None and (resamples + 1) * alpha < 1.0:
+        least = 1.0 / (resamples + 1)
+        raise InputError(
+            f"with --resamples {resamples} no p-value is below {least:.3g}, so nothing can be found at "
+            f"--alpha {alpha:g}; use --resamples {int(1.0 / alpha)} or more"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,13 +318,26 @@ def split(text: str | None) -> list[str] | None:
     return names
 
 
-def kernel_of(text: str) -> Any:
-    """A word, or a Gaussian with this lengthscale.
+def arrow(text: str, option: str) -> tuple[str, str]:
+    """Cause and effect.
+
+    >>> arrow("rain -> wet street", "--require")
+    ('rain', 'wet street')
+    """
+    ends = [name.strip() for name in re.split("-{1,2}>|→", text)]
+    if len(ends) != 2 or not all(ends):
+        hint = "; a shell needs quotes around it" if text.endswith("-") else ""
+        raise InputError(f"{option} takes a cause and an effect, as in 'a->b', but {text!r} was given{hint}")
+    return ends[0], ends[1]
+
+
+def kernel_of(text: str, words: tuple[str, ...] = ("fused", "bkl", "ard", "median")) -> Any:
+    """One of the words, or a Gaussian with this lengthscale.
 
     >>> kernel_of("2.5")
     Gaussian(lengthscale=2.5)
     """
-    if text in ("fused", "bkl", "ard", "median"):
+    if text in words:
         return text
     try:
         lengthscale = float(text)
@@ -220,7 +345,7 @@ def kernel_of(text: str) -> Any:
         lengthscale = 0.0
     if not 0.0 < lengthscale < float("inf"):
         raise InputError(
-            f"--kernel takes fused, bkl, ard, median or a lengthscale such as 2.5, but {text!r} was given"
+            f"--kernel takes {', '.join(words)} or a lengthscale such as 2.5, but {text!r} was given"
         )
     from kembed import Gaussian
 

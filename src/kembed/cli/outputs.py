@@ -30,15 +30,15 @@ def target(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str | None] =
     return path
 
 
-def folder(path: Path) -> Path:
+def folder(path: Path, option: str = "-o") -> Path:
     """A folder to write into, made if need be."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise InputError(f"-o {label(path)} is, or lies in, a file; choose another name") from None
+        raise InputError(f"{option} {label(path)} is, or lies in, a file; choose another name") from None
     except OSError as error:
         raise InputError(
-            f"-o {label(path)} cannot be made ({error.strerror}); choose another place"
+            f"{option} {label(path)} cannot be made ({error.strerror}); choose another place"
         ) from None
     return path
 

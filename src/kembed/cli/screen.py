@@ -138,12 +138,15 @@ class Screen:
         """With `--json`, the one object; numbers that JSON does not know become null."""
         if not self.json:
             return
-        whole = {"kembed": __version__, **payload, "notes": self.notes}
         try:
-            sys.stdout.write(json.dumps(_plain(whole), allow_nan=False) + "\n")
+            sys.stdout.write(self.as_json(payload) + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
             _close_pipe()
+
+    def as_json(self, payload: dict[str, Any]) -> str:
+        """The object as text, with the version and all notes."""
+        return json.dumps(_plain({"kembed": __version__, **payload, "notes": self.notes}), allow_nan=False)
 
 
 def _has_seed(arguments: Sequence[str]) -> bool:

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-NAMES = ("figure1", "figure2", "figure3")
+NAMES = ("figure1", "figure2", "figure3", "ozone")
+# These keep what they compute in a folder beside their files, and go on from there after an interruption.
+KEEPING = ("ozone",)
 
 
 def reproduce(
@@ -19,9 +21,10 @@ def reproduce(
     Parameters
     ----------
     name
-        `"figure1"`, `"figure2"`, `"figure3"`, or `"all"`.
+        `"figure1"`, `"figure2"`, `"figure3"`, `"ozone"`, or `"all"`.
     folder
-        Where the files go; made if need be.
+        Where the files go; made if need be. `"ozone"` keeps its p-values there too (`cache`): what was
+        interrupted goes on where it stopped, and a second run takes seconds.
     progress
         Whether to show progress bars; None: on a terminal only.
     say
@@ -48,10 +51,13 @@ def reproduce(
     written = []
     for one in names:
         module = importlib.import_module(f"kembed.experiments.{one}")
-        result = module.run(progress=progress)
+        kept = {"cache": target / "cache"} if one in KEEPING else {}
+        result = module.run(progress=progress, **kept)
         sentences = module.report(result)
         for file, draw in module.FIGURES.items():
             written.append(_output.save(draw(result), target / f"{file}.png"))
+        for file, write in getattr(module, "TEXTS", {}).items():
+            written.append(_output.save_text(write(result), target / file))
         written.append(_output.save_text("\n".join(sentences) + "\n", target / f"{one}.txt"))
         for sentence in sentences:
             say(sentence)
