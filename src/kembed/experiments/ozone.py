@@ -1,0 +1,315 @@
+"""Ozone (Figure 4): causes of ozone by PC, with kernels learned or by the median rule.
+
+The paper draws one graph. Here, beside the graphs under both rules: how often temperature causes ozone over
+orders of the variables and resamples of the rows, over a sweep of lengthscales, with trends left in, and with
+what is known beforehand. All settings were fixed before anyone looked at that edge.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed._words import plain
+from kembed.experiments._output import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    SKY,
+    VERMILION,
+    main,
+    mosaic,
+    new_figure,
+    wanted,
+)
+from kembed.experiments._ozone_study import (
+    ALPHA,
+    CAUSE,
+    EFFECT,
+    KERNELS,
+    LEAST,
+    MARKS,
+    SEED,
+    Plan,
+    Study,
+    mark,
+    measure,
+    shares,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from kembed.causal_graph import CausalGraph
+
+GREY, PALE = "#767676", "#E8E8E8"
+NAMES = {"median": "median rule", "bkl": "learned kernel"}
+WORDS = {
+    "-->": f"{CAUSE} → {EFFECT}",
+    "<--": f"{EFFECT} → {CAUSE}",
+    "---": "either way",
+    "<->": "conflicting",
+    "": "no edge",
+}
+COLOURS = {"-->": BLUE, "<--": ORANGE, "---": GREY, "<->": VERMILION, "": PALE}
+
+
+def run(
+    progress: bool | None = None,
+    cache: Any = None,
+    plan: Plan | None = None,
+    table: pl.DataFrame | None = None,
+) -> Study:
+    """Search for all graphs; p-values are kept in the folder `cache`, and found there by a later run."""
+    return measure(plan or Plan(), cache, wanted(progress), table)
+
+
+# Figures.
+
+
+def plot(study: Study) -> Any:
+    """The graphs under both rules, and how often the edge has which direction."""
+    figure, panels = mosaic(["ABC"], width=4.6, height=4.2)
+    for letter, kernel in zip("AB", KERNELS, strict=True):
+        study.main[kernel].plot(ax=panels[letter])
+        panels[letter].set_title(f"{letter}. PC, {NAMES[kernel]}", pad=34.0)
+    _plot_shares(panels["C"], study)
+    return figure
+
+
+def _plot_shares(axes: Any, study: Study) -> None:
+    bars = _frequencies(study)
+    for place, found in enumerate(reversed(bars.values())):
+        left = 0.0
+        for one in MARKS:
+            axes.barh(place, found[one], 0.7, left, color=COLOURS[one], edgecolor="white")
+            if found[one] > 0.06:
+                colour = BLACK if one in ("", "<--") else "white"
+                axes.text(
+                    left + found[one] / 2, place, f"{found[one]:.0%}", color=colour, ha="center", va="center"
+                )
+            left += found[one]
+    axes.set_yticks(
+        range(len(bars)), [name.replace(", ", ",\n") for name in reversed(bars)], fontsize="small"
+    )
+    axes.set(xlim=(0.0, 1.0), xticks=[], title=f"C. {CAUSE} and {EFFECT}: share of runs")
+    axes.spines[:].set_visible(False)
+    from matplotlib.patches import Patch
+
+    handles = [Patch(facecolor=COLOURS[one], label=WORDS[one]) for one in MARKS]
+    axes.legend(
+        handles=handles,
+        frameon=False,
+        fontsize="small",
+        ncols=3,
+        loc="upper center",
+        bbox_to_anchor=(0.4, 0.0),
+    )
+
+
+def plot_sweep(study: Study) -> Any:
+    """One lengthscale for all residuals: the edge, its p-values; and what taking trends out does."""
+    figure, (edges, pvalues, trends) = new_figure(3, width=4.4, height=3.6)
+    scales = list(study.sweep)
+    counts = [len(graph.edges) for graph in study.sweep.values()]
+    edges.semilogx(scales, counts, color=BLACK, linewidth=0.8)
+    for one in MARKS:
+        here = [k for k, graph in enumerate(study.sweep.values()) if mark(graph) == one]
+        if here:
+            x, y = ([values[k] for k in here] for values in (scales, counts))
+            edges.plot(x, y, "o", color=COLOURS[one], markeredgecolor=BLACK, markersize=9, label=WORDS[one])
+    edges.set(ylabel="edges of the graph", ylim=(0, 1.35 * max(1, *counts)))
+    edges.set_title(f"A. Edges; colour: {CAUSE} and {EFFECT}")
+    largest = [_largest(graph) for graph in study.sweep.values()]
+    pvalues.loglog(scales, largest, "o-", color=BLUE, label="largest of all sets tried")
+    pvalues.loglog(
+        scales, [study.marginal[f"{s:g}"] for s in scales], "s--", color=GREEN, label="nothing given"
+    )
+    pvalues.axhline(ALPHA, color=BLACK, linewidth=0.8, linestyle=":", label=f"level {ALPHA}")
+    pvalues.set(title=f"B. p-values of {CAUSE} and {EFFECT}", ylabel="p")
+    for axes in (edges, pvalues):
+        for kernel, colour in (("median", VERMILION), ("bkl", SKY)):
+            centre = float(np.exp(np.mean(np.log(study.scales[kernel]))))
+            axes.axvline(centre, color=colour, linewidth=1.0, label=f"{NAMES[kernel]}, nothing given")
+        axes.set_xlabel("lengthscale / standard deviation")
+        axes.set_xticks(scales, [f"{scale:.2g}" for scale in scales])
+        axes.minorticks_off()
+        axes.legend(framealpha=1.0, edgecolor="none", fontsize="x-small", ncols=2, loc="upper left")
+    pvalues.set(ylim=(6e-4, 30.0), yticks=[1e-3, 1e-2, 1e-1, 1.0])  # above 1: room for the legend
+    pvalues.minorticks_off()
+    _plot_trends(trends, study)
+    return figure
+
+
+def _plot_trends(axes: Any, study: Study) -> None:
+    names = [one.name for one in study.trends[0].columns]
+    places = np.arange(len(names))[::-1]
+    axes.plot([one.before for one in study.trends[0].columns], places, "o", color=BLACK, label="before")
+    for trends, shape, colour in zip(study.trends, "s^", (BLUE, ORANGE), strict=True):
+        after = [one.after for one in trends.columns]
+        axes.plot(after, places, shape, color=colour, label=f"trends ≥ {trends.least:g} days out")
+    axes.axvline(0.0, color=BLACK, linewidth=0.5)
+    axes.set_yticks(places, names, fontsize="small")
+    axes.set(title="C. Correlation of one day and the next", ylim=(-0.6, len(names) + 1.4))
+    axes.legend(
+        frameon=False, fontsize="x-small", ncols=3, loc="upper center", columnspacing=0.8, handletextpad=0.1
+    )
+
+
+# Words.
+
+
+def report(study: Study) -> list[str]:
+    """What was measured, in words."""
+    names = study.known.names
+    sentences = [
+        f"Ozone: {study.rows} days, {len(names)} variables, level {ALPHA}, seed {SEED};",
+        "  all settings were fixed before looking at the edge.",
+        f"The paper: {CAUSE} --> {EFFECT} with learned kernels, and no such edge by the median rule.",
+    ]
+    for title, graphs in (
+        (f"Trends over {LEAST:g} days or more taken out", study.main),
+        ("Trends left in", study.raw),
+    ):
+        sentences.append(f"{title}:")
+        sentences += [f"  {NAMES[kernel]}: {_edge(graphs[kernel])}" for kernel in KERNELS]
+    sentences.append(f"{CAUSE} and {EFFECT} over runs, trends taken out:")
+    sentences += [f"  {name}: {_shares(found)}" for name, found in _frequencies(study).items()]
+    sentences.append("One lengthscale for all residuals, in standard deviations:")
+    sentences += [f"  {scale:.2f}: {_edge(graph)}" for scale, graph in study.sweep.items()]
+    scales = "; ".join(
+        f"{NAMES[kernel]} {' and '.join(f'{one:.2f}' for one in study.scales[kernel])}" for kernel in KERNELS
+    )
+    sentences += [
+        f"  (For {CAUSE} and {EFFECT} with nothing given: {scales}.)",
+        f"Known beforehand that {EFFECT} causes nothing, {NAMES['bkl']}: {_edge(study.known)}",
+        f"Correlation of {CAUSE} and {EFFECT}: {study.correlation:.2f}; "
+        + "; ".join(
+            f"{one.correlation:.2f} without trends over {one.least:g} days or more" for one in study.trends
+        )
+        + ".",
+        "Timescale of the trend, and the correlation of one day and the next before and after:",
+    ]
+    for trends in study.trends:
+        sentences.append(f"  trends over {trends.least:g} days or more:")
+        sentences += [f"    {one!r}" for one in trends.columns]
+    return [*sentences, *_verdict(study)]
+
+
+def _frequencies(study: Study) -> dict[str, dict[str, float]]:
+    """The shares of the marks by what was varied and by kernel."""
+    found = {}
+    for kernel in KERNELS:
+        graph = study.textbook[kernel]
+        found[f"{graph.n_orders} orders of the variables, {NAMES[kernel]}"] = shares(graph, graph.over_orders)
+    for kernel in KERNELS:
+        graph = study.main[kernel]
+        found[f"{graph.n_resamples} resamples of the rows, {NAMES[kernel]}"] = shares(
+            graph, graph.over_resamples
+        )
+    return {name: one for name, one in found.items() if one}
+
+
+def _shares(found: dict[str, float]) -> str:
+    return ", ".join(f"{WORDS[one]} {share:.0%}" for one, share in found.items() if share > 0.0)
+
+
+def _largest(graph: CausalGraph) -> float:
+    return graph.pvalues.get(frozenset((CAUSE, EFFECT)), float("nan"))
+
+
+def _edge(graph: CausalGraph) -> str:
+    given = graph.separating_sets.get(frozenset((CAUSE, EFFECT)))
+    apart = "" if given is None else f" given {', '.join(given) or 'nothing'}"
+    marks = [edge.mark for edge in graph.edges]
+    return (
+        f"{WORDS[mark(graph)]} (largest p {plain(_largest(graph), 2)}{apart}); {len(marks)} edges, "
+        f"{marks.count('-->')} directed, {marks.count('<->')} conflicting; {graph.n_tests} tests"
+    )
+
+
+def _verdict(study: Study) -> list[str]:
+    """What of the paper's statement holds."""
+    learned, median = mark(study.main["bkl"]), mark(study.main["median"])
+    over = {kernel: study.main[kernel] for kernel in KERNELS}
+    often = {kernel: shares(graph, graph.over_resamples) for kernel, graph in over.items()}
+    directed = "holds" if learned == "-->" else "does not hold"
+    absent = "holds" if median == "" else "does not hold"
+    sentences = [
+        f"The paper's directed edge with learned kernels {directed} in this graph: {WORDS[learned]}.",
+        f"Its absence by the median rule {absent} in this graph: {WORDS[median]}.",
+    ]
+    if all(often.values()):
+        n = over["bkl"].n_resamples
+        both = (often["bkl"]["-->"], 1.0 - often["bkl"][""], often["median"][""])
+        sentences.append(
+            f"Over {n} resamples: {WORDS['-->']} in {both[0]:.0%} with learned kernels, adjacent in "
+            f"{both[1]:.0%}; no edge in {both[2]:.0%} by the median rule."
+        )
+    hits = sum(mark(graph) == "-->" for graph in study.sweep.values())
+    none = sum(mark(graph) == "" for graph in study.sweep.values())
+    sentences.append(f"Of {len(study.sweep)} lengthscales {hits} give {WORDS['-->']}, and {none} no edge.")
+    return sentences
+
+
+def numbers(study: Study) -> str:
+    """All numbers, as JSON."""
+
+    def graph(one: CausalGraph) -> dict[str, Any]:
+        return {
+            "edge": mark(one),
+            "largest_pvalue": _largest(one),
+            "edges": [f"{edge}" for edge in one.edges],
+            "pairs": one.table(),
+            "conflicts": [conflict.why for conflict in one.conflicts],
+            "separating_sets": {" ".join(sorted(pair)): given for pair, given in one.separating_sets.items()},
+            "over_orders": shares(one, one.over_orders),
+            "over_resamples": shares(one, one.over_resamples),
+            "tests": one.n_tests,
+            "orders": one.n_orders,
+            "resamples": one.n_resamples,
+        }
+
+    whole = {
+        "cause": CAUSE,
+        "effect": EFFECT,
+        "rows": study.rows,
+        "alpha": ALPHA,
+        "seed": SEED,
+        "main": {kernel: graph(one) for kernel, one in study.main.items()},
+        "trends_left_in": {kernel: graph(one) for kernel, one in study.raw.items()},
+        "textbook": {kernel: graph(one) for kernel, one in study.textbook.items()},
+        "sweep": {f"{scale:g}": graph(one) for scale, one in study.sweep.items()},
+        "known_beforehand": graph(study.known),
+        "pvalues_nothing_given": study.marginal,
+        "lengthscales_nothing_given": study.scales,
+        "correlation": study.correlation,
+        "trends": [
+            {
+                "least_days": one.least,
+                "correlation": one.correlation,
+                "columns": [vars(column) for column in one.columns],
+            }
+            for one in study.trends
+        ],
+    }
+    return json.dumps(_finite(whole), indent=1) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows no nan: null instead."""
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+FIGURES = {"ozone": plot, "ozone_sweep": plot_sweep}
+TEXTS = {"ozone.json": numbers}
+
+if __name__ == "__main__":
+    main("ozone", __doc__)
