@@ -12,7 +12,7 @@ from kembed import ConditionalTester, Gaussian, conditional_test
 from kembed._conditioning import Conditioner, as_variable, bent
 from kembed._multipliers import multipliers, products, squared_norms
 from kembed._residuals import residual
-from kembed.prewhitening import autocorrelation, times
+from kembed.prewhitening import autocorrelation, prewhiten, times
 
 NUMERIC = np.zeros(1, dtype=bool)
 
@@ -288,6 +288,9 @@ def test_tester_refuses():
         tester.test(0, 3)
     with pytest.raises(ValueError, match="x names 'a', but the columns are 'column 0'"):
         tester.test("a", 1)
+    for asked in ((0, 7), (0, 0), (0, 1, (0,))):
+        with pytest.raises(ValueError, match="different columns from 0 to 2"):
+            tester.pvalue(*asked)
     with pytest.raises(TypeError, match="data is no data frame"):
         ConditionalTester(np.zeros((20, 2)), prewhiten="day")
 
@@ -394,3 +397,113 @@ def test_autocorrelation_by_hand():
     assert autocorrelation(column, np.arange(4.0)) == -1.0
     # The pair across the gap (days 2 and 9) does not count.
     assert autocorrelation(np.array([1.0, 1.0, -1.0, -1.0]), np.array([0.0, 1.0, 9.0, 10.0])) == 1.0
+
+
+# What a review found.
+
+
+def test_trend_is_taken_out_all_along_a_long_series():
+    t = np.arange(1_800.0)
+    season = 3.0 * np.sin(2 * np.pi * t / 365.0)
+    rng = np.random.default_rng(0)
+    for rows in (slice(0, 1_000), slice(0, 1_800)):
+        left, how = prewhiten((season + rng.normal(size=1_800))[rows], t[rows], 7.0, "x")
+        assert how.after < 0.1
+        assert abs(np.corrcoef(left[600:], season[rows][600:])[0, 1]) < 0.15
+
+
+def test_memory_takes_out_what_is_given_late_in_the_series():
+    rng = np.random.default_rng(0)
+    z = np.linspace(-3, 3, 600) + 0.2 * rng.normal(size=600)
+    x, y = np.sin(3 * z) + 0.5 * rng.normal(size=(2, 600))
+    assert pvalue(x, y, z, memory=2.0) > 0.02
+
+
+def test_memory_follows_the_times():
+    rng = np.random.default_rng(0)
+    t = np.arange(120.0)
+    x, y = np.cumsum(rng.normal(size=(2, 120)), axis=1)
+    order = rng.permutation(120)
+    first = conditional_test(x, y, prewhiten=t, memory=5.0, rng=0).pvalue
+    assert conditional_test(x[order], y[order], prewhiten=t[order], memory=5.0, rng=0).pvalue == first
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_two_binary_targets(text):
+    # Independent given z; a kernel on what is left of a 0 or a 1 would read p(z) back. 20 draws at 5%: one.
+    rejected = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(size=250)
+        x, y = 2 * z + rng.logistic(size=(2, 250)) > 0
+        if text:
+            x, y = np.where(x, "yes", "no"), np.where(y, "yes", "no")
+        rejected += pvalue(x, y, z, n_resamples=99) <= 0.05
+    assert rejected <= 4
+
+
+def test_function_of_given_with_many_rows():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=500)
+    assert pvalue(np.sin(z), rng.normal(size=500), z) > 0.05
+    assert 0.0 < pvalue(z > 0.3, z > 0.5, z) <= 1.0
+
+
+def test_category_of_many_levels():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 120, size=900)
+    effect = rng.normal(size=120)
+    x, y = effect[level] + rng.normal(size=(2, 900))
+    assert pvalue(x, y, level.astype(str)) > 0.02
+
+
+def test_more_than_eight_conditioning_columns():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(300, 10))
+    x, y = np.sin(2 * Z[:, 0]) + 0.5 * rng.normal(size=(2, 300))
+    assert pvalue(x, y, Z) > 0.02
+
+
+def test_columns_of_ranks_do_not_show_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    R = rng.normal(size=(60, 3)).argsort(axis=0).argsort(axis=0) * 0.37 + 0.1
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(60)
+        assert pvalue(*R[order].T) == pvalue(*R.T)
+
+
+def test_nothing_given_is_symmetric():
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        x, y = rng.normal(size=(2, 50))
+        assert pvalue(x, y) == pvalue(y, x)
+
+
+def test_missing_times_are_omitted():
+    day, x, y = seasonal(n=60)
+    dates = pd.Series(np.datetime64("1976-01-01") + day.astype("timedelta64[D]"))
+    dates[5] = pd.NaT
+    with pytest.raises(ValueError, match=r"prewhiten has missing times; .*nan_policy='omit'"):
+        conditional_test(x, y, prewhiten=dates)
+    assert conditional_test(x, y, prewhiten=dates, nan_policy="omit", rng=0).sizes == (59,)
+
+
+def test_time_zones_and_repeated_times():
+    zoned = pd.Series(pd.date_range("1976-01-01", periods=40, tz="Europe/Paris"))
+    np.testing.assert_allclose(times(zoned, "prewhiten", 40), np.arange(40.0))
+    walk = np.cumsum(np.random.default_rng(0).normal(size=100))
+    noise = np.random.default_rng(1).normal(size=300)
+    three = autocorrelation(noise, np.repeat(np.arange(100.0), 3))  # three rows a day
+    assert abs(three) < 0.3
+    assert autocorrelation(np.repeat(walk, 3), np.repeat(np.arange(100.0), 3)) == pytest.approx(
+        autocorrelation(walk, np.arange(100.0))
+    )
+
+
+def test_cache_must_be_a_folder(tmp_path):
+    (tmp_path / "file").write_text("x")
+    data = np.column_stack(confounded(n=20))
+    with pytest.raises(ValueError, match="is a file, not a folder"):
+        ConditionalTester(data, cache=tmp_path / "file")
+    ConditionalTester(data, cache=tmp_path / "with.dot" / "inner", n_resamples=9, rng=0).pvalue(0, 1)
+    assert (tmp_path / "with.dot" / "inner" / "kembed-pvalues.sqlite").exists()

@@ -104,7 +104,7 @@ def test_rotation_finds_a_ridge_that_columns_do_not_show():
 
 
 def test_wide_tables_share_one_lengthscale(rng):
-    Z = rng.normal(size=(60, 30))
+    Z = rng.normal(size=(60, 40))
     regression = learn(Z, Z[:, :1] + 0.1 * rng.normal(size=(60, 1)))
     assert np.ptp(regression.lengthscales) == 0.0
     assert np.isfinite(residuals(Z, Z[:, :1], regression).left_out).all()

@@ -42,7 +42,10 @@ class Variable:
 
 
 def as_variable(values: Float[np.ndarray, "n D"], categorical: Bool[np.ndarray, " D"]) -> Variable:
-    """Numeric columns bent into units of their spread, categories as indicators; constants left out."""
+    """Numeric columns bent into units of their spread, categories as indicators; constants left out.
+
+    Numbers of two values are categories: there is nothing between.
+    """
     space = make_space(values, categorical)
     columns: list[Float[np.ndarray, " n"]] = []
     indicator: list[bool] = []
@@ -50,11 +53,11 @@ def as_variable(values: Float[np.ndarray, "n D"], categorical: Bool[np.ndarray, 
         column = values[:, c]
         if (column == column[0]).all():
             continue
-        if not discrete:
+        levels = np.unique(column)
+        if not discrete and len(levels) > 2:
             columns.append(_unit(bent((column - np.median(column)) / space.spread[c])))
             indicator.append(False)
             continue
-        levels = np.unique(column)
         # The last of two levels is what the first is not.
         shown = [column == level for level in levels[: 1 if len(levels) == 2 else None]]
         columns += [_unit(level.astype(float)) for level in shown]

@@ -33,7 +33,9 @@ EXPLORE_ROWS = 100
 LEARN_ROWS = 200
 FEW_STEPS, STEPS = 4, 6
 # Up to so many rows C is inverted as it is; beyond, K is replaced by its projection on so many of the rows.
+# Wide tables (categories with many levels) have no few rows that stand for all.
 EXACT_ROWS = 400
+WIDE_ROWS = 3_000
 LANDMARKS = 150
 JITTER = 1e-8
 # Starts: these times √d, or times what the slopes suggest; signal-to-noise ratios compared at each.
@@ -46,8 +48,9 @@ LENGTHSCALES = (0.05, 100.0)
 RATIOS = (1e-4, 1e6)
 # Log-normal prior on lengthscales, wide: it only keeps a lengthscale that does not matter from drifting.
 PRIOR_MEAN, PRIOR_SD = 1.0, 2.0
-# Beyond so many axes there is one lengthscale for all, and no rotation.
+# Beyond so many columns axes are not turned, and beyond so many there is one lengthscale for all.
 MAX_AXES = 8
+MAX_LENGTHSCALES = 30
 RIDGE = 1e-2  # of the quadratic fit, over n
 
 
@@ -102,14 +105,14 @@ def learn(
     if not Y.any():
         return Regression(np.eye(d), np.full(d, LENGTHSCALES[1]), RATIOS[0], 0.0)
     few, many = ((Z[:count], Y[:count]) for count in rows)
-    whole = d <= MAX_AXES
-    starts = _starts(np.full(d if whole else 1, np.sqrt(d)), np.eye(d), factors)
-    if whole and d > 1:
+    turns = 1 < d <= MAX_AXES
+    starts = _starts(np.full(d if d <= MAX_LENGTHSCALES else 1, np.sqrt(d)), np.eye(d), factors)
+    if turns:
         starts += _along(_quadratic_bends(Z, Y), Y)
     compared = sorted((_profile(*few, *start) for start in starts), key=_value)
     climbed = min((_climb(*few, start, least, FEW_STEPS) for start in compared[:2]), key=_value)
     best = _climb(*many, climbed, least, STEPS)
-    if whole and d > 1:
+    if turns:
         turned = [_profile(*few, *start) for start in _along(_bends(*many, best), Y)[1:2]]
         as_is = _profile(*few, np.exp(best.theta[:-1]), best.axes)
         if turned and turned[0].value < as_is.value + WORTH:
@@ -119,20 +122,29 @@ def learn(
     return Regression(best.axes, lengthscales, float(np.exp(best.theta[-1])), still - best.value)
 
 
-def residuals(Z: Points, Y: Targets, regression: Regression) -> Residuals:
+def residuals(
+    Z: Points, Y: Targets, regression: Regression, *, exact: int | None = None, landmarks: int = LANDMARKS
+) -> Residuals:
     """Y - E[Y|Z] under the regression, with a constant mean of its own for every target.
 
     With P = C⁻¹ - C⁻¹11ᵀC⁻¹/(1ᵀC⁻¹1) the residuals are P Y, and those with the row left out (P Y)_i/P_ii.
+    Beyond `exact` rows K is projected on the first `landmarks` of them.
     """
     n, s = len(Z), regression.ratio
     A = Z @ regression.axes / regression.lengthscales
-    if n <= EXACT_ROWS:
+    if exact is None:
+        exact = EXACT_ROWS if Z.shape[1] <= MAX_LENGTHSCALES else WIDE_ROWS
+    if n <= exact:
         inverse = _inverse(s * kernel(A, A))
         ones, turned, diagonal = inverse.sum(axis=1), inverse @ Y, np.diagonal(inverse)
-    else:  # C⁻¹ = I - TᵀT with T = M^{-1/2} K_mn, M = K_mm/s + K_mn K_nm
-        across, among = kernel(A[:LANDMARKS], A), kernel(A[:LANDMARKS], A[:LANDMARKS]) / s
-        among[np.diag_indices(len(among))] += JITTER / s
-        T = _forward(np.linalg.cholesky(among + across @ across.T), across)
+    else:  # K ≈ VᵀV with V = K_mm^{-1/2} K_mn; C⁻¹ = I - TᵀT with T = (I/s + VVᵀ)^{-1/2} V
+        marks = A[:landmarks]
+        among = kernel(marks, marks)
+        among[np.diag_indices(len(among))] += JITTER
+        V = _forward(np.linalg.cholesky(among), kernel(marks, A))
+        small = V @ V.T
+        small[np.diag_indices(len(small))] += 1.0 / s
+        T = _forward(np.linalg.cholesky(small), V)
         ones = 1.0 - T.T @ T.sum(axis=1)
         turned = Y - T.T @ (T @ Y)
         diagonal = 1.0 - np.einsum("mn,mn->n", T, T)

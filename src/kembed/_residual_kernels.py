@@ -19,7 +19,7 @@ from kembed.kernels.base import Kernel
 from kembed.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 WORDS = ("bkl", "median", "fused")
 LANDMARKS = 60
@@ -33,7 +33,7 @@ STAND_IN = 0.7  # of the median distance, where there is no evidence
 class Features:
     """A kernel's leading centred features at the residuals, largest first."""
 
-    kernel: Kernel
+    kernel: Kernel | str
     values: Float[np.ndarray, "n r"]
     freedom: float = 0.0  # degrees of freedom spent on what they are given
 
@@ -56,8 +56,14 @@ def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
     )
 
 
-def features(columns: Float[np.ndarray, "n k"], kernel: Any) -> Features:
-    """The features of one kernel that `check` has let through."""
+def features(columns: Float[np.ndarray, "n k"], indicator: Bool[np.ndarray, " k"], kernel: Any) -> Features:
+    """The features of one kernel that `check` has let through.
+
+    Indicators are their own features, whatever the kernel: what z says about a category is its probability
+    alone, and a kernel on what is left of a 0 or a 1 would read that probability back.
+    """
+    if indicator.all():
+        return Features("categories", columns - columns.mean(axis=0))
     if not isinstance(kernel, Kernel):
         kernel = Gaussian(_lengthscale(columns, kernel))
     kernel = to_numpy(kernel)

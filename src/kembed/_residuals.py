@@ -17,7 +17,7 @@ from kembed._conditioning import Conditioner, Variable, bent
 from kembed._regression import Regression
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 # Added to the size of residuals, in spreads, so that a residual of nothing has a logarithm.
 LEAST_SIZE = 0.02
@@ -41,6 +41,7 @@ class Residual:
 
     columns: Float[np.ndarray, "n k"]
     regressions: tuple[ColumnRegression, ...]
+    indicator: Bool[np.ndarray, " k"]  # which columns are left of indicators of categories
 
 
 def residual(variable: Variable, given: Conditioner, *, cross_fit: bool, scale: bool) -> Residual:
@@ -51,6 +52,7 @@ def residual(variable: Variable, given: Conditioner, *, cross_fit: bool, scale: 
     """
     Z = given.Z
     left: list[Float[np.ndarray, " n"]] = []
+    kinds: list[bool] = []
     found = []
     for column, indicator in zip(variable.columns.T, variable.indicator, strict=True):
         location = spread = None
@@ -68,9 +70,10 @@ def residual(variable: Variable, given: Conditioner, *, cross_fit: bool, scale: 
                 freedom += more
             away = away - away.mean()
             left.append(away / np.sqrt((away**2).mean()))
+            kinds.append(bool(indicator))
         found.append(ColumnRegression(location, spread, unexplained, freedom))
     columns = np.column_stack(left) if left else np.empty((len(given.Z), 0))
-    return Residual(columns, tuple(found))
+    return Residual(columns, tuple(found), np.array(kinds, dtype=bool))
 
 
 def _scaled(

@@ -75,7 +75,7 @@ class Sides:
         return _kept(self._sides, (target, given), lambda: self._side(target, given), 60 * self.n)
 
     def _side(self, target: int, given: tuple[int, ...]) -> Side:
-        columns = self.variables[target].columns
+        columns, indicator = self.variables[target].columns, self.variables[target].indicator
         regressions: tuple[ColumnRegression, ...] = ()
         conditioner = self.conditioner(given) if given else None
         if conditioner is not None and not conditioner.Z.shape[1]:
@@ -83,10 +83,10 @@ class Sides:
         if conditioner is not None:
             key = (target, given)
             left = _kept(self._residuals, key, lambda: self._residual(target, given), 4 * self.n)
-            columns, regressions = left.columns, left.regressions
+            columns, indicator, regressions = left.columns, left.indicator, left.regressions
         if not columns.shape[1]:
             return Side(columns, (), regressions)
-        found = tuple(features(columns, kernel) for kernel in self.settings.kernels)
+        found = tuple(features(columns, indicator, kernel) for kernel in self.settings.kernels)
         if conditioner is not None:
             spent = float(np.mean([column.freedom for column in regressions]))
             centred = [conditioner.centred(one.values) for one in found]

@@ -27,14 +27,17 @@ class Store:
     """Numbers by key in one file."""
 
     def __init__(self, path: str | Path) -> None:
-        path = Path(path)
-        if path.is_dir() or not path.suffix:
-            try:
-                path.mkdir(parents=True, exist_ok=True)
-            except FileExistsError:
-                raise ValueError(f"cache {str(path)!r} is a file, not a folder; name a folder") from None
-            path = path / FILE
-        self.path = path
+        folder = Path(path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise ValueError(f"cache {str(folder)!r} is a file, not a folder; name a folder") from None
+        except OSError as error:
+            raise ValueError(
+                f"cache {str(folder)!r} cannot be made ({error.strerror}); name another"
+            ) from None
+        self.folder = folder
+        path = folder / FILE
         try:
             self._file = sqlite3.connect(path, timeout=60.0, isolation_level=None, check_same_thread=False)
             self._file.execute(

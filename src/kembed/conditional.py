@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed import _tables, prewhitening
-from kembed.conditional_tester import MINIMUM, ConditionalOutcome, ConditionalTester
+from kembed import _tables
+from kembed.conditional_tester import MINIMUM, ConditionalOutcome, ConditionalTester, timed
 from kembed.prewhitening import WEEK
 from kembed.results import nothing
 
@@ -50,7 +50,8 @@ def conditional_test(
     least_timescale
         The shortest lengthscale that pre-whitening may choose, in the unit of `prewhiten`; for dates, days.
     memory
-        For rows in order of time: over how many rows the multipliers forget.
+        For time series: over how many rows the multipliers forget. Rows must come in order of time, unless
+        `prewhiten` has their times.
     cross_fit
         Whether the residual of a row comes from a regression on the other rows.
     rng, nan_policy
@@ -78,9 +79,7 @@ def conditional_test(
     if missing:
         empty = nothing("HSIC", "multiplier", (tables[0].given,))
         return ConditionalOutcome(**{field.name: getattr(empty, field.name) for field in fields(empty)})
-    time = None
-    if prewhiten is not None:
-        time = prewhitening.times(prewhiten, "prewhiten", tables[0].given)[tables[0].rows]
+    tables, time = timed(tables, prewhiten, nan_policy)
     tester = ConditionalTester.of_tables(
         tables, kernel, n_resamples, time, least_timescale, memory, cross_fit, None, rng
     )

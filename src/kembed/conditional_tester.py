@@ -38,7 +38,7 @@ MINIMUM = 10
 # With fewer rows than this for every direction of `given`, regressions on it are hopeless.
 MOST_RANK = 5
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,9 +116,7 @@ class ConditionalTester:
         )
         if missing:
             raise ValueError("data has missing values; use nan_policy='omit', or drop or impute those rows")
-        time = None
-        if prewhiten is not None:
-            time = prewhitening.times(prewhiten, "prewhiten", table.given)[table.rows]
+        (table,), time = timed([table], prewhiten, nan_policy)
         columns = [
             _tables.Table(table.values[:, [d]], (name,), table.categorical[[d]], table.rows, table.given)
             for d, name in enumerate(table.names)
@@ -154,6 +152,7 @@ class ConditionalTester:
         self._kinds = [table.categorical for table in tables]
         self._columns = [table.names for table in tables]
         self.prewhitened: tuple[Whitened, ...] = ()
+        self._time = np.arange(len(self._values[0]), dtype=float) if time is None else time
         if time is not None:
             least = float(_validation.positive(least_timescale, "least_timescale"))
             self._whiten(time, least)
@@ -174,14 +173,14 @@ class ConditionalTester:
     def _arrange(self) -> None:
         """Put the rows in an order that depends on their content alone, and then says nothing."""
         n = len(self._values[0])
-        if self._memory is None:
-            variables = [as_variable(*pair) for pair in zip(self._values, self._kinds, strict=True)]
-            every = [column for variable in variables for column in variable.columns.T]
-            every.sort(key=lambda column: tuple(np.sort(column)[[0, -1, n // 2]]))
-            order = np.lexsort(every[::-1]) if every else np.arange(n)
-            self._order = order[np.random.default_rng(0).permutation(n)]
-        else:  # the order of time is part of the data
-            self._order = np.arange(n)
+        variables = [as_variable(*pair) for pair in zip(self._values, self._kinds, strict=True)]
+        keys = [_key(variable.columns) for variable in variables]
+        self._rank = np.argsort(sorted(range(len(keys)), key=lambda v: keys[v]))  # of variables, by content
+        every = sorted(
+            (column for one in variables for column in one.columns.T), key=lambda c: _key(c[:, None])
+        )
+        order = np.lexsort(every[::-1]) if every else np.arange(n)
+        self._order = order[np.random.default_rng(0).permutation(n)]
         shuffled = [values[self._order] for values in self._values]
         self._sides = Sides(
             [as_variable(*pair) for pair in zip(shuffled, self._kinds, strict=True)], self._settings
@@ -204,11 +203,16 @@ class ConditionalTester:
         ]
         switches = replace(self._settings, kernels=())
         numbers = (self._resamples, self._memory, self._seed)
-        return digest(VERSION, kinds, switches, *numbers, *kernels, *parts)
+        when = b"" if self._memory is None else self._time[self._order].tobytes()
+        return digest(VERSION, kinds, switches, *numbers, when, *kernels, *parts)
 
     @cached_property
     def _multipliers(self) -> Float[np.ndarray, "n B"]:
-        return multipliers(self.n_rows, self._resamples, self._memory, np.random.default_rng(self._seed))
+        E = multipliers(self.n_rows, self._resamples, self._memory, np.random.default_rng(self._seed))
+        if self._memory is None:
+            return E
+        when = np.argsort(np.argsort(self._time, kind="stable"))  # multipliers run along the time
+        return E[when[self._order]]
 
     @cached_property
     def _orders(self) -> Int[np.ndarray, "B n"]:
@@ -231,6 +235,11 @@ class ConditionalTester:
     def pvalue(self, i: int, j: int, given: tuple[int, ...] = ()) -> float:
         """The p-value of two columns by number; kept, and found on disk where there is a cache."""
         key = (int(min(i, j)), int(max(i, j)), tuple(sorted(int(k) for k in given)))
+        asked = (*key[:2], *key[2])
+        if len(set(asked)) < len(asked) or not 0 <= min(asked) <= max(asked) < len(self.names):
+            raise ValueError(
+                f"pvalue takes different columns from 0 to {len(self.names) - 1}, but {asked} was asked"
+            )
         if key in self._pvalues:
             return self._pvalues[key]
         name = digest(self._content, key) if self._store is not None else ""
@@ -253,7 +262,7 @@ class ConditionalTester:
     def on_rows(self, rows: Int[np.ndarray, " r"]) -> ConditionalTester:
         """The same test on some of the rows; pre-whitening stays as it was."""
         other = self._copy()
-        other._values = [values[rows] for values in self._values]
+        other._values, other._time = [values[rows] for values in self._values], self._time[rows]
         other._arrange()
         return other
 
@@ -267,7 +276,7 @@ class ConditionalTester:
     def __getstate__(self) -> dict[str, Any]:
         """For another process: what is kept in memory stays here, and the cache is opened again there."""
         state = dict(vars(self._copy()))
-        state["_store"] = None if self._store is None else self._store.path
+        state["_store"] = None if self._store is None else self._store.folder
         state["_sides"] = Sides(self._sides.variables, self._settings)
         state["_pvalues"] = {}
         return state
@@ -305,7 +314,12 @@ class ConditionalTester:
         if null == "multiplier":
             values, names = sides.statistics(left, right, given if conditional else (), self._multipliers)
         else:
-            values, names = sides.permuted(left, right, self._orders)
+            # Which side is permuted must not depend on which was called x.
+            if self._rank[i] <= self._rank[j]:
+                values, names = sides.permuted(left, right, self._orders)
+            else:
+                values, names = sides.permuted(right, left, self._orders)
+                names = tuple(pair[::-1] for pair in names)
         choice = Choice((), names, np.full(len(names), 1.0 / len(names)))
         found = outcome("HSIC", (self.n_rows,), choice, values, null, False)
         return ConditionalOutcome(**{f.name: getattr(found, f.name) for f in fields(found)}, **extra)
@@ -331,6 +345,25 @@ class ConditionalTester:
         out = np.empty_like(side.residuals)
         out[self._order] = side.residuals
         return out
+
+
+def timed(
+    tables: list[_tables.Table], prewhiten: Any, nan_policy: str
+) -> tuple[list[_tables.Table], Float[np.ndarray, " n"] | None]:
+    """The rows that have a time, and their times."""
+    if prewhiten is None:
+        return tables, None
+    time = prewhitening.times(prewhiten, "prewhiten", tables[0].given, nan_policy)[tables[0].rows]
+    kept = ~np.isnan(time)
+    return [replace(table, values=table.values[kept], rows=table.rows[kept]) for table in tables], time[kept]
+
+
+def _key(columns: Float[np.ndarray, "n k"]) -> tuple[float, ...]:
+    """What columns are sorted by: their content, whatever the order of rows; rounding must not decide."""
+    if not columns.shape[1]:
+        return ()
+    first = np.sort(columns[:, 0])[[0, -1, len(columns) // 2]]
+    return tuple(np.round([*first, np.abs(columns).mean()], 9))
 
 
 def _without(data: Any, name: str) -> tuple[Any, Any]:

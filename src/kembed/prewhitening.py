@@ -9,6 +9,7 @@ lengthscale is bounded below.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,9 @@ WEEK = 7.0
 # Neighbours in time must be seen together: starts are compared, and the best is finished, on a stretch of
 # at most so many rows.
 STRETCHES = (200, 1_000)
+# Beyond so many rows the trend is projected on so many times.
+EXACT_ROWS = 1_500
+LANDMARKS = 1_000
 # Lengthscales that are tried first, in spreads of the times: of a year, days to years.
 FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
@@ -40,11 +44,11 @@ class Whitened:
         return f"{self.name}: {how}, autocorrelation {self.before:.2f} before, {self.after:.2f} after"
 
 
-def times(value: Any, argument: str, n: int) -> Float[np.ndarray, " n"]:
-    """A time for every row as numbers; dates become days."""
+def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Float[np.ndarray, " n"]:
+    """A time for every row as numbers; dates become days; missing ones stay NaN with "omit"."""
     array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
     if array.dtype.kind == "O" and len(array) and hasattr(array[0], "isoformat"):
-        array = array.astype("datetime64[us]")
+        array = np.array([_without_zone(date) for date in array]).astype("datetime64[us]")
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and len(array) and isinstance(array[0], str)):
         try:
             array = array.astype("datetime64[us]")
@@ -53,9 +57,7 @@ def times(value: Any, argument: str, n: int) -> Float[np.ndarray, " n"]:
                 f"{argument} must hold times, numbers or dates such as 1976-01-31, but has {array[0]!r}"
             ) from None
     if array.dtype.kind == "M":
-        if np.isnat(array).any():
-            raise ValueError(f"{argument} has missing dates; drop those rows")
-        array = (array - array.min()) / np.timedelta64(1, "D")
+        array = np.where(np.isnat(array), np.nan, (array - np.nanmin(array)) / np.timedelta64(1, "D"))
     try:
         array = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
@@ -64,11 +66,21 @@ def times(value: Any, argument: str, n: int) -> Float[np.ndarray, " n"]:
         raise ValueError(
             f"{argument} must hold one time for each of the {n} rows, but its shape is {array.shape}"
         )
-    if not np.isfinite(array).all():
-        raise ValueError(f"{argument} has missing or infinite times; drop those rows")
-    if (array == array[0]).all():
+    if np.isinf(array).any():
+        raise ValueError(f"{argument} has infinite times; drop those rows")
+    if np.isnan(array).any() and nan_policy != "omit":
+        raise ValueError(f"{argument} has missing times; drop those rows or use nan_policy='omit'")
+    seen = array[~np.isnan(array)]
+    if not len(seen) or (seen == seen[0]).all():
         raise ValueError(f"all times in {argument} are equal, so there is no trend to take out; leave it out")
     return array
+
+
+def _without_zone(date: Any) -> Any:
+    """A date as it was in Greenwich; zones would otherwise be lost with a warning for every row."""
+    if getattr(date, "tzinfo", None) is None:
+        return date
+    return date.astimezone(UTC).replace(tzinfo=None)
 
 
 def prewhiten(
@@ -85,9 +97,11 @@ def prewhiten(
     regression = _regression.learn(T[order], Y[order], least=least / spread, rows=STRETCHES, factors=FACTORS)
     if regression.gain <= 0.0:
         return column, Whitened(name, None, before, before)
+    marks = order[np.linspace(0, len(T) - 1, min(LANDMARKS, len(T))).astype(int)]
+    order = np.concatenate([marks, np.setdiff1d(order, marks)])  # landmarks come first, all along the time
     left = np.empty(len(T))
-    left[order] = _regression.residuals(T[order], Y[order], regression).fitted[:, 0]
-    left = left * size
+    found = _regression.residuals(T[order], Y[order], regression, exact=EXACT_ROWS, landmarks=LANDMARKS)
+    left[order] = found.fitted[:, 0] * size
     return left, Whitened(
         name, float(regression.lengthscales[0]) * spread, before, autocorrelation(left, time)
     )
@@ -95,10 +109,13 @@ def prewhiten(
 
 def autocorrelation(column: Float[np.ndarray, " n"], time: Float[np.ndarray, " n"]) -> float:
     """The correlation of neighbours in time; rows further apart than 1.5 usual steps are no neighbours."""
-    order = np.argsort(time, kind="stable")
-    gaps = np.diff(time[order])
+    moments, where = np.unique(time, return_inverse=True)
+    if len(moments) < 3:
+        return 0.0
+    gaps = np.diff(moments)
     near = gaps <= 1.5 * np.median(gaps)
-    ordered = column[order] - column.mean()
+    ordered = np.bincount(where, column) / np.bincount(where)  # rows of one time count as their mean
+    ordered = ordered - ordered.mean()
     if near.sum() < 2 or not ordered.any():
         return 0.0
     return float(np.mean((ordered[:-1] * ordered[1:])[near]) / np.mean(ordered**2))
