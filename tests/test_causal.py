@@ -1,7 +1,7 @@
 """PC: exact with an oracle, whatever the order; background knowledge; conflicts; frequencies; bad input."""
 
 import io
-from contextlib import redirect_stderr
+from contextlib import contextmanager, redirect_stderr
 from itertools import permutations
 
 import mpmath
@@ -10,13 +10,15 @@ import pandas as pd
 import pytest
 
 import reference
-from kembed import causal
+from kembed import _progress, causal
 from kembed._decisions import Decider, FisherZ, FunctionDecider, Remembered
 from kembed._orientation import RULES
 from kembed._skeleton import Ledger, search
 from kembed.background import Background
 from kembed.causal import pc
 from kembed.causal_graph import CausalGraph
+from kembed.conditional_tester import ConditionalTester
+from kembed.kernels import Gaussian
 
 RNG = np.random.default_rng
 
@@ -192,6 +194,17 @@ def test_forbidden_both_ways_is_never_adjacent_and_required_never_removed():
     assert np.isnan(next(edge for edge in graph.edges if edge.a == "b").pvalue)
     # Nobody knows what separates a and b, so that a - c - b stays undecided; the background decides c.
     assert graph.ambiguous == (("a", "c", "b"),)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_forbidden_pair_has_a_separating_set_only_if_one_separates(rule):
+    known = Background(forbidden=[("a", "b"), ("b", "a")])
+    dependent = pc(None, test=Told("abc", {}), background=known, orientation=rule)
+    assert dependent.pvalues[frozenset("ab")] == 0.0  # tested for the arrows, and never independent
+    assert dependent.separating_sets == {}
+    told = Told("abc", {"ab": ["c"]})
+    found = pc(None, test=told, background=known, orientation=rule)
+    assert found.separating_sets == {frozenset("ab"): ("c",)}
 
 
 # Verdicts on colliders.
@@ -398,7 +411,7 @@ def test_frequencies_count_resamples_of_distinct_rows():
     share = sum(0 in rows for rows in seen) / 30
     assert 0.0 < share < 1.0
     assert graph.over_resamples[0, 1].tolist() == [0.0, share, 0.0]
-    assert graph.frequency("a", "b") == pytest.approx((1.0 + 30 * share) / 31)
+    assert graph.frequency("a", "b") == share  # the search of all rows, which has the edge, is none of them
     assert graph.edges[0].frequency == graph.edges[0].mark_frequency == graph.frequency("a", "b")
     for rows in seen:
         assert np.all(np.diff(rows) > 0)  # distinct, in the order of time
@@ -512,6 +525,35 @@ def test_fisher_z_refuses_what_it_cannot_do():
         FisherZ(np.column_stack([values[:, 0], np.full(6, 0.1)]), ("a", "b"))
 
 
+def once_away(n=40):
+    """x --> y, and a column that is constant without the first row."""
+    rng = RNG(5)
+    x = rng.normal(size=n)
+    values = np.column_stack([x, x + rng.normal(size=n), np.eye(n)[0]])
+    return pd.DataFrame(values, columns=["x", "y", "rare"])
+
+
+def test_a_column_constant_within_a_resample_is_independent_of_everything():
+    data = once_away()
+    whole = FisherZ(data.to_numpy(), ("x", "y", "rare"))
+    part, plain = whole.on_rows(np.arange(1, 40)), FisherZ(data.to_numpy()[1:, :2], ("x", "y"))
+    assert part.pvalue(0, 2, ()) == part.pvalue(1, 2, (0,)) == 1.0
+    # Given, it adds nothing, and takes no degree of freedom.
+    assert part.pvalue(0, 1, (2,)) == part.pvalue(0, 1, ()) == pytest.approx(plain.pvalue(0, 1, ()))
+    graph = pc(data, test="fisher-z", n_bootstrap=10, rng=0)
+    assert graph.frequency("x", "y", over="resamples") == 1.0
+    with pytest.raises(ValueError, match="column 'rare' is constant over 39 rows"):
+        pc(data[1:], test="fisher-z", n_bootstrap=10, rng=0)
+
+
+def test_what_is_given_may_determine_a_column_within_a_resample():
+    # b is a but for the first row: without it nothing of either is left given the other.
+    a, c = RNG(6).normal(size=(2, 40))
+    test = FisherZ(np.column_stack([a, a + np.eye(40)[0], c]), tuple("abc"))
+    assert test.pvalue(0, 2, (1,)) < 1.0
+    assert test.on_rows(np.arange(1, 40)).pvalue(0, 2, (1,)) == 1.0
+
+
 # What comes in.
 
 
@@ -568,14 +610,47 @@ def test_missing_rows_are_dropped_when_asked():
         ({"nan_policy": "propagate"}, ValueError, "nan_policy must be one of 'raise', 'omit'"),
         ({"prewhiten": "day"}, ValueError, "prewhiten is for test='residuals'"),
         ({"cache": "here"}, ValueError, "cache is for test='residuals'"),
+        ({"kernel": "median"}, ValueError, "kernel is for test='residuals'"),
+        ({"kernel": Gaussian(1.0), "test": Told("xyz", {})}, ValueError, "kernel is for test='residuals'"),
+        ({"n_resamples": 99}, ValueError, "n_resamples is for test='residuals'"),
+        ({"n_resamples": 0, "test": "residuals"}, ValueError, "n_resamples must be at least 1"),
+        ({"alpha": 9e-4, "test": "residuals"}, ValueError, "alpha is 0.0009.*is 0.001.*n_resamples=1111 or"),
+        (
+            {"alpha": 0.01, "test": "residuals", "n_resamples": 98},
+            ValueError,
+            r"alpha is 0.01, but the smallest possible p-value is 0.0101 with n_resamples=98.*=99 or more",
+        ),
         ({"test": Told("xyz", {}), "n_bootstrap": 2}, ValueError, "test has no n_rows"),
         ({"test": Told("xyw", {})}, ValueError, "data has the columns 'x', 'y', 'z', but test is about"),
+        (
+            {"test": FisherZ(RNG(0).normal(size=(150, 3)), ("x", "y", "z"))},
+            ValueError,
+            "data has 200 rows, but test is about 150; give data=None",
+        ),
         ({"rng": "seed"}, TypeError, "rng must be None"),
     ],
 )
 def test_bad_options_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         pc(table(), **{"test": "fisher-z", **options})
+
+
+def test_the_smallest_level_that_resamples_allow_finds_edges():
+    graph = pc(table(), alpha=0.025, n_resamples=39, kernel="median", rng=0)
+    assert edges(graph) == {"x --> z", "y --> z"}
+    assert {edge.pvalue for edge in graph.edges} == {0.025}
+
+
+def test_a_seed_is_the_seed_of_the_tester(tmp_path, monkeypatch):
+    options = {"kernel": "median", "n_resamples": 39, "cache": tmp_path}
+    tester = ConditionalTester(table(60), rng=5, **options)
+    expected = pc(None, test=tester, rng=5).pvalues
+    assert pc(table(60), rng=6, kernel="median", n_resamples=39).pvalues != expected
+    generators = [pc(table(60), rng=RNG(5), kernel="median", n_resamples=39).pvalues for _ in range(2)]
+    assert generators[0] == generators[1]
+    monkeypatch.setattr(ConditionalTester, "_outcome", lambda *_: pytest.fail("not in the cache"))
+    assert pc(table(60), rng=5, **options).pvalues == expected
+    assert pc(table(60), rng=np.int64(5), **options).pvalues == expected
 
 
 def test_bad_tables_are_refused():
@@ -605,8 +680,34 @@ def test_progress_bar_counts_tests():
     with redirect_stderr(shown):
         pc(table(), test="fisher-z", n_bootstrap=1, progress=True)
     assert "PC, run 2 of 2, sets of 1" in shown.getvalue()
+    assert "PC, run 2 of 2, arrows" in shown.getvalue()
     assert "test" in shown.getvalue()
     silent = io.StringIO()
     with redirect_stderr(silent):
         pc(table(), test="fisher-z", progress=False)
     assert silent.getvalue() == ""
+
+
+def test_the_bar_of_arrows_counts_every_set_once(monkeypatch):
+    bars = []
+
+    @contextmanager
+    def bar(total, entries, what, unit):
+        bars.append([what, total, 0])
+
+        class Counting:
+            def update(self, count):
+                bars[-1][2] += count
+
+        yield Counting()
+
+    monkeypatch.setattr(_progress, "bar", bar)
+    for dag, p in dags(20, 8):
+        for rule in RULES:
+            pc(None, test=Oracle(dag, letters(p)), orientation=rule, max_given=3 if p > 6 else None)
+    arrows = [(total, made) for what, total, made in bars if what == "PC, arrows"]
+    assert len(arrows) > 20
+    assert all(total == made > 0 for total, made in arrows)
+    bars.clear()
+    pc(None, test=Oracle({(0, 1), (1, 2)}, "abc"), orientation="first")  # no test is left to make
+    assert {what for what, *_ in bars} == {"PC, sets of 0", "PC, sets of 1"}

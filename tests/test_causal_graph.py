@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import matplotlib
@@ -71,16 +72,20 @@ def test_adjacency_and_back():
 
 def test_frequencies_by_hand():
     g = two_runs()
-    # Of five runs two have a --> b and one b --> a; the last has a --- d alone, the first four all the rest.
-    assert g.frequency("a", "b") == g.frequency("b", "a") == pytest.approx(3 / 5)
-    assert g.frequency("a", "b", "-->") == g.frequency("b", "a", "<--") == pytest.approx(2 / 5)
-    assert g.frequency("b", "a", "-->") == g.frequency("a", "b", "<--") == pytest.approx(1 / 5)
-    assert g.frequency("b", "c", "<->") == g.frequency("c", "b") == pytest.approx(4 / 5)
-    assert g.frequency("d", "a", "---") == pytest.approx(1 / 5)
-    assert g.frequency("a", "c") == 0.0
-    assert g.frequency("a", "b", over="orders") == 0.75
-    assert g.frequency("a", "d", "---", over="resamples") == 1.0
-    assert g.frequencies.shape == (4, 4, 3)
+    # Of four orders two have a --> b and one b --> a, and all have the rest; the resample has a --- d alone.
+    orders = replace(g, over_resamples=None, n_resamples=0)
+    assert (g.counted, orders.counted) == ("resamples", "orders")
+    for one, over in ((orders, None), (g, "orders")):
+        assert one.frequency("a", "b", over=over) == one.frequency("b", "a", over=over) == 3 / 4
+        assert one.frequency("a", "b", "-->", over=over) == one.frequency("b", "a", "<--", over=over) == 2 / 4
+        assert one.frequency("b", "a", "-->", over=over) == one.frequency("a", "b", "<--", over=over) == 1 / 4
+        assert one.frequency("b", "c", "<->", over=over) == one.frequency("c", "b", over=over) == 1.0
+        assert one.frequency("d", "a", over=over) == one.frequency("a", "c", over=over) == 0.0
+    for over in (None, "resamples"):
+        assert g.frequency("a", "b", over=over) == g.frequency("b", "c", "<->", over=over) == 0.0
+        assert g.frequency("d", "a", "---", over=over) == g.frequency("a", "d", over=over) == 1.0
+    np.testing.assert_array_equal(g.frequencies, g.over_resamples)
+    np.testing.assert_array_equal(orders.frequencies, g.over_orders)
     with pytest.raises(ValueError, match="over must be one of"):
         g.frequency("a", "b", over="rows")
     with pytest.raises(ValueError, match="no resamples were run; search with n_bootstrap > 0"):
@@ -90,17 +95,17 @@ def test_frequencies_by_hand():
     assert graph().frequency("a", "b") == 1.0  # a single run
 
 
-def test_table_has_every_pair_of_any_run_most_frequent_first():
+def test_table_has_every_pair_of_the_graph_and_of_any_resample_most_frequent_first():
     rows = two_runs().table()
-    assert [(row["a"], row["mark"], row["b"]) for row in rows] == [
-        ("b", "<->", "c"),
-        ("c", "---", "d"),
-        ("a", "-->", "b"),
-        ("a", "", "d"),
-    ]
-    assert rows[2]["frequency"] == pytest.approx(0.6)
-    assert rows[2]["-->"] == pytest.approx(0.4)
-    assert rows[2]["<--"] == pytest.approx(0.2)
+    pairs = [(row["a"], row["mark"], row["b"]) for row in rows]
+    assert pairs == [("a", "", "d"), ("a", "-->", "b"), ("b", "<->", "c"), ("c", "---", "d")]
+    assert [row["frequency"] for row in rows] == [1.0, 0.0, 0.0, 0.0]
+    assert rows[0]["---"] == 1.0
+    rows = replace(two_runs(), over_resamples=None, n_resamples=0).table()
+    assert [(row["a"], row["b"]) for row in rows] == [("b", "c"), ("c", "d"), ("a", "b")]
+    assert rows[2]["frequency"] == 0.75
+    assert rows[2]["-->"] == 0.5
+    assert rows[2]["<--"] == 0.25
 
 
 def test_structural_hamming_distance_counts_pairs():
@@ -215,7 +220,11 @@ def test_picture_shows_marks_and_frequencies():
     solid = [arrow.get_linestyle() in ("-", "solid") for arrow in arrows]
     assert solid == [True, False, True]
     assert [arrow.get_arrowstyle().arrow for arrow in arrows] == ["-|>", "<|-|>", "-"]
-    assert words(ax) == ["→ causes", "— direction open", "↔ conflicting", "line width: share of 5 runs"]
+    marks = ["→ causes", "— direction open", "↔ conflicting"]
+    apart = "not in the graph, but in ≥ 25% of resamples"  # a --- d
+    assert words(ax) == [*marks, apart, "line width: share of 1 resamples"]
+    orders = drawn(replace(two_runs(), over_resamples=None, n_resamples=0))
+    assert words(orders) == [*marks, "line width: share of 4 orders"]
 
 
 def test_picture_shows_frequent_edges_that_the_graph_lacks():
@@ -224,7 +233,8 @@ def test_picture_shows_frequent_edges_that_the_graph_lacks():
     ax = drawn(graph(over_resamples=other, n_resamples=1))
     (line,) = [line for line in ax.lines if line.get_linestyle() == ":"]
     assert line.get_color() == PALE
-    assert "not in the graph, but in ≥ 25% of runs" in words(ax)
+    assert line.get_linewidth() == pytest.approx(0.4 + 2.2)  # in all resamples
+    assert "not in the graph, but in ≥ 25% of resamples" in words(ax)
 
 
 @pytest.mark.parametrize("size", [(5.6, 4.4), (4.0, 3.2)])

@@ -105,6 +105,15 @@ def test_frequencies_are_printed_where_there_are_runs(call):
     assert row.split()[-1].endswith("%")
 
 
+def test_pairs_of_many_resamples_are_told(call, place):
+    raw = np.column_stack([np.ones(ROWS), np.random.default_rng(1).normal(size=(ROWS, 2))])
+    _, a, e = np.linalg.qr(raw)[0].T
+    r = 0.172  # exactly: p = 0.06
+    pl.DataFrame({"a": a, "b": r * a + np.sqrt(1 - r * r) * e}).write_csv(place / "weak.csv")
+    _, out, _ = call("weak.csv", *LINEAR, "--bootstrap", "20")
+    assert "not connected, but in many resamples" in out
+
+
 def test_no_edge_is_no_proof(call):
     code, out, _ = call("noise.csv", *LINEAR)
     assert code == 0
@@ -158,6 +167,9 @@ def test_residuals_are_tested_by_default_and_kept_in_a_cache(answer, place, tmp_
     monkeypatch.setattr(ConditionalTester, "_outcome", lambda *_: pytest.fail("computed again"))
     again = answer(*options)
     assert again == found
+    # The library with the same seed asks for the same p-values.
+    library = pc(table, kernel="median", n_resamples=39, rng=2, cache=tmp_path / "kept")
+    assert found["pairs"] == library.table()
 
 
 def test_time_is_taken_out_and_is_no_variable(call, answer, place):
@@ -258,7 +270,10 @@ def test_a_failed_write_leaves_the_old_file(call, tmp_path, monkeypatch):
         ("days.csv --time day --columns day,a", "column 'day' is the time and no variable"),
         ("text.csv --time kind", "--time 'kind' must hold times"),
         ("days.csv --time day --least-timescale 0", "--least-timescale must be"),
+        ("days.csv --least-timescale 20", "--least-timescale is about --time; name the column of times"),
         ("days.csv --time day --test fisher-z", "--time is for --test residuals"),
+        ("four.csv --kernel median --test fisher-z", "--kernel is for --test residuals"),
+        ("four.csv --resamples 99 --test fisher-z", "--resamples is for --test residuals"),
         ("four.csv --cache one.csv", "--cache one.csv is, or lies in, a file; choose another name"),
         ("four.csv --forbid a-", "--forbid takes a cause and an effect, as in 'a->b', but 'a-' was given;"),
         ("four.csv --forbid a->b->c", "--forbid takes a cause and an effect"),

@@ -42,23 +42,30 @@ class FisherZ:
     0.0000 0.3923
     """
 
-    def __init__(self, values: Float[np.ndarray, "n p"], names: tuple[str, ...]) -> None:
+    def __init__(
+        self, values: Float[np.ndarray, "n p"], names: tuple[str, ...], *, resampled: bool = False
+    ) -> None:
         self.names = names
         self.n_rows = len(values)
         self._values = values
+        # What varies among all rows may not among some of them: it then tells nothing about anything.
+        self._resampled = resampled
         centred = values - values.mean(axis=0)
         spread = np.sqrt((centred**2).sum(axis=0))
-        for name, size, largest in zip(names, spread, np.abs(values).max(axis=0), strict=True):
-            if size <= 1e-12 * largest * math.sqrt(len(values)):
-                raise ValueError(
-                    f"column {name!r} is constant over {len(values)} rows, so it has no correlation; drop it"
-                )
-        unit = centred / spread
+        self._constant = spread <= 1e-12 * np.abs(values).max(axis=0) * math.sqrt(len(values))
+        if self._constant.any() and not resampled:
+            name = names[int(np.argmax(self._constant))]
+            raise ValueError(
+                f"column {name!r} is constant over {len(values)} rows, so it has no correlation; drop it"
+            )
+        unit = centred / np.where(self._constant, 1.0, spread)
         self._correlation = unit.T @ unit
 
     def pvalue(self, i: int, j: int, given: Set) -> float:
         """The p-value of no partial correlation."""
-        r, rank = self._partial(i, j, given)
+        if self._constant[i] or self._constant[j]:
+            return 1.0
+        r, rank = self._partial(i, j, tuple(c for c in given if not self._constant[c]))
         freedom = self.n_rows - rank - 3
         if freedom <= 0:
             raise ValueError(
@@ -72,7 +79,7 @@ class FisherZ:
 
     def on_rows(self, rows: Int[np.ndarray, " m"]) -> FisherZ:
         """The same on some of the rows."""
-        return FisherZ(self._values[rows], self.names)
+        return FisherZ(self._values[rows], self.names, resampled=True)
 
     def _partial(self, i: int, j: int, given: Set) -> tuple[float, int]:
         """The correlation of what the given columns leave of i and j, and how many of these count."""
@@ -88,6 +95,8 @@ class FisherZ:
             left = left - part.T @ part
         for place, end in enumerate(ends):
             if left[place, place] < NOTHING_LEFT:
+                if self._resampled:
+                    return 0.0, rank
                 raise ValueError(
                     f"column {self.names[end]!r} is a linear function of {self._titles(given)}, so that "
                     "there is no partial correlation; drop one of these columns"

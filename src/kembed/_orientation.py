@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kembed._skeleton import Skeleton, pair_of
+from kembed import _progress
+from kembed._decisions import Set
+from kembed._skeleton import UNKNOWN, Ledger, Pair, Skeleton, pair_of
 from kembed.background import Knowledge, reachable
 
 if TYPE_CHECKING:
@@ -70,28 +72,46 @@ def unshielded(adjacent: np.ndarray) -> Iterator[Triple]:
                 yield i, k, j
 
 
-def orient(skeleton: Skeleton, rule: str, names: tuple[str, ...]) -> Orientation:
-    """The graph of a skeleton, as far as tests and background knowledge can say."""
-    verdicts = {triple: _verdict(skeleton, rule, *triple) for triple in unshielded(skeleton.adjacent)}
+def orient(skeleton: Skeleton, rule: str, names: tuple[str, ...], what: str = "PC") -> Orientation:
+    """The graph of a skeleton, as far as tests and background knowledge can say.
+
+    `what` is the name of the progress bar.
+    """
+    triples = list(unshielded(skeleton.adjacent))
+    apart = _separating(skeleton, rule, list(dict.fromkeys((i, j) for i, _, j in triples)), what)
+    verdicts = {(i, k, j): _verdict(skeleton.ledger, rule, (i, j), k, apart[i, j]) for i, k, j in triples}
     return directed(skeleton.adjacent, verdicts, skeleton.knowledge, names)
 
 
 # Colliders.
 
 
-def _verdict(skeleton: Skeleton, rule: str, i: int, k: int, j: int) -> bool | None:
-    """Whether i --> k <-- j: whether k is outside the sets that separate i and j; None if one cannot tell."""
+def _separating(skeleton: Skeleton, rule: str, pairs: list[Pair], what: str) -> dict[Pair, list[Set]]:
+    """The sets that separate each pair, among all that the rule asks for."""
     ledger = skeleton.ledger
+    apart: dict[Pair, list[Set]] = {pair: [] for pair in pairs}
     if rule == "first":
-        # A pair that background knowledge took apart has not been tested yet.
-        if pair_of(i, j) not in ledger.first and not any(
-            ledger.separates(i, j, s) for s in skeleton.sets(i, j)
-        ):
-            return None
-        return k not in ledger.first[pair_of(i, j)]
-    sets = [inner for inner in skeleton.sets(i, j) if ledger.separates(i, j, inner)]
+        apart |= {pair: [ledger.first[pair]] for pair in pairs if pair in ledger.first}
+    # With "first" only those that background knowledge took apart, which have not been tested yet.
+    asked = [pair for pair, sets in apart.items() if not sets]
+    if not asked:
+        return apart
+    most = sum(skeleton.n_sets(*pair) for pair in asked)
+    with _progress.bar(most, UNKNOWN, f"{what}, arrows", "test") as shown:
+        for pair in asked:
+            for inner in skeleton.sets(*pair):
+                shown.update(1)
+                if ledger.separates(*pair, inner):
+                    apart[pair].append(inner)
+                    if rule == "first":
+                        break
+    return apart
+
+
+def _verdict(ledger: Ledger, rule: str, pair: Pair, k: int, sets: list[Set]) -> bool | None:
+    """Whether i --> k <-- j: whether k is outside the sets that separate i and j; None if one cannot tell."""
     if rule == "max-p" and sets:  # of equal p-values, the smallest sets
-        tried = ledger.tried[pair_of(i, j)]
+        tried = ledger.tried[pair]
         best = max((tried[inner], -len(inner)) for inner in sets)
         sets = [inner for inner in sets if (tried[inner], -len(inner)) == best]
     holding = sum(k in inner for inner in sets)

@@ -90,4 +90,4 @@ def _scaled(
     once = _regression.residuals(given.Z, logs, regression)
     predicted = (logs - _regression.residuals(given.Z, once.left_out, regression).left_out)[:, 0]
     ratio = away / np.exp(predicted - predicted.mean())
-    return bent(ratio / np.sqrt((ratio**2).mean())), regression, 2.0 * once.freedom
+    return bent(ratio / np.sqrt((ratio**2).mean())), regression, once.freedom

@@ -84,6 +84,16 @@ class Skeleton:
                 tuple(sorted(inner)) for inner in chain(*(combinations(side, size) for side in sides))
             )
 
+    def n_sets(self, i: int, j: int) -> int:
+        """How many sets these are."""
+        one, other = (
+            set(candidates(self.adjacent, self.knowledge, self.order, *ends)) for ends in ((i, j), (j, i))
+        )
+        return sum(
+            comb(len(one), size) + comb(len(other), size) - comb(len(one & other), size)
+            for size in range(min(self.max_given, max(len(one), len(other))) + 1)
+        )
+
 
 def candidates(adjacent: np.ndarray, knowledge: Knowledge, order: Sequence[int], i: int, j: int) -> Set:
     """The neighbours of i that a set separating it from j may hold.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kembed.conditional_tester import ConditionalTester
 
 LOOK = 0.2  # seconds between two looks at how far the processes are
-ALONE = 3.0  # seconds that we work alone: longer than a cache needs, and no longer than starting processes
+ALONE = 4.0  # seconds of our own work before there are processes: more than reading from a cache takes
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,10 @@ def share(jobs: Sequence[Job], workers: int, what: str) -> None:
 
 def _begun(jobs: list[Job], shown: Any) -> list[Job]:
     """Do what can be done in a moment, which is everything if it was done before; the rest is returned."""
-    end = time.monotonic() + ALONE
+    end = time.process_time() + ALONE
 
     def check() -> None:
-        if time.monotonic() > end:
+        if time.process_time() > end:
             raise StoppedError
 
     for place, job in enumerate(jobs):

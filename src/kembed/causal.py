@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from kembed.causal_graph import CausalGraph, Conflict, edges_of, shares
 TESTS = ("residuals", "fisher-z")
 NAN_POLICIES = ("raise", "omit")
 MINIMUM = 5  # rows; fewer leave no test a chance
+KERNEL, SIGNS = "bkl", 999  # of test="residuals", unless given
 # Streams of random numbers that do not touch one another: more orders do not change the resamples.
 ORDERS, RESAMPLES, TESTER = 0, 1, 2
 
@@ -41,7 +43,7 @@ class _Search(NamedTuple):
             knowledge=self.knowledge,
             what=what,
         )
-        return orient(skeleton, self.rule, tests.decider.names), skeleton.ledger
+        return orient(skeleton, self.rule, tests.decider.names, what), skeleton.ledger
 
 
 def pc(
@@ -49,7 +51,8 @@ def pc(
     *,
     alpha: float = 0.05,
     test: str | Decider | Callable[[Any, Any, Any], Any] = "residuals",
-    kernel: Any = "bkl",
+    kernel: Any = KERNEL,
+    n_resamples: int = SIGNS,
     max_given: int | None = None,
     orientation: str = "majority",
     stable: bool = True,
@@ -73,14 +76,15 @@ def pc(
         A data frame or an array, one row an observation, one column a variable. May be None where `test` is
         an object that knows its variables.
     alpha
-        Level of the tests: an edge stays if no test of it reaches a p-value above this.
+        Level of the tests: an edge stays if no test of it reaches a p-value above this. No p-value of
+        `test="residuals"` is below 1/(n_resamples + 1).
     test
         `"residuals"` (the default: regressions by Gaussian processes, then HSIC of what they leave),
         `"fisher-z"` (partial correlation), a function `test(x, y, given)` of arrays (n, 1), (n, 1) and (n, k)
         that returns a p-value or an object with one, or an object with `names`, `pvalue` and `on_rows` such
         as a `ConditionalTester`.
-    kernel, prewhiten, cache
-        As in `ConditionalTester`, for `test="residuals"`.
+    kernel, n_resamples, prewhiten, cache
+        As in `ConditionalTester`, for `test="residuals"` alone.
     max_given
         The largest number of variables to condition on; all of them by default.
     orientation
@@ -100,7 +104,8 @@ def pc(
         63% of them): rows that repeat would make every pair of columns look dependent. Each is searched in
         one random order, or in the given one if `n_orders` is 1.
     rng, nan_policy, progress
-        As in `mmd_test`; rows with missing values are refused ("raise") or dropped ("omit").
+        As in `mmd_test`; rows with missing values are refused ("raise") or dropped ("omit"). With a seed the
+        p-values of `test="residuals"` are those of a `ConditionalTester` with this seed.
 
     Examples
     --------
@@ -126,16 +131,29 @@ def pc(
     n_orders = _validation.count(n_orders, "n_orders", 1)
     n_bootstrap = _validation.count(n_bootstrap, "n_bootstrap", 0)
     seed = int(_validation.generator(rng).integers(2**63))
-    for value, argument in ((prewhiten, "prewhiten"), (cache, "cache")):
-        if value is not None and test != "residuals":
-            raise ValueError(f"{argument} is for test='residuals'; leave it out with another test")
+    n_resamples = _validation.count(n_resamples, "n_resamples", 1)
     if isinstance(test, str) and _validation.choice(test, "test", TESTS) == "residuals":
-        # Without a seed of the user's own, none: what is not reproducible is not to be found in a cache.
-        tester = None if rng is None else int(_stream(seed, TESTER).integers(2**63))
+        _check_level(alpha, n_resamples)
+        # A seed as it is: any tester with this seed finds the same p-values, and in the same cache. Without a
+        # seed of the user's own, none: what is not reproducible is not to be found in a cache.
+        drawn = isinstance(rng, np.random.Generator)
         decider = _residuals(
-            data, kernel=kernel, prewhiten=prewhiten, cache=cache, rng=tester, nan_policy=nan_policy
+            data,
+            kernel=kernel,
+            n_resamples=n_resamples,
+            prewhiten=prewhiten,
+            cache=cache,
+            rng=int(_stream(seed, TESTER).integers(2**63)) if drawn else rng,
+            nan_policy=nan_policy,
         )
     else:
+        as_usual = isinstance(kernel, str) and kernel == KERNEL
+        _check_unused(
+            kernel=not as_usual,
+            n_resamples=n_resamples != SIGNS,
+            prewhiten=prewhiten is not None,
+            cache=cache is not None,
+        )
         decider = _decider(data, test, nan_policy)
     names = tuple(decider.names)
     _check_names(names)
@@ -167,6 +185,24 @@ def pc(
 # What the user gave.
 
 
+def _check_level(alpha: float, n_resamples: int) -> None:
+    """Refuse a level that no p-value reaches: every pair would pass for independent."""
+    least = 1.0 / (n_resamples + 1)
+    if alpha < least:
+        raise ValueError(
+            f"alpha is {alpha:g}, but the smallest possible p-value is {least:.3g} with "
+            f"n_resamples={n_resamples}, so that no edge could be found; use "
+            f"n_resamples={math.ceil(1.0 / alpha) - 1} or more"
+        )
+
+
+def _check_unused(**given: bool) -> None:
+    """Refuse what only test='residuals' would listen to."""
+    for argument, asked in given.items():
+        if asked:
+            raise ValueError(f"{argument} is for test='residuals'; leave it out with another test")
+
+
 def _residuals(data: Any, **options: Any) -> Decider:
     from kembed.conditional import ConditionalTester
 
@@ -183,6 +219,12 @@ def _decider(data: Any, test: Any, nan_policy: str) -> Decider:
                 raise ValueError(
                     f"data has the columns {', '.join(map(repr, table.names))}, but test is about "
                     f"{', '.join(map(repr, test.names))}; give data=None, or the table the test was made of"
+                )
+            rows = getattr(test, "n_rows", None)
+            if rows is not None and rows != len(table.values):
+                raise ValueError(
+                    f"data has {len(table.values):,} rows, but test is about {rows:,}; give data=None, or "
+                    "the table the test was made of"
                 )
         return test
     if not (callable(test) or isinstance(test, str)) or isinstance(test, type):
@@ -261,7 +303,8 @@ def _first(names: tuple[str, ...], alpha: float, found: Orientation, ledger: Led
                 continue
             pair = frozenset((a, names[j]))
             pvalues[pair] = largest[0]
-            if not found.adjacent[i, j]:
+            # A pair that background knowledge took apart may have no set that separates it.
+            if largest[0] > alpha and not found.adjacent[i, j]:
                 separating[pair] = tuple(names[k] for k in largest[1])
     edges = tuple(
         replace(edge, pvalue=pvalues.get(frozenset((edge.a, edge.b)), float("nan")))

@@ -25,8 +25,8 @@ class Edge:
 
     `mark` is "-->" (a causes b), "---" (either way) or "<->" (the tests point both ways). `pvalue` is the
     largest of all tests of the pair, how close the edge came to vanishing (nan for a required edge, which is
-    not tested); `frequency` is the share of runs in which the two are adjacent, `mark_frequency` that of runs
-    with this very mark.
+    not tested); `frequency` is the share of resamples of the rows (of orders of the variables, where no rows
+    were resampled) in which the two are adjacent, `mark_frequency` that of those with this very mark.
     """
 
     a: str
@@ -52,7 +52,7 @@ class Conflict(NamedTuple):
 class CausalGraph:
     """What `pc` found: a graph that stands for all causal graphs the tests cannot tell apart.
 
-    `separating_sets` has, for each pair that is not adjacent, the set that makes it independent, and
+    `separating_sets` has, for each pair that the tests took apart, the set that makes it independent, and
     `pvalues` the largest p-value of every tested pair; both go by `frozenset({a, b})`. `conflicts` says where
     reasons disagree and `ambiguous` which triples (a, middle, b) could not be decided. The graph itself is
     that of all rows with the variables in the given order; `over_orders` and `over_resamples` are the shares
@@ -99,16 +99,23 @@ class CausalGraph:
 
     @property
     def n_runs(self) -> int:
-        """How many searches the frequencies count: orders of the variables and resamples of the rows."""
+        """How many searches were made: of orders of the variables and of resamples of the rows."""
         return self.n_orders + self.n_resamples
 
     @property
+    def counted(self) -> str:
+        """What frequencies are shares of: "resamples" of the rows if there are any, else "orders"."""
+        return "orders" if self.over_resamples is None else "resamples"
+
+    @property
     def frequencies(self) -> Float[np.ndarray, "p p 3"]:
-        """[a, b, mark]: the share of all runs in which the edge of a and b has this mark ("-->": a to b)."""
-        one = shares(self.adjacency()) if self.over_orders is None else self.over_orders
-        if self.over_resamples is None:
-            return one
-        return (self.n_orders * one + self.n_resamples * self.over_resamples) / self.n_runs
+        """[a, b, mark]: in what share the edge of a and b has this mark ("-->": a to b).
+
+        Of the resamples of the rows, without the search of all rows; where there are none, of the orders.
+        """
+        if self.over_resamples is not None:
+            return self.over_resamples
+        return shares(self.adjacency()) if self.over_orders is None else self.over_orders
 
     def _frequencies(self, over: str | None) -> Float[np.ndarray, "p p 3"]:
         if over is None:
@@ -131,10 +138,10 @@ class CausalGraph:
         return edge is not None and edge.mark == "-->" and edge.a == a
 
     def frequency(self, a: str, b: str, mark: str | None = None, *, over: str | None = None) -> float:
-        """The share of runs in which the two are adjacent, or have this mark ("<--" is b --> a).
+        """In what share of runs the two are adjacent, or have this mark ("<--" is b --> a).
 
-        `over` counts "orders" of the variables or "resamples" of the rows alone; by default all runs. Orders
-        say how arbitrary the graph is, resamples how sure; where both were run, look at each.
+        `over` says of which: "orders" of the variables tell how arbitrary the graph is, "resamples" of the
+        rows how sure. By default resamples, or orders where no rows were resampled.
         """
         table = self._frequencies(over)
         i, j = _place(self.names, a), _place(self.names, b)
@@ -157,7 +164,7 @@ class CausalGraph:
         return table
 
     def table(self) -> list[dict[str, Any]]:
-        """A row for each pair that is adjacent in any run, most frequent first.
+        """A row for each pair that is adjacent in the graph or in a resample (else an order), frequent first.
 
         `mark` is "" where the graph itself lacks the edge; `pd.DataFrame(graph.table())` makes a data frame.
         """
@@ -215,7 +222,7 @@ class CausalGraph:
         return graph
 
     def to_dot(self) -> str:
-        """The graph in the language of Graphviz; line width is frequency, a conflict is dashed."""
+        """The graph in the language of Graphviz; line width is `Edge.frequency`, a conflict is dashed."""
         looks = {"-->": "", "---": ", dir=none", "<->": ', dir=both, style=dashed, color="#D55E00"'}
         lines = ["digraph {", *(f"  {_quoted(name)};" for name in self.names)]
         for edge in self.edges:

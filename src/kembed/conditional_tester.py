@@ -38,7 +38,7 @@ MINIMUM = 10
 # With fewer rows than this for every direction of `given`, regressions on it are hopeless.
 MOST_RANK = 5
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)

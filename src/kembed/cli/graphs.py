@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FILES = (*outputs.FIGURES, ".dot", ".json")
 KERNELS = ("bkl", "median", "fused")
-# Pairs that the graph lacks are told if they are in so many runs.
+# Pairs that the graph lacks are told if they are in so many resamples, or orders if there are none.
 OFTEN = 0.25
 MEANINGS = {
     "-->": "a --> b: a is a direct cause of b.",
@@ -98,6 +98,7 @@ def _searched(
     from kembed import _progress, _workers
     from kembed.causal import pc
     from kembed.conditional_tester import ConditionalTester
+    from kembed.prewhitening import WEEK
 
     options: dict[str, Any] = {
         "alpha": how.alpha,
@@ -120,7 +121,7 @@ def _searched(
             kernel=kernel,
             n_resamples=how.resamples,
             prewhiten=times,
-            least_timescale=how.least_timescale,
+            least_timescale=WEEK if how.least_timescale is None else how.least_timescale,
             cache=cache,
             rng=how.seed,
         )
@@ -195,7 +196,7 @@ def _print_graph(screen: Screen, graph: CausalGraph) -> None:
     often = [row for row in graph.table() if not row["mark"] and row["frequency"] >= OFTEN]
     if often:
         screen.table(
-            ("not connected, but in many runs", "largest p", *varied),
+            (f"not connected, but in many {graph.counted}", "largest p", *varied),
             [
                 (
                     words.printable(f"{row['a']}, {row['b']}"),

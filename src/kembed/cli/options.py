@@ -155,13 +155,13 @@ class Searching(Seeded):
         ),
     ] = None
     least_timescale: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="T",
-            help="What changes faster than this stays; dates count in days.",
+            help="With --time: what changes faster than this stays; dates count in days, 7 unless given.",
             rich_help_panel=_METHOD,
         ),
-    ] = 7.0
+    ] = None
     tier: Annotated[
         list[str] | None,
         typer.Option(
@@ -207,11 +207,14 @@ class Searching(Seeded):
     def __post_init__(self) -> None:
         if self.test == "residuals":
             check_level(self.alpha, self.resamples)
-            return
-        check_level(self.alpha)
-        for value, option in ((self.time, "--time"), (self.cache, "--cache")):
-            if value is not None:
-                raise InputError(f"{option} is for --test residuals; leave it out, or leave out --test")
+        else:
+            check_level(self.alpha)
+            usual = {one.name: one.default for one in fields(self)}
+            for name in ("kernel", "resamples", "time", "cache"):
+                if getattr(self, name) != usual[name]:
+                    raise InputError(f"--{name} is for --test residuals; leave it out, or leave out --test")
+        if self.least_timescale is not None and self.time is None:
+            raise InputError("--least-timescale is about --time; name the column of times, or leave it out")
 
 
 def check_level(alpha: float, resamples: int | None = None) -> None:

@@ -86,7 +86,7 @@ def _plot_shares(axes: Any, study: Study) -> None:
         left = 0.0
         for one in MARKS:
             axes.barh(place, found[one], 0.7, left, color=COLOURS[one], edgecolor="white")
-            if found[one] > 0.06:
+            if found[one] > 0.08:
                 colour = BLACK if one in ("", "<--") else "white"
                 axes.text(
                     left + found[one] / 2, place, f"{found[one]:.0%}", color=colour, ha="center", va="center"

@@ -19,7 +19,7 @@ DASHES: dict[str, Any] = {"-->": "-", "---": "-", "<->": (0, (4, 2))}
 WORDS = {"-->": "→ causes", "---": "— direction open", "<->": "↔ conflicting"}
 # Lines in points: at frequency 0, and how much wider at frequency 1.
 THIN, WIDER = 0.4, 2.2
-# Edges that the graph lacks are shown if they are in so many runs.
+# Edges that the graph lacks are shown if they are in so many resamples or orders.
 SHOWN = 0.25
 WRAP, LINES = 14, 3  # letters and lines of a name
 MANY = 60  # edges; beyond, variables stay in the order of the columns
@@ -29,9 +29,10 @@ NODE, GAP = 4.5, 8.0  # points: radius of a node, and from its centre to its nam
 
 
 def plot_graph(graph: CausalGraph, ax: Any = None) -> Any:
-    """The graph; lines are as wide as their edge is frequent among all runs, names stand outside.
+    """The graph; lines are as wide as their edge is frequent, names stand outside.
 
-    Pale dotted lines are edges that the graph lacks but at least a quarter of the runs have.
+    Frequent among resamples of the rows, or among orders of the variables where no rows were resampled. Pale
+    dotted lines are edges that the graph lacks but at least a quarter of these have.
     """
     from matplotlib.patches import FancyArrowPatch
 
@@ -147,7 +148,7 @@ def _name(ax: Any, text: str, point: tuple[float, float], size: float) -> None:
 
 
 def _elsewhere(graph: CausalGraph) -> list[tuple[str, str]]:
-    """Pairs that are adjacent in many runs, but not in this graph."""
+    """Pairs that are adjacent in many resamples or orders, but not in this graph."""
     return [
         (a, b)
         for a, b in combinations(graph.names, 2)
@@ -165,8 +166,9 @@ def _legend(graph: CausalGraph, missing: bool) -> list[Any]:
         if mark in marks
     ]
     if missing:
-        words = f"not in the graph, but in ≥ {SHOWN:.0%} of runs"
+        words = f"not in the graph, but in ≥ {SHOWN:.0%} of {graph.counted}"
         handles.append(Line2D([], [], color=PALE, linewidth=2.0, linestyle=":", label=words))
     if graph.n_runs > 1 and (graph.edges or missing):
-        handles.append(Line2D([], [], linewidth=0.0, label=f"line width: share of {graph.n_runs:,} runs"))
+        words = f"line width: share of {graph.n_resamples or graph.n_orders:,} {graph.counted}"
+        handles.append(Line2D([], [], linewidth=0.0, label=words))
     return handles
