@@ -24,6 +24,8 @@ SEED, ALPHA = 20, 0.05
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "1000"))
 POWER_REPETITIONS = int(os.environ.get("KEMBED_POWER_REPETITIONS", "100"))
 PART = os.environ.get("KEMBED_PART", "level,parts,power,resamples,time").split(",")
+ROWS = [int(n) for n in os.environ.get("KEMBED_ROWS", "200,500").split(",")]
+CHOSEN = os.environ.get("KEMBED_CONFOUNDERS", ",".join(CONFOUNDERS)).split(",")
 # Of what is switched off, in turn.
 VARIANTS = {
     "HSIC of residuals, permuted": {"scale": False, "centre": False, "permute": True},
@@ -55,8 +57,8 @@ def level() -> None:
     )
     print("| confounder | n | " + " | ".join(f"dim(given)={d}" for d in DIMENSIONS) + " |")
     print("|---|---|" + "---|" * len(DIMENSIONS))
-    for confounder in CONFOUNDERS:
-        for n in (200, 500):
+    for confounder in CHOSEN:
+        for n in ROWS:
             shares = []
             for dimension in DIMENSIONS:
                 tasks = [(confounder, dimension, n, seed) for seed in range(REPETITIONS)]
