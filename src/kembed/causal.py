@@ -133,7 +133,6 @@ def pc(
     seed = int(_validation.generator(rng).integers(2**63))
     n_resamples = _validation.count(n_resamples, "n_resamples", 1)
     if isinstance(test, str) and _validation.choice(test, "test", TESTS) == "residuals":
-        _check_level(alpha, n_resamples)
         # A seed as it is: any tester with this seed finds the same p-values, and in the same cache. Without a
         # seed of the user's own, none: what is not reproducible is not to be found in a cache.
         drawn = isinstance(rng, np.random.Generator)
@@ -155,6 +154,8 @@ def pc(
             cache=cache is not None,
         )
         decider = _decider(data, test, nan_policy)
+    if hasattr(decider, "n_resamples"):
+        _check_level(alpha, decider.n_resamples)
     names = tuple(decider.names)
     _check_names(names)
     p = len(names)

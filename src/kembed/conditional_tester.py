@@ -192,6 +192,11 @@ class ConditionalTester:
         """How many rows are tested."""
         return len(self._values[0])
 
+    @property
+    def n_resamples(self) -> int:
+        """How many resamples a p-value rests on; the smallest is 1/(n_resamples + 1)."""
+        return self._resamples
+
     @cached_property
     def _content(self) -> str:
         """A digest of the data and of all settings."""
