@@ -215,7 +215,7 @@ def regression() -> None:
             model.fit(Z, x)
             theirs = time.perf_counter() - start
             print(
-                f"A regression on 3 columns, n={n}: ours {ours:.3f} s, scikit-learn {theirs:.2f} s (2 starts)."
+                f"On 3 columns, n={n}: ours {ours:.3f} s, scikit-learn {theirs:.2f} s (2 starts)."
             )
 
 
