@@ -158,7 +158,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(study, tmp_path, monkeypatc
 
 def test_the_report_says_what_of_the_paper_holds(study):
     text = "\n".join(ozone.report(study))
-    assert "fixed before looking at the edge" in text
+    assert "fixed before the study first looked at the edge" in text
     assert "temp --> ozone with learned kernels, and no such edge by the median rule" in text
     assert re.search(r"directed edge with learned kernels (holds|does not hold) in this graph", text)
     holds = "holds" if mark(study.main["bkl"]) == "-->" else "does not hold"

@@ -1,6 +1,6 @@
 """The ozone study: which graphs are searched for, in two processes, and what each says about one edge.
 
-All settings below were fixed before anyone looked at what they say about temperature and ozone.
+All settings below were fixed before the study first ran, and so before it said anything about that edge.
 """
 
 from __future__ import annotations

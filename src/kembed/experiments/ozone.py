@@ -2,7 +2,7 @@
 
 The paper draws one graph. Here, beside the graphs under both rules: how often temperature causes ozone over
 orders of the variables and resamples of the rows, over a sweep of lengthscales, with trends left in, and with
-what is known beforehand. All settings were fixed before anyone looked at that edge.
+what is known beforehand. All settings were fixed before the study first ran.
 """
 
 from __future__ import annotations
@@ -75,9 +75,23 @@ def plot(study: Study) -> Any:
     figure, panels = mosaic(["ABC"], width=4.6, height=4.2)
     for letter, kernel in zip("AB", KERNELS, strict=True):
         study.main[kernel].plot(ax=panels[letter])
-        panels[letter].set_title(f"{letter}. PC, {NAMES[kernel]}", pad=34.0)
+        panels[letter].set_title(f"{letter}. PC, {NAMES[kernel]}")
+    _one_legend(figure, [panels[letter] for letter in "AB"])
     _plot_shares(panels["C"], study)
     return figure
+
+
+def _one_legend(figure: Any, panels: list[Any]) -> None:
+    """The legends of several graphs as one, below them."""
+    handles: dict[Any, Any] = {}
+    for axes in panels:
+        legend = axes.get_legend()
+        if legend is not None:
+            handles |= {line.get_label(): line for line in legend.legend_handles}
+            legend.remove()
+    figure.legend(
+        handles=list(handles.values()), loc="outside lower left", ncols=3, frameon=False, fontsize="small"
+    )
 
 
 def _plot_shares(axes: Any, study: Study) -> None:
@@ -88,9 +102,8 @@ def _plot_shares(axes: Any, study: Study) -> None:
             axes.barh(place, found[one], 0.7, left, color=COLOURS[one], edgecolor="white")
             if found[one] > 0.08:
                 colour = BLACK if one in ("", "<--") else "white"
-                axes.text(
-                    left + found[one] / 2, place, f"{found[one]:.0%}", color=colour, ha="center", va="center"
-                )
+                text = axes.text(left + found[one] / 2, place, f"{found[one]:.0%}", color=colour)
+                text.set(ha="center", va="center", fontsize="small")
             left += found[one]
     axes.set_yticks(
         range(len(bars)), [name.replace(", ", ",\n") for name in reversed(bars)], fontsize="small"
@@ -167,7 +180,7 @@ def report(study: Study) -> list[str]:
     names = study.known.names
     sentences = [
         f"Ozone: {study.rows} days, {len(names)} variables, level {ALPHA}, seed {SEED};",
-        "  all settings were fixed before looking at the edge.",
+        "  all settings were fixed before the study first looked at the edge.",
         f"The paper: {CAUSE} --> {EFFECT} with learned kernels, and no such edge by the median rule.",
     ]
     for title, graphs in (
