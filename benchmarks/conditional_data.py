@@ -1,7 +1,7 @@
 """Triples (x, y, given) for the conditional test: null cases with a confounder, and dependent ones.
 
-Fixed before any of our tests was run on them; the strengths of the dependent cases were set by looking at
-causal-learn's KCI alone, so that it finds about half of them.
+The kinds were fixed before any of our tests was run on them; the strengths of the dependent cases were set
+from 16 draws of causal-learn's KCI a cell, so that it finds about half of them.
 """
 
 import numpy as np
