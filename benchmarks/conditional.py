@@ -214,9 +214,7 @@ def regression() -> None:
             start = time.perf_counter()
             model.fit(Z, x)
             theirs = time.perf_counter() - start
-            print(
-                f"On 3 columns, n={n}: ours {ours:.3f} s, scikit-learn {theirs:.2f} s (2 starts)."
-            )
+            print(f"On 3 columns, n={n}: ours {ours:.3f} s, scikit-learn {theirs:.2f} s (2 starts).")
 
 
 def timing() -> None:
