@@ -400,7 +400,7 @@ def alive(group: int) -> bool:
     return not listed or any(int(fields[2]) == group and fields[0] not in "ZX" for fields in listed)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups to interrupt")
 def test_an_interrupted_search_ends_its_processes_and_goes_on_later(place, tmp_path):
     code = "from kembed import _workers, cli; _workers.ALONE = 0.0; cli.main()"  # the processes do it all
     command = [sys.executable, "-c", code, "graph", "four.csv", "--bootstrap", "40", "--workers", "2"]
