@@ -13,12 +13,12 @@ import numpy as np
 from benchmarks._workers import spread
 from benchmarks.conditional_data import CONFOUNDERS, DEPENDENCES, DIMENSIONS, dependent, null
 from kembed import conditional_test
-from kembed._conditioning import as_variable
-from kembed._fusion import fuse
-from kembed._multipliers import multipliers
-from kembed._residual_kernels import check
-from kembed._sides import Settings, Sides
-from kembed.nulls import resampled_pvalue
+from kembed.conditional.conditioning import as_variable
+from kembed.conditional.features import check
+from kembed.conditional.multipliers import multipliers
+from kembed.conditional.sides import Settings, Sides
+from kembed.permutation.fusion import fuse
+from kembed.permutation.nulls import resampled_pvalue
 
 SEED, ALPHA = 20, 0.05
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "1000"))
@@ -171,17 +171,17 @@ def resamples() -> None:
 
 def _ridge(task: int) -> list[float]:
     """Without and with turned axes: whether the test rejects, and the mean square the regression leaves."""
-    from kembed import _regression
+    from kembed.conditional.regression import MAX_AXES
 
     rng = np.random.default_rng([SEED + 5, task])
     x, y, Z = null("sine", 5, 200, rng)
     out = []
-    usual = _regression.MAX_AXES
+    usual = MAX_AXES
     for axes in (1, usual):
-        _regression.MAX_AXES = axes
+        MAX_AXES = axes
         found = conditional_test(x, y, Z, rng=0)
         out += [found.pvalue <= ALPHA, found.regressions[0][0].unexplained]
-    _regression.MAX_AXES = usual
+    MAX_AXES = usual
     return out
 
 
@@ -191,7 +191,7 @@ def regression() -> None:
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
     from threadpoolctl import threadpool_limits
 
-    from kembed import _regression
+    from kembed.conditional.regression import learn_regression, regression_residuals
 
     draws = max(REPETITIONS // 10, 1)
     plain, left, turned, less = np.mean(spread(_ridge, range(draws)), axis=0)
@@ -206,7 +206,7 @@ def regression() -> None:
             x = x - x.mean()
             start = time.perf_counter()
             for _ in range(5):
-                _regression.residuals(Z, x[:, None], _regression.learn(Z, x[:, None]))
+                regression_residuals(Z, x[:, None], learn_regression(Z, x[:, None]))
             ours = (time.perf_counter() - start) / 5
             model = GaussianProcessRegressor(
                 ConstantKernel() * RBF(np.ones(3)) + WhiteKernel(), n_restarts_optimizer=1, random_state=0

@@ -48,7 +48,7 @@ def draw(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ours(X: np.ndarray, kernel: str) -> np.ndarray:
-    from kembed.causal import pc
+    from kembed.graphs.pc import pc
 
     return pc(X, alpha=ALPHA, kernel=kernel, rng=0, progress=False).adjacency()
 
@@ -64,7 +64,7 @@ def theirs(X: np.ndarray, test: str) -> np.ndarray:
 
 
 def _one(task: tuple) -> tuple[float, int, float, int]:
-    from kembed.causal_graph import CausalGraph
+    from kembed.graphs.graph import CausalGraph
 
     method, seed = task
     dag, X = draw(seed)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kembed._decisions import FisherZ
-from kembed.background import Background
-from kembed.causal import pc
+from kembed.graphs.background import Background
+from kembed.graphs.deciders import FisherZ
+from kembed.graphs.pc import pc
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import reference

@@ -14,12 +14,12 @@ import numpy as np
 from benchmarks._workers import spread
 from benchmarks.alternatives import HELD_OUT, SUITE
 from kembed import mmd_test
-from kembed._choice import Choice
-from kembed._fusion import standardised
-from kembed._pool import make_pool
-from kembed._tables import read
-from kembed.nulls import resampled_pvalue
-from kembed.two_sample import _draw_labelings, _values
+from kembed.data.pool import make_pool
+from kembed.data.tables import read_tables
+from kembed.permutation.fusion import standardised
+from kembed.permutation.nulls import resampled_pvalue
+from kembed.testing.choice import Choice
+from kembed.testing.two_sample import _draw_labelings, _values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))
 B, LEVEL, SEED = 299, 0.05, 2026
@@ -32,7 +32,7 @@ def seeded(name: str, repetition: int) -> np.random.Generator:
 
 def single_scales(x, y, rng) -> tuple[np.ndarray, float, float]:
     """p-values of single lengthscales, of the median, and of the uniform grid's largest."""
-    tables, _ = read({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
+    tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
     pool = make_pool(tables, None, "none")
     median = pool.space.median()
     scales = np.append(RATIOS, 1.0) * median

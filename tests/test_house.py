@@ -1,6 +1,7 @@
 """The shape of the house: layers, import time, what is public."""
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,132 +11,94 @@ import pytest
 import kembed
 
 SOURCE = Path(kembed.__file__).parent
-# From the top of the house down; a module imports only from rows above its own, or from its own.
-ROOMS = [
-    ["kembed"],
-    ["kembed._backend", "kembed._progress", "kembed._writing", "kembed._words"],
-    ["kembed._validation"],
-    ["kembed._columns"],
-    ["kembed._tables"],
-    ["kembed._linalg"],
-    ["kembed.measures"],
-    ["kembed.kernels.base", "kembed.kernels.scale_mixtures"],
-    ["kembed.kernels.stationary", "kembed.kernels.composite", "kembed.kernels.discrete"],
-    ["kembed.kernels.convolution"],
-    ["kembed.kernels"],
-    ["kembed.landmarks"],
-    ["kembed.heuristics"],
-    ["kembed.embedding"],
-    ["kembed.spectral_shrinkage", "kembed.posterior"],
-    ["kembed._volumes"],
-    ["kembed._gaussian_sums"],
-    ["kembed.feature_sums"],
-    ["kembed.pseudolikelihood"],
-    ["kembed._frame", "kembed._elimination"],
-    ["kembed._integration"],
-    ["kembed.normalised"],
-    ["kembed._families"],
-    ["kembed._problem"],
-    ["kembed._search"],
-    ["kembed.learned"],
-    ["kembed.learning"],
-    ["kembed._evidence_scan"],
-    ["kembed._pairs"],
-    ["kembed._factors", "kembed._sample_space"],
-    ["kembed._rings", "kembed._random_features", "kembed._fused_kernels", "kembed._pool"],
-    ["kembed._labelings", "kembed._choice"],
-    ["kembed.statistics", "kembed.nulls", "kembed.results"],
-    ["kembed._fusion", "kembed._linear_time"],
-    ["kembed.two_sample", "kembed.independence"],
-    ["kembed._regression", "kembed._store", "kembed._multipliers"],
-    ["kembed._conditioning", "kembed.prewhitening"],
-    ["kembed._residuals", "kembed._residual_kernels"],
-    ["kembed._sides"],
-    ["kembed.conditional_tester"],
-    ["kembed.conditional"],
-    ["kembed._decisions", "kembed.background"],
-    ["kembed._skeleton"],
-    ["kembed._orientation"],
-    ["kembed.causal_graph"],
-    ["kembed.causal"],
-    ["kembed.adapters", "kembed._workers"],
-    ["kembed.datasets"],
-    ["kembed.samples"],
-    ["kembed.sampling"],
-    ["kembed._bands", "kembed._separation", "kembed._summaries"],
-    ["kembed._regions"],
-    ["kembed.witnessed"],
-    ["kembed.witnessing"],
-    ["kembed.comparison"],
-    ["kembed.plotting._style"],
-    ["kembed.plotting._plane"],
-    [
-        "kembed.plotting.columns",
-        "kembed.plotting.embedding",
-        "kembed.plotting.evidence",
-        "kembed.plotting.graphs",
-        "kembed.plotting.hyperparameters",
-        "kembed.plotting.null",
-        "kembed.plotting.witness",
-    ],
-    ["kembed.plotting.comparison"],
-    ["kembed.plotting"],
-    ["kembed.report.words"],
-    ["kembed.report.figures", "kembed.report.glyphs"],
-    ["kembed.report"],
-    ["kembed.report.page"],
-    ["kembed.estimators._random", "kembed.estimators._coordinates"],
-    ["kembed.estimators.drift", "kembed.estimators.kernel_learner", "kembed.estimators.mean_embedding"],
-    ["kembed.estimators"],
-    ["kembed.experiments", "kembed.experiments._output", "kembed.experiments._truth"],
-    ["kembed.experiments._grid", "kembed.experiments._published"],
-    ["kembed.experiments._errors", "kembed.experiments.figure2_defects"],
-    ["kembed.experiments._ozone_study"],
-    [
-        "kembed.experiments.figure1",
-        "kembed.experiments.figure2",
-        "kembed.experiments.figure3",
-        "kembed.experiments.ozone",
-    ],
-    ["kembed._files"],
-    ["kembed.cli", "kembed.cli.words", "kembed.cli.spinner", "kembed.cli.options"],
-    ["kembed.cli.screen", "kembed.cli.outputs", "kembed.cli.inputs"],
-    ["kembed.cli.one_sample", "kembed.cli.two_samples", "kembed.cli.graphs"],
-    ["kembed.cli.demo", "kembed.cli.figures", "kembed.cli.app"],
-    ["kembed.__main__"],
-]
-RANK = {module: rank for rank, room in enumerate(ROOMS) for module in room}
+# From the top of the house down: a file imports only from its own room and from rooms above it, wherever in the
+# file the import stands.
+ROOMS = """
+core
+data
+kernels
+embeddings
+learning
+permutation
+testing
+conditional
+graphs
+comparing
+plotting
+report
+estimators
+experiments
+cli
+""".split()
+# What lies beside the rooms: the public names, which only people's rooms may use, and two doors to them.
+DOORS = ("__init__.py", "__main__.py", "adapters.py")
+PEOPLE = ROOMS[ROOMS.index("estimators") :]
 
 
 def modules():
-    for path in sorted(SOURCE.rglob("*.py")):
-        parts = ("kembed", *path.relative_to(SOURCE).with_suffix("").parts)
-        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+    return [path for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE]
 
 
-def imported(path: Path) -> set[str]:
-    """Modules of ours that a file imports when it is imported (imports inside functions are lazy)."""
-    found = set()
-    for node in ast.parse(path.read_text()).body:
+def module_name(path: Path) -> str:
+    parts = ("kembed", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path, *, anywhere: bool = True) -> list[tuple[str, list[str]]]:
+    """Modules of ours that a file imports, with the names it takes from them; those in functions too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = []
+    for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            found += [(alias.name, []) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                submodule = f"{node.module}.{alias.name}"
-                found.add(submodule if submodule in RANK else node.module)
-    return {name for name in found if name.split(".")[0] == "kembed"}
+            found.append((node.module, [alias.name for alias in node.names]))
+    return [(name, names) for name, names in found if name.split(".")[0] == "kembed"]
 
 
-@pytest.mark.parametrize(("module", "path"), list(modules()))
-def test_every_module_has_a_room_and_looks_only_upwards(module, path):
-    assert module in RANK, f"{module} has no room in ROOMS"
-    for other in imported(path):
-        assert RANK[other] <= RANK[module], f"{module} imports {other} from below"
+@pytest.mark.parametrize("path", modules(), ids=module_name)
+def test_files_look_only_upwards(path):
+    room = path.relative_to(SOURCE).parts[0]
+    assert room in ROOMS, f"{room} is no room"
+    for name, names in imported(path):
+        parts = name.split(".")
+        if len(parts) == 1 and not set(names) & set(ROOMS):  # public names
+            assert names == ["__version__"] or room in PEOPLE, f"{path} takes {names} from the front door"
+            continue
+        for other in parts[1:2] or names:
+            assert ROOMS.index(other) <= ROOMS.index(room), f"{module_name(path)} imports {name} from below"
+
+
+def test_no_cycles_of_files():
+    paths = {module_name(path): path for path in modules()}
+    edges = {name: set() for name in paths}
+    for name, path in paths.items():
+        for other, names in imported(path):
+            taken = {f"{other}.{one}" for one in names} & set(paths)
+            edges[name] |= taken or ({other} & set(paths))
+    order = graphlib.TopologicalSorter(
+        {name: {other for other in others if other != name} for name, others in edges.items()}
+    )
+    order.prepare()  # raises CycleError, which names the circle
+
+
+def test_only_rooms_and_doors_lie_in_the_house():
+    found = {path.name for path in SOURCE.iterdir() if not path.name.startswith(("__pycache__", "."))}
+    assert found == {*ROOMS, *DOORS, "py.typed"}
+
+
+def test_no_file_hides_behind_an_underscore():
+    assert [path.name for path in modules() if path.name.startswith("_") and path.stem != "__init__"] == []
+
+
+def test_every_room_has_its_tests():
+    here = Path(__file__).parent
+    assert [room for room in ROOMS if not list((here / room).rglob("test_*.py"))] == []
 
 
 def test_every_file_is_of_readable_size():
-    long = {path.name: len(path.read_text().splitlines()) for _, path in modules()}
-    assert {name: lines for name, lines in long.items() if lines > 400} == {}
+    long = {module_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+    assert {name: lines for name, lines in long.items() if lines > 350} == {}
 
 
 def run(code: str) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kembed._writing import write_whole
 from kembed.cli import outputs, words
 from kembed.cli.screen import Screen
 from kembed.cli.two_samples import print_summaries
+from kembed.core.writing import write_whole
 
 if TYPE_CHECKING:
     import polars as pl

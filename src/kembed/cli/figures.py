@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kembed._files import InputError
 from kembed.cli import outputs
 from kembed.cli.screen import Screen
+from kembed.data.files import InputError
 
 
 def run_reproduce(name: str, output: Path, *, quiet: bool) -> None:

@@ -7,17 +7,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kembed import _files
-from kembed._words import plain
-from kembed._writing import write_whole
 from kembed.cli import outputs, words
 from kembed.cli.inputs import load_variables
 from kembed.cli.options import Printing, Reading, Searching, arrow, kernel_of, split
 from kembed.cli.screen import Screen
+from kembed.core.text import plain
+from kembed.core.writing import write_whole
+from kembed.data import files
 
 if TYPE_CHECKING:
-    from kembed.background import Background
-    from kembed.causal_graph import CausalGraph, Edge
+    from kembed.graphs.background import Background
+    from kembed.graphs.graph import CausalGraph, Edge
 
 FILES = (*outputs.FIGURES, ".dot", ".json")
 KERNELS = ("bkl", "median", "fused")
@@ -41,7 +41,7 @@ def run_graph(
 ) -> None:
     """Search for the graph, print it, and write it where asked."""
     screen = Screen(json=printing.json, quiet=printing.quiet)
-    name = _files.label(file)
+    name = files.label(file)
     kernel = kernel_of(searching.kernel, KERNELS)
     target = None if output is None else outputs.target(output, FILES, (file,))
     if searching.cache is not None:
@@ -95,10 +95,11 @@ def _searched(
     frame: Any, times: Any, kernel: Any, background: Background, how: Searching, progress: bool
 ) -> tuple[CausalGraph, tuple[Any, ...]]:
     """The graph, and what pre-whitening did."""
-    from kembed import _progress, _workers
-    from kembed.causal import pc
-    from kembed.conditional_tester import ConditionalTester
-    from kembed.prewhitening import WEEK
+    from kembed.conditional.prewhitening import WEEK
+    from kembed.conditional.tester import ConditionalTester
+    from kembed.core.progress import showing_progress
+    from kembed.graphs.pc import pc
+    from kembed.graphs.workers import Job, processors, share
 
     options: dict[str, Any] = {
         "alpha": how.alpha,
@@ -111,7 +112,7 @@ def _searched(
     }
     if how.test != "residuals":
         return pc(frame, test=how.test, progress=progress, **options), ()
-    workers = min(how.workers or _workers.processors(), how.bootstrap + 1)
+    workers = min(how.workers or processors(), how.bootstrap + 1)
     with ExitStack() as stack:
         cache: Any = how.cache
         if cache is None and workers > 1:
@@ -128,23 +129,21 @@ def _searched(
         if workers > 1:
             parts = [None, *range(how.bootstrap)]  # all rows, and each resample of them
             alone = {**options, "n_bootstrap": 0}
-            jobs = [
-                _workers.Job(tester, ((kernel, alone if part is None else options),), part) for part in parts
-            ]
-            with _progress.showing(progress):
-                _workers.share(jobs, workers, "PC on resamples")
+            jobs = [Job(tester, ((kernel, alone if part is None else options),), part) for part in parts]
+            with showing_progress(progress):
+                share(jobs, workers, "PC on resamples")
         return pc(None, test=tester, progress=progress, **options), tester.prewhitened
 
 
 def _background(searching: Searching, columns: list[str], name: str) -> Background:
     """What the options say about causes, all of it about columns of the file."""
-    from kembed.background import Background
+    from kembed.graphs.background import Background
 
     forbidden = [arrow(text, "--forbid") for text in searching.forbid or ()]
     required = [arrow(text, "--require") for text in searching.require or ()]
     tiers = [split(text) or [] for text in searching.tier or ()]
     named = [column for group in (*forbidden, *required, *tiers) for column in group]
-    _files.checked(named, columns, f"the graph of {name}")
+    files.checked(named, columns, f"the graph of {name}")
     return Background(
         forbidden=tuple(forbidden), required=tuple(required), tiers=tuple(tuple(tier) for tier in tiers)
     )

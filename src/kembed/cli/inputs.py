@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kembed._files import STANDARD_INPUT, InputError, checked, doubts, label, listing, read_table
 from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.words import short
+from kembed.data.files import STANDARD_INPUT, InputError, checked, doubts, label, listing, read_table
 
 if TYPE_CHECKING:
     import polars as pl

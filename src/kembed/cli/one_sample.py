@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kembed import _files
 from kembed.cli import outputs, words
 from kembed.cli.inputs import load_columns, load_numbers
 from kembed.cli.options import Printing, Reading, Seeded, Testing, kernel_of, split
 from kembed.cli.screen import Screen
+from kembed.data import files
 
 FAMILIES = {"gaussian": "one lengthscale", "ard": "a lengthscale for every column", "auto": "best of five"}
 
@@ -27,13 +27,13 @@ def run_independence(
 ) -> bool:
     """Test columns against columns, print the outcome, and return whether they depend on each other."""
     screen = Screen(json=printing.json, quiet=printing.quiet)
-    kernel, name = kernel_of(testing.kernel), _files.label(file)
+    kernel, name = kernel_of(testing.kernel), files.label(file)
     sides = split(x) or [], split(y) or []
     if reading.columns is not None:
-        raise _files.InputError("--columns is not for independence; name columns with --x and --y")
+        raise files.InputError("--columns is not for independence; name columns with --x and --y")
     both = [column for column in sides[0] if column in sides[1]]
     if both:
-        raise _files.InputError(f"column {both[0]!r} is in --x and in --y; leave it out of one")
+        raise files.InputError(f"column {both[0]!r} is in --x and in --y; leave it out of one")
     frame = load_columns(file, [*sides[0], *sides[1]], reading, screen)
     screen.patience(frame.height, fast)
     from kembed import hsic_test
@@ -98,7 +98,7 @@ def run_learn(
 ) -> None:
     """Learn a kernel from the columns in units of their spreads, as the tests do, and print it."""
     screen = Screen(json=printing.json, quiet=printing.quiet)
-    name = _files.label(file)
+    name = files.label(file)
     figure = None if output is None else outputs.target(output, outputs.FIGURES, (file,))
     frame = load_numbers(file, reading, screen)
     with screen.waiting(f"learning from {frame.height:,} rows ({FAMILIES[family]})"):
@@ -173,11 +173,12 @@ def _learned(frame: Any, family: str, missing: str, seed: int) -> tuple[Any, Any
     """The kernel, and the space whose spreads it is in units of."""
     import numpy as np
 
-    from kembed import Gaussian, _tables, learn_kernel
-    from kembed._sample_space import make_space
-    from kembed.learning import MINIMUM_ROWS
+    from kembed import Gaussian, learn_kernel
+    from kembed.data.space import make_space
+    from kembed.data.tables import read_tables
+    from kembed.learning.learn import MINIMUM_ROWS
 
-    (table,), _ = _tables.read(
+    (table,), _ = read_tables(
         {"x": frame}, nan_policy=missing, same_columns=False, paired=False, minimum=MINIMUM_ROWS
     )
     space = make_space(table.values, table.categorical)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from typer.models import OptionInfo
 
-from kembed._files import InputError
+from kembed.data.files import InputError
 
 _DATA, _METHOD, _OUTPUT = "Data", "Method", "Output"
 _KNOWN, _RUNS = "What is known beforehand", "How sure, how fast"

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kembed._files import InputError, label
-from kembed._writing import write_whole
+from kembed.core.writing import write_whole
+from kembed.data.files import InputError, label
 
 FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")

@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from kembed import __version__
-from kembed._files import label
 from kembed.cli.spinner import Spinner
 from kembed.cli.words import printable, readable
+from kembed.data.files import label
 
 # An exact test of more rows than this may take minutes.
 LONG = 20_000

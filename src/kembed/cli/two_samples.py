@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kembed import _files
 from kembed.cli import outputs, words
 from kembed.cli.inputs import Pair, load_pair
 from kembed.cli.options import Grouping, Printing, Seeded, Testing, kernel_of
 from kembed.cli.screen import Screen
+from kembed.data import files
 
 if TYPE_CHECKING:
-    from kembed.comparison import Comparison
-    from kembed.results import TestOutcome
+    from kembed.comparing.compare import Comparison
+    from kembed.testing.outcome import TestOutcome
 
 REGIONS, REGION_COLUMNS = 6, 3
 
@@ -92,9 +92,9 @@ def run_witness(
     """Tell where two samples differ, and return whether they do anywhere."""
     screen = Screen(json=printing.json, quiet=printing.quiet)
     if kernel == "fused":
-        raise _files.InputError("--kernel fused is many kernels, and a witness has one; use bkl or median")
+        raise files.InputError("--kernel fused is many kernels, and a witness has one; use bkl or median")
     if not 0.0 < level < 1.0:
-        raise _files.InputError(f"--level is a number between 0 and 1, 0.9 for 90%, but {level:g} was given")
+        raise files.InputError(f"--level is a number between 0 and 1, 0.9 for 90%, but {level:g} was given")
     chosen = kernel_of(kernel)
     figure = None if output is None else outputs.target(output, outputs.FIGURES, (a, b))
     pair = load_pair(a, b, reading, screen)

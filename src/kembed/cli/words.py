@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kembed.cli.options import Testing
-    from kembed.results import TestOutcome
+    from kembed.testing.outcome import TestOutcome
 
 _OPTIONS = {
     r"nan_policy='omit'": "--missing omit",

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kembed import _tables, _validation
-from kembed.estimators._random import as_rng
-from kembed.results import TestOutcome
-from kembed.two_sample import mmd_test
+from kembed.core import checks
+from kembed.data.tables import read_tables
+from kembed.estimators.random_state import as_rng
+from kembed.testing.outcome import TestOutcome
+from kembed.testing.two_sample import mmd_test
 
 MINIMUM_ROWS = 2
 
@@ -81,8 +82,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> DriftDetector:
         """Keep X as the reference; y is not looked at."""
-        _validation.level(self.alpha, "alpha")
-        _validation.count(self.n_resamples, "n_resamples")
+        checks.level(self.alpha, "alpha")
+        checks.count(self.n_resamples, "n_resamples")
         self.reference_ = copy.deepcopy(self._table(X, reset=True))
         return self
 
@@ -112,7 +113,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
         Positive where the reference has more, negative where the batch has.
         """
-        from kembed.witnessing import witness
+        from kembed.comparing.witness import witness
 
         check_is_fitted(self, "reference_")
         rng = as_rng(self.random_state)
@@ -121,7 +122,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     def compare(self, X: Any, *, labels: tuple[str, str] = ("reference", "batch")) -> Any:
         """Test, witness, every column and a verdict in words, with `save_report`; see `kembed.compare`."""
-        from kembed.comparison import compare
+        from kembed.comparing.compare import compare
 
         check_is_fitted(self, "reference_")
         rng = as_rng(self.random_state)
@@ -138,10 +139,10 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     def _table(self, X: Any, reset: bool) -> Any:
         """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""
-        _validation.choice(self.nan_policy, "nan_policy", ("raise", "omit"))
+        checks.choice(self.nan_policy, "nan_policy", ("raise", "omit"))
         if not _is_array(X) or _has_text(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
-            _tables.read(
+            read_tables(
                 {"X": X}, nan_policy=self.nan_policy, same_columns=False, paired=False, minimum=MINIMUM_ROWS
             )
             return X

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kembed import _validation
-from kembed._linalg import triangular_solve
-from kembed.estimators._random import as_rng
+from kembed.core import checks
+from kembed.core.linalg import triangular_solve
+from kembed.estimators.random_state import as_rng
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
-from kembed.learning import MINIMUM_ROWS, learn_kernel
+from kembed.learning.learn import MINIMUM_ROWS, learn_kernel
 
 WORDS = ("isotropic", "ard", "full", "auto")
 
@@ -103,7 +103,7 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def _pattern(self, D: int) -> Stationary | str:
         if not isinstance(self.kernel, str):
             return self.kernel
-        _validation.choice(self.kernel, "kernel", WORDS)
+        checks.choice(self.kernel, "kernel", WORDS)
         if self.kernel == "auto":
             return "auto"
         if self.kernel == "isotropic":

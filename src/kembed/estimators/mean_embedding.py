@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kembed import _validation
-from kembed._backend import to_numpy
-from kembed.estimators._coordinates import Coordinates, make_coordinates
-from kembed.estimators._random import as_rng
-from kembed.heuristics import median_lengthscale
+from kembed.core import checks
+from kembed.core.backend import to_numpy
+from kembed.embeddings.heuristics import median_lengthscale
+from kembed.embeddings.landmarks import as_rule, choose_landmarks
+from kembed.estimators.coordinates import Coordinates, make_coordinates
+from kembed.estimators.random_state import as_rng
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.stationary import Gaussian
-from kembed.landmarks import as_rule, choose_landmarks
 
 
 class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -85,15 +85,15 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Choose kernel, landmarks and prior from the pooled rows of all bags; y is not looked at."""
         noise: Any = self.noise
         if isinstance(noise, str):
-            _validation.choice(noise, "noise", ("pooled", "full"))
+            checks.choice(noise, "noise", ("pooled", "full"))
         else:
-            noise = float(_validation.positive(noise, "noise"))
+            noise = float(checks.positive(noise, "noise"))
         bags = self._bags(X, reset=True)
         rows = np.concatenate(bags)
         if len(rows) < 2:
             raise ValueError("X has 1 row in all its bags together; at least 2 are needed")
         rng = as_rng(self.random_state)
-        seed = _validation.generator(0 if rng is None else rng)
+        seed = checks.generator(0 if rng is None else rng)
         self.kernel_, self.learned_ = self._chosen(rows, seed)
         rule = as_rule(self.landmarks, "support")
         self.landmarks_ = choose_landmarks(rows, self.landmarks if rule is None else rule, rng=seed)
@@ -103,9 +103,9 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _chosen(self, rows: np.ndarray, seed: np.random.Generator) -> tuple[Kernel, Any]:
         if not isinstance(self.kernel, str):
             return to_numpy(check_kernel(self.kernel)), None
-        if _validation.choice(self.kernel, "kernel", ("bkl", "median")) == "median":
+        if checks.choice(self.kernel, "kernel", ("bkl", "median")) == "median":
             return Gaussian(median_lengthscale(rows)), None
-        from kembed.learning import learn_kernel
+        from kembed.learning.learn import learn_kernel
 
         learned = learn_kernel(rows, rng=seed)
         return learned.kernel, learned

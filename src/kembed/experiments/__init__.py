@@ -40,14 +40,14 @@ def reproduce(
     ['figure1.png', 'figure1.txt']
 
     """
-    from kembed import _validation
-    from kembed.experiments import _output
+    from kembed.core import checks
+    from kembed.experiments import output
 
-    _validation.choice(name, "name", (*NAMES, "all"))
+    checks.choice(name, "name", (*NAMES, "all"))
     names = NAMES if name == "all" else (name,)
     if "figure3" in names and not all(map(importlib.util.find_spec, ("numpyro", "arviz"))):
         raise ImportError("figure3 draws kernels with NumPyro and ArviZ: pip install 'kembed[bayes]'")
-    target = _output.writable(folder)  # minutes of work are not to end in a folder that takes no files
+    target = output.writable(folder)  # minutes of work are not to end in a folder that takes no files
     written = []
     for one in names:
         module = importlib.import_module(f"kembed.experiments.{one}")
@@ -55,10 +55,10 @@ def reproduce(
         result = module.run(progress=progress, **kept)
         sentences = module.report(result)
         for file, draw in module.FIGURES.items():
-            written.append(_output.save(draw(result), target / f"{file}.png"))
+            written.append(output.save(draw(result), target / f"{file}.png"))
         for file, write in getattr(module, "TEXTS", {}).items():
-            written.append(_output.save_text(write(result), target / file))
-        written.append(_output.save_text("\n".join(sentences) + "\n", target / f"{one}.txt"))
+            written.append(output.save_text(write(result), target / file))
+        written.append(output.save_text("\n".join(sentences) + "\n", target / f"{one}.txt"))
         for sentence in sentences:
             say(sentence)
     return written

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.embedding import empirical
-from kembed.experiments._output import BLACK, BLUE, ORANGE, SKY, VERMILION, main, new_figure
-from kembed.experiments._truth import mixture_embedding
+from kembed.embeddings.empirical import empirical
+from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
+from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, main, new_figure
+from kembed.experiments.truth import mixture_embedding
 from kembed.kernels import Gaussian
-from kembed.posterior import PosteriorEmbedding, fit_embedding
 
 SEED = 1
 LENGTHSCALE, CAPTION = 0.25, 0.1

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.experiments._errors import (
+from kembed.embeddings.heuristics import median_lengthscale
+from kembed.embeddings.landmarks import Landmarks, choose_landmarks
+from kembed.embeddings.posterior import fit_embedding
+from kembed.experiments.errors import (
     ALPHA,
     EPSILONS,
     REPETITIONS,
@@ -21,9 +24,10 @@ from kembed.experiments._errors import (
     Setting,
     measure_errors,
 )
-from kembed.experiments._grid import EPSILON, ROWS, SPACING, grid_sample, true_witness
-from kembed.experiments._output import BLACK, BLUE, GREEN, ORANGE, VERMILION, main, mosaic
-from kembed.experiments._published import (
+from kembed.experiments.figure2_defects import Defects, measure_defects, plot_defects, report_defects
+from kembed.experiments.grid import EPSILON, ROWS, SPACING, grid_sample, true_witness
+from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, VERMILION, main, mosaic
+from kembed.experiments.published import (
     LENGTHSCALES,
     Peak,
     best,
@@ -31,13 +35,9 @@ from kembed.experiments._published import (
     normalised_peaks,
     paper_peaks,
 )
-from kembed.experiments.figure2_defects import Defects, measure_defects, plot_defects, report_defects
-from kembed.heuristics import median_lengthscale
 from kembed.kernels import Gaussian
-from kembed.landmarks import Landmarks, choose_landmarks
-from kembed.learned import LearnedKernel
-from kembed.measures import GaussianMeasure
-from kembed.posterior import fit_embedding
+from kembed.kernels.measures import GaussianMeasure
+from kembed.learning.learned_kernel import LearnedKernel
 
 SEED = 1
 EASY = 10.0  # ε of panel B

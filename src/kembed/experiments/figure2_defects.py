@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.experiments._output import BLUE, ORANGE, VERMILION, new_figure
-from kembed.experiments._published import (
+from kembed.embeddings.landmarks import Landmarks, choose_landmarks
+from kembed.experiments.output import BLUE, ORANGE, VERMILION, new_figure
+from kembed.experiments.published import (
     Peak,
     best,
     learn_quietly,
@@ -19,8 +20,7 @@ from kembed.experiments._published import (
     paper_objective,
     paper_peaks,
 )
-from kembed.landmarks import Landmarks, choose_landmarks
-from kembed.learned import LearnedKernel
+from kembed.learning.learned_kernel import LearnedKernel
 
 COUNTS = (20, 50, 100, 200)
 RULES = ("subset", "support")  # the paper's landmarks, and our default

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed import _progress
-from kembed.experiments._output import BLACK, BLUE, ORANGE, SKY, VERMILION, main, mosaic, wanted
+from kembed.core.progress import progress_bar, showing_progress
+from kembed.embeddings.landmarks import Landmarks, choose_landmarks
+from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
+from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, main, mosaic, wanted
 from kembed.kernels import Gaussian
-from kembed.landmarks import Landmarks, choose_landmarks
-from kembed.posterior import PosteriorEmbedding, fit_embedding
-from kembed.pseudolikelihood import log_pseudolikelihood
-from kembed.samples import KernelSamples
-from kembed.sampling import sample_kernel
+from kembed.learning.kernel_samples import KernelSamples
+from kembed.learning.nuts import sample_kernel
+from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood
 
 SEED = 3
 SIZES = (50, 400)
@@ -121,7 +121,7 @@ def excluded_share(
 
     z = float(ndtri(0.5 + LEVEL / 2))
     shares = []
-    with _progress.bar(repeats, np.inf, "bands", "data set") as bar:
+    with progress_bar(repeats, np.inf, "bands", "data set") as bar:
         for _ in range(repeats):
             p, q = map(fit, draw_pair(n, laplace, rng))
             sd = np.hypot(p.sd(GRID[CENTRAL]), q.sd(GRID[CENTRAL]))
@@ -177,7 +177,7 @@ def run(
 
     rng = np.random.default_rng(seed)
     shown = wanted(progress)
-    with _progress.showing(shown), threadpool_limits(1):  # thousands of small matrices: threads only wait
+    with showing_progress(shown), threadpool_limits(1):  # thousands of small matrices: threads only wait
         witnesses = {}
         for n in sizes:
             p, q = draw_pair(n, True, rng)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed._words import plain
-from kembed.experiments._output import (
+from kembed.core.text import plain
+from kembed.experiments.output import (
     BLACK,
     BLUE,
     GREEN,
@@ -25,7 +25,7 @@ from kembed.experiments._output import (
     new_figure,
     wanted,
 )
-from kembed.experiments._ozone_study import (
+from kembed.experiments.ozone_study import (
     ALPHA,
     CAUSE,
     EFFECT,
@@ -43,7 +43,7 @@ from kembed.experiments._ozone_study import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from kembed.causal_graph import CausalGraph
+    from kembed.graphs.graph import CausalGraph
 
 GREY, PALE = "#767676", "#E8E8E8"
 NAMES = {"median": "median rule", "bkl": "learned kernel"}

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kembed import _validation
-from kembed._backend import namespace, show
-from kembed.measures import Measure
+from kembed.core import checks
+from kembed.core.backend import namespace, show
+from kembed.kernels.measures import Measure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -43,13 +43,13 @@ class PairFunction(ABC):
 
     def __call__(self, x: Any, y: Any) -> Any:
         """The value at one pair of points."""
-        X = _validation.one_point(x, "x")
-        return self._gram(X, _validation.one_point(y, "y", dimension=X.shape[1]))[0, 0]
+        X = checks.one_point(x, "x")
+        return self._gram(X, checks.one_point(y, "y", dimension=X.shape[1]))[0, 0]
 
     def gram(self, X: Any, Y: Any = None) -> Float[Array, "n m"]:
         """The matrix of values at (x_i, y_j); `Y` defaults to `X`."""
-        X = _validation.points(X, "X")
-        Y = X if Y is None else _validation.points(Y, "Y", dimension=X.shape[1])
+        X = checks.points(X, "X")
+        Y = X if Y is None else checks.points(Y, "Y", dimension=X.shape[1])
         return self._gram(X, Y)
 
 
@@ -77,7 +77,7 @@ class Kernel(PairFunction):
 
     def diagonal(self, X: Any) -> Float[Array, " n"]:
         """The vector k(x_i, x_i)."""
-        log_diagonal = self._log_diagonal(_validation.points(X, "X"))
+        log_diagonal = self._log_diagonal(checks.points(X, "X"))
         return namespace(log_diagonal).exp(log_diagonal)
 
     def convolved(self, measure: Measure) -> Convolved:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed import _validation
-from kembed._backend import namespace, pytree, show
+from kembed.core import checks
+from kembed.core.backend import namespace, pytree, show
 from kembed.kernels.base import Components, Kernel, check_kernel
 
 
@@ -27,7 +27,7 @@ class Scaled(Kernel):
 
     def __init__(self, kernel: Kernel, variance: Any) -> None:
         object.__setattr__(self, "kernel", check_kernel(kernel))
-        object.__setattr__(self, "variance", _validation.positive(variance, "variance")[()])
+        object.__setattr__(self, "variance", checks.positive(variance, "variance")[()])
 
     def _log_variance(self) -> Any:
         return namespace(self.variance).log(self.variance)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed import _validation
-from kembed._backend import namespace, pytree
-from kembed._linalg import factor, psd_root, squared_distances, triangular_solve
+from kembed.core import checks
+from kembed.core.backend import namespace, pytree
+from kembed.core.linalg import factor, psd_root, squared_distances, triangular_solve
 from kembed.kernels.base import Kernel, PairFunction, check_kernel
 from kembed.kernels.composite import as_full
-from kembed.measures import EmpiricalMeasure, GaussianMeasure, Lebesgue, Measure
+from kembed.kernels.measures import EmpiricalMeasure, GaussianMeasure, Lebesgue, Measure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -60,7 +60,7 @@ class Convolved(PairFunction):
 
     def diagonal(self, X: Any) -> Float[Array, " n"]:
         """The vector r(x_i, x_i)."""
-        X = _validation.points(X, "X")
+        X = checks.points(X, "X")
         if isinstance(self.measure, EmpiricalMeasure):
             self.measure.check_dimension(X.shape[1])
             return self.kernel._gram(X, self.measure.points) ** 2 @ self.measure.weights

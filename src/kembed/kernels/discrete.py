@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed import _validation
-from kembed._backend import is_traced, namespace, pytree
+from kembed.core import checks
+from kembed.core.backend import is_traced, namespace, pytree
 from kembed.kernels.base import Components, Kernel, check_kernel
 
 
@@ -120,14 +120,14 @@ class OnColumns(Kernel):
 
 def _check_penalty(value: Any) -> Any:
     """Positive numbers, of which some may be infinite."""
-    penalty = finite = _validation.numbers(value, "penalty")
+    penalty = finite = checks.numbers(value, "penalty")
     if not is_traced(penalty):
         seen = np.asarray(penalty)
         if not (seen > 0).all():
             worst = seen[~(seen > 0)].flat[0]
             raise ValueError(f"penalty must be positive (inf is allowed), but {worst:g} was given")
         finite = np.where(np.isinf(seen), 1.0, seen)
-    _validation.positive(finite, "penalty", ndim=(0, 1))
+    checks.positive(finite, "penalty", ndim=(0, 1))
     return penalty[()]
 
 
@@ -136,7 +136,7 @@ def _check_columns(value: Any) -> tuple[int, ...]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         example = f"; write ({value},)" if isinstance(value, int | np.integer) else ""
         raise TypeError(f"columns must be a tuple of column numbers, but {value!r} was given{example}")
-    columns = tuple(_validation.count(column, "every entry of columns", 0) for column in value)
+    columns = tuple(checks.count(column, "every entry of columns", 0) for column in value)
     if not columns:
         raise ValueError("columns is empty; give at least one column number")
     if len(set(columns)) < len(columns):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed._backend import is_traced, namespace
+from kembed.core.backend import is_traced, namespace
 
 TAIL = 20  # nodes beyond the first whose weight is given to the first
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from kembed import _validation
-from kembed._backend import namespace, pytree, show
-from kembed._linalg import safe_sqrt, squared_distances, triangular_solve
+from kembed.core import checks
+from kembed.core.backend import namespace, pytree, show
+from kembed.core.linalg import safe_sqrt, squared_distances, triangular_solve
 from kembed.kernels import scale_mixtures
 from kembed.kernels.base import Components, Kernel
 
@@ -27,9 +27,9 @@ class Stationary(Kernel):
 
     def __init__(self, lengthscale: Any = 1.0, *, covariance: Any = None) -> None:
         if covariance is None:
-            lengthscale = _validation.positive(lengthscale, "lengthscale", ndim=(0, 1))
+            lengthscale = checks.positive(lengthscale, "lengthscale", ndim=(0, 1))
         else:
-            lengthscale = _validation.covariance_factor(covariance, "covariance")
+            lengthscale = checks.covariance_factor(covariance, "covariance")
         object.__setattr__(self, "lengthscale", lengthscale[()])
 
     @abstractmethod
@@ -149,7 +149,7 @@ class RationalQuadratic(Stationary):
 
     def __init__(self, lengthscale: Any = 1.0, alpha: Any = 1.0, *, covariance: Any = None) -> None:
         super().__init__(lengthscale, covariance=covariance)
-        object.__setattr__(self, "alpha", _validation.positive(alpha, "alpha")[()])
+        object.__setattr__(self, "alpha", checks.positive(alpha, "alpha")[()])
 
     def profile(self, s: Any) -> Any:
         """ψ(s) = -α log(1 + s/2α)."""
@@ -263,10 +263,10 @@ class MultiScale(Stationary):
     weights: Any
 
     def __init__(self, lengthscales: Any, weights: Any = None) -> None:
-        lengthscales = _validation.positive(lengthscales, "lengthscales", ndim=(1,))
+        lengthscales = checks.positive(lengthscales, "lengthscales", ndim=(1,))
         count = lengthscales.shape[0]
         weights = np.full(count, 1.0 / count) if weights is None else weights
-        weights = _validation.positive(weights, "weights", ndim=(1,))
+        weights = checks.positive(weights, "weights", ndim=(1,))
         if weights.shape != lengthscales.shape:
             raise ValueError(
                 f"weights has {weights.shape[0]} entries but lengthscales has {count}; "

@@ -4,7 +4,6 @@ Every function takes `ax`, axes to draw in, and returns the axes it drew in; wit
 with pyplot. Results call these functions from their own `.plot()`.
 """
 
-from kembed.plotting._style import axes_or_new
 from kembed.plotting.columns import plot_columns
 from kembed.plotting.comparison import plot_comparison
 from kembed.plotting.embedding import plot_embedding
@@ -12,6 +11,7 @@ from kembed.plotting.evidence import mode_scale, plot_learned
 from kembed.plotting.graphs import plot_graph
 from kembed.plotting.hyperparameters import plot_samples
 from kembed.plotting.null import plot_test
+from kembed.plotting.style import axes_or_new
 from kembed.plotting.witness import plot_witness
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kembed.plotting._style import BLUE, GREY, PALE, axes_or_new, legend_above, literal, tidy
+from kembed.plotting.style import BLUE, GREY, PALE, axes_or_new, legend_above, literal, tidy
 
 TOP = 12
 ALPHA = 0.05

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kembed.plotting._style import GREY
 from kembed.plotting.columns import plot_columns
 from kembed.plotting.evidence import plot_learned
 from kembed.plotting.null import plot_test
+from kembed.plotting.style import GREY
 from kembed.plotting.witness import plot_witness
 
 if TYPE_CHECKING:
-    from kembed.comparison import Comparison
+    from kembed.comparing.compare import Comparison
 
 SPREADS = "in spreads of the columns"
 

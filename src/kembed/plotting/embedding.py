@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed import _validation
-from kembed.plotting._style import BLACK, BLUE, axes_or_new, legend_above, limits, padded, sparse, tidy
+from kembed.core import checks
+from kembed.plotting.style import BLACK, BLUE, axes_or_new, legend_above, limits, padded, sparse, tidy
 
 if TYPE_CHECKING:
-    from kembed.embedding import Embedding
+    from kembed.embeddings.empirical import Embedding
 
 CURVE, MAP = 400, 60
 RUG = 500
@@ -29,9 +29,9 @@ def plot_embedding(mu: Embedding, ax: Any = None, points: Any = None, level: flo
             f"the embedding has {D} columns, and a picture shows at most 2; embed one or two of them, "
             "or look at .mean(points) along a line"
         )
-    level = _validation.level(level)
+    level = checks.level(level)
     if points is not None:
-        points = np.asarray(_validation.points(points, "points", dimension=D))
+        points = np.asarray(checks.points(points, "points", dimension=D))
     ax = axes_or_new(ax)
     if D == 1:
         _curve(mu, ax, where[:, 0], points, level)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.plotting._style import BLUE, GREY, VERMILION, axes_or_new, legend_above, log_ticks, short, tidy
+from kembed.plotting.style import BLUE, GREY, VERMILION, axes_or_new, legend_above, log_ticks, short, tidy
 
 if TYPE_CHECKING:
-    from kembed._evidence_scan import EvidenceScan
-    from kembed.learned import LearnedKernel
+    from kembed.learning.learned_kernel import LearnedKernel
+    from kembed.learning.scan import EvidenceScan
 
 MODES = 4
 

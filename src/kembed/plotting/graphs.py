@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.plotting._style import BLUE, GREY, PALE, VERMILION, axes_or_new, legend_above, literal
+from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, legend_above, literal
 
 if TYPE_CHECKING:
-    from kembed.causal_graph import CausalGraph
+    from kembed.graphs.graph import CausalGraph
 
 COLOURS = {"-->": BLUE, "---": GREY, "<->": VERMILION}
 STYLES = {"-->": "-|>", "---": "-", "<->": "<|-|>"}

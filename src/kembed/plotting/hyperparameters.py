@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.plotting._style import (
+from kembed.plotting.style import (
     BLACK,
     BLUE,
     GREEN,
@@ -21,7 +21,7 @@ from kembed.plotting._style import (
 )
 
 if TYPE_CHECKING:
-    from kembed.samples import KernelSamples
+    from kembed.learning.kernel_samples import KernelSamples
 
 CHAINS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 LINES = ("-", "--", ":", "-.")

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.plotting._style import GREY, PALE, VERMILION, axes_or_new, legend_above, p_words, short, tidy
+from kembed.plotting.style import GREY, PALE, VERMILION, axes_or_new, legend_above, p_words, short, tidy
 
 if TYPE_CHECKING:
-    from kembed.results import TestOutcome
+    from kembed.testing.outcome import TestOutcome
 
 # With no more values than this every one is drawn; a histogram would only round them.
 FEW_VALUES = 20

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.plotting._plane import plot_map, plot_rows
-from kembed.plotting._style import (
+from kembed.plotting.plane import plot_map, plot_rows
+from kembed.plotting.style import (
     AXIS_WIDTH,
     BLACK,
     BLUE,
@@ -28,7 +28,7 @@ from kembed.plotting._style import (
 )
 
 if TYPE_CHECKING:
-    from kembed.witnessed import Witness
+    from kembed.comparing.witnessed import Witness
 
 CURVE = 600
 RUG = 500

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kembed.comparison import Comparison
+    from kembed.comparing.compare import Comparison
 
 __all__ = ["render", "save"]
 
@@ -22,7 +22,7 @@ def save(comparison: Comparison, path: str | Path, *, date: datetime.date | str 
     ...     save(found, f"{folder}/report.html").read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    from kembed._writing import write_whole
+    from kembed.core.writing import write_whole
 
     return write_whole(path, lambda draft: draft.write_bytes(render(comparison, date=date).encode()))
 

@@ -15,9 +15,9 @@ import numpy as np
 from kembed.report.words import number, of_range, percent, short
 
 if TYPE_CHECKING:
-    from kembed.comparison import Comparison
-    from kembed.results import TestOutcome
-    from kembed.witnessed import Witness
+    from kembed.comparing.compare import Comparison
+    from kembed.comparing.witnessed import Witness
+    from kembed.testing.outcome import TestOutcome
 
 SIZE = (4.7, 3.7)
 # A drawing with more than this many bytes of lines becomes a picture of pixels.

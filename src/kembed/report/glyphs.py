@@ -12,7 +12,7 @@ from markupsafe import Markup
 from kembed.report.words import number, percent, short
 
 if TYPE_CHECKING:
-    from kembed._summaries import ColumnSummary
+    from kembed.comparing.summaries import ColumnSummary
 
 WIDTH, HEIGHT = 132.0, 30.0
 # Ends lie at most this many times the middle half's width from it; whiskers that go further are cut.

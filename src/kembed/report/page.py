@@ -13,8 +13,8 @@ from markupsafe import Markup
 from kembed.report import figures, glyphs, words
 
 if TYPE_CHECKING:
-    from kembed._regions import Region
-    from kembed.comparison import Comparison
+    from kembed.comparing.compare import Comparison
+    from kembed.comparing.regions import Region
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
 COLUMNS, PICTURES, REGIONS, REGION_COLUMNS = 50, 3, 6, 4
@@ -155,7 +155,7 @@ def _scale(comparison: Comparison) -> str | None:
 
 
 def _method(comparison: Comparison) -> list[tuple[str, str]]:
-    from kembed.comparison import MANY_ROWS
+    from kembed.comparing.compare import MANY_ROWS
 
     test, w = comparison.test, comparison.witness
     fused = len(test.members) > 1

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 if TYPE_CHECKING:
-    from kembed.comparison import Comparison
-    from kembed.results import TestOutcome
+    from kembed.comparing.compare import Comparison
+    from kembed.testing.outcome import TestOutcome
 
 SHORT, LONG = 48, 80
 MINUS = "\N{MINUS SIGN}"

@@ -1,0 +1,248 @@
+"""Everything about two samples in one call: do they differ, where, in which columns, by how much."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.comparing.separation import separation
+from kembed.comparing.summaries import ColumnSummary, summarise
+from kembed.comparing.witness import witness
+from kembed.comparing.witnessed import Witness
+from kembed.core import checks
+from kembed.core.progress import showing_progress
+from kembed.kernels.base import Kernel
+from kembed.testing.outcome import TestOutcome
+from kembed.testing.two_sample import mmd_test
+
+if TYPE_CHECKING:
+    from kembed.comparing.regions import Region
+
+# Beyond this many rows in all, the test uses random features: linear in the rows, where the exact one is
+# quadratic and runs once more for every column.
+MANY_ROWS = 5_000
+# A separation below this is not worth a number: guessing gives 50%.
+HARDLY = 0.55
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """What `compare` returns.
+
+    `labels` are the names of the samples, `test` the outcome of the test with every column's own, `witness`
+    the posterior of their difference, `columns` a summary of every column, the clearest difference first.
+    """
+
+    labels: tuple[str, str]
+    test: TestOutcome
+    witness: Witness
+    columns: tuple[ColumnSummary, ...]
+    separation: float  # of a row of each, how often their values tell which is which: ½ never, 1 always
+    kernel: Any  # as it was given
+    alpha: float
+    n_resamples: int
+    seed: Any
+    dropped: tuple[int, int] = field(default=(0, 0))  # rows with missing values
+
+    @property
+    def differ(self) -> bool:
+        """Whether the test found a difference at the level alpha."""
+        return bool(self.test.pvalue <= self.alpha)
+
+    @property
+    def changed(self) -> tuple[ColumnSummary, ...]:
+        """The columns that differ by themselves, at the level alpha for all of them together."""
+        return tuple(column for column in self.columns if column.adjusted_pvalue <= self.alpha)
+
+    @functools.cached_property
+    def regions(self) -> list[Region]:
+        """Where they differ; see `Witness.where`."""
+        return self.witness.where()
+
+    @property
+    def verdict(self) -> str:
+        """The answer in words."""
+        first, second = self.labels
+        p = f"p = {self.test.pvalue:.2g}"
+        if not self.differ:
+            n, m = self.test.sizes
+            return (
+                f"No difference between {first} and {second} was found ({p}, {n} and {m} rows). "
+                "That does not prove them the same: small differences may need more rows."
+            )
+        share = f"Given one row of each, their values tell which is which {self.separation:.0%} of the time."
+        if self.separation < HARDLY:
+            share = "Single rows hardly tell which sample they come from."
+        if not self.changed:
+            where = (
+                "No column differs clearly by itself: the difference lies in how columns go together, or is "
+                "spread over many of them."
+            )
+        else:
+            best = self.changed[0]
+            more = len(self.changed) - 1
+            others = f" {more} more column{'s differ' if more > 1 else ' differs'}." if more else ""
+            where = f"The clearest is {best.name}: {best.change}.{others}"
+        return f"{first} and {second} differ ({p}). {where} {share}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that can be said in JSON."""
+        from kembed import __version__
+
+        return {
+            "verdict": self.verdict,
+            "differ": self.differ,
+            "pvalue": self.test.pvalue,
+            "alpha": self.alpha,
+            "statistic": self.test.statistic,
+            "effect": self.test.effect,
+            "separation": self.separation,
+            "labels": list(self.labels),
+            "rows": list(self.test.sizes),
+            "dropped_rows": list(self.dropped),
+            "kernel": repr(self.test.kernel),
+            "witness_kernel": repr(self.witness.kernel),
+            "null": self.test.null,
+            "n_resamples": self.n_resamples,
+            "seed": self.seed if isinstance(self.seed, int) else None,
+            "columns": [column.to_dict() for column in self.columns],
+            "regions": [
+                {
+                    "more": self.labels[0 if region.sign > 0 else 1],
+                    "box": {name: [_plain(end) for end in span] for name, span in region.box.items()},
+                    "peak": {name: _plain(value) for name, value in region.peak.items()},
+                    "witness": region.value,
+                    "band": list(region.band),
+                    "shares": [region.share_x, region.share_y],
+                }
+                for region in self.regions
+            ],
+            "version": __version__,
+        }
+
+    def save_report(self, path: str | Path) -> Path:
+        """Write the report, one self-contained HTML file, and return its path."""
+        from kembed.report import save
+
+        return save(self, path)
+
+    def plot(self) -> Any:
+        """Witness, columns, null distribution and evidence in one matplotlib figure."""
+        from kembed.plotting import plot_comparison
+
+        return plot_comparison(self)
+
+    def __repr__(self) -> str:
+        lines = [self.verdict]
+        lines += [f"  {column}" for column in self.columns[:8]]
+        if len(self.columns) > 8:
+            lines.append(f"  and {len(self.columns) - 8} more columns")
+        return "\n".join(lines)
+
+
+def compare(
+    x: Any,
+    y: Any,
+    *,
+    labels: tuple[str, str] = ("x", "y"),
+    kernel: Any = "fused",
+    alpha: float = 0.05,
+    n_resamples: int = 999,
+    nan_policy: str = "raise",
+    rng: Any = 0,
+    progress: bool | None = None,
+) -> Comparison:
+    """Compare two samples: the test, the witness, every column, and a verdict in words.
+
+    With more than 5,000 rows in all the test uses random Fourier features, which take a time linear in the
+    rows; call `mmd_test` for the exact statistic.
+
+    Parameters
+    ----------
+    x, y
+        Samples, one row an observation: arrays, or data frames with the same columns.
+    labels
+        What to call them.
+    kernel
+        The kernel of the test, as for `mmd_test`, but for kernels made for all columns at once (ARD objects),
+        since every column is tested too. The witness uses it where it is one kernel object or word, else
+        "bkl"; its bands are 90% bands whatever alpha is.
+    alpha
+        The level at which a difference is called one.
+    n_resamples, nan_policy, rng, progress
+        As for `mmd_test`; `nan_policy` is `"raise"` or `"omit"`. The seed is fixed unless given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kembed import compare
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(200, 2)), rng.normal(size=(200, 2))
+    >>> y[:, 1] += 1.0
+    >>> comparison = compare(x, y, labels=("before", "after"), kernel="median")
+    >>> comparison.differ, [column.name for column in comparison.changed]
+    (True, ['column 1'])
+
+    """
+    alpha = checks.level(alpha, "alpha")
+    checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
+    n_resamples = checks.count(n_resamples, "n_resamples", 1)
+    labels = _check_labels(labels)
+    seed = rng if isinstance(rng, int | np.integer) else None
+    generator = checks.generator(rng)
+    if isinstance(kernel, list | tuple) and len(kernel) == 1:
+        kernel = kernel[0]
+    several = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
+    function = callable(kernel) and not isinstance(kernel, Kernel)  # a witness needs more than a function
+    with showing_progress(progress):
+        difference = witness(
+            x,
+            y,
+            kernel="bkl" if several or function else kernel,
+            nan_policy=nan_policy,
+            rng=0 if seed is None else seed,
+        )
+        test = mmd_test(
+            x,
+            y,
+            kernel=kernel,
+            statistic="unbiased" if sum(difference.sizes) <= MANY_ROWS else "features",
+            n_resamples=n_resamples,
+            by_column=True,
+            rng=generator,
+            nan_policy=nan_policy,
+            progress=progress,
+        )
+    tables = difference.tables
+    share = separation(tables[0].values, tables[1].values, difference.kernel, difference.seed)
+    return Comparison(
+        labels,
+        test,
+        difference,
+        summarise(tables, test.columns or (), difference.sensitivity, labels),
+        share,
+        kernel,
+        alpha,
+        n_resamples,
+        None if seed is None else int(seed),
+        (tables[0].given - difference.sizes[0], tables[1].given - difference.sizes[1]),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON knows; levels of other types as text."""
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _check_labels(labels: Any) -> tuple[str, str]:
+    if (
+        not isinstance(labels, tuple | list)
+        or len(labels) != 2
+        or not all(isinstance(one, str) for one in labels)
+    ):
+        raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
+    return labels[0], labels[1]

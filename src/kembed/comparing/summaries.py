@@ -1,0 +1,118 @@
+"""What changed in a column, in numbers a person knows: means, spreads, shares."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.core.text import plain
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from kembed.data.tables import Table
+    from kembed.testing.outcome import ColumnResult
+
+# What is worth a word: a shift of so many standard deviations, a ratio of spreads this far from 1.
+SHIFT, RATIO = 0.1, 1.1
+LEVELS = 5
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """One column of both samples.
+
+    For numbers `x` and `y` hold mean, sd, quartiles and range; for categories the shares of the levels that
+    changed most. `change` says it in words.
+    """
+
+    name: str
+    categorical: bool
+    pvalue: float  # of the test of this column alone
+    adjusted_pvalue: float  # corrected for the number of columns
+    sensitivity: float  # share of the witness's variance that needs this column
+    x: dict[str, float]
+    y: dict[str, float]
+    change: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as plain types."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.change} (p = {self.adjusted_pvalue:.2g} for all columns)"
+
+
+def summarise(
+    tables: tuple[Table, Table],
+    tests: tuple[ColumnResult, ...],
+    sensitivity: Float[np.ndarray, " D"],
+    labels: tuple[str, str],
+) -> tuple[ColumnSummary, ...]:
+    """Every column, the clearest difference first: by p-value, then by statistic."""
+    found = []
+    for d, (test, share) in enumerate(zip(tests, sensitivity, strict=True)):
+        first, second = (table.values[:, d] for table in tables)
+        categorical = bool(tables[0].categorical[d])
+        if categorical:
+            x, y = (_shares(side, tables[0].levels[d]) for side in (first, second))
+            change = _changed_share(x, y, labels)
+            top = _most_changed(x, y)
+            x, y = ({level: one[level] for level in top} for one in (x, y))
+        else:
+            x, y = _moments(first), _moments(second)
+            change = _changed_moments(x, y, labels)
+        found.append(
+            ColumnSummary(
+                test.name, categorical, test.pvalue, test.adjusted_pvalue, float(share), x, y, change
+            )
+        )
+    order = sorted(range(len(found)), key=lambda d: (tests[d].adjusted_pvalue, -tests[d].statistic))
+    return tuple(found[d] for d in order)
+
+
+def _moments(column: Float[np.ndarray, " n"]) -> dict[str, float]:
+    size = float(np.abs(column).max()) or 1.0  # sums and squares of the largest numbers must stay numbers
+    low, quarter, middle, three, high = size * np.quantile(column / size, [0.0, 0.25, 0.5, 0.75, 1.0])
+    return {
+        "mean": size * float(np.mean(column / size)),
+        "sd": size * float(np.std(column / size, ddof=1)) if len(column) > 1 else 0.0,
+        "minimum": float(low),
+        "quartile": float(quarter),
+        "median": float(middle),
+        "upper quartile": float(three),
+        "maximum": float(high),
+    }
+
+
+def _shares(codes: Float[np.ndarray, " n"], levels: tuple[Any, ...]) -> dict[str, float]:
+    counts = np.bincount(codes.astype(int), minlength=len(levels)) / len(codes)
+    return {str(level): float(share) for level, share in zip(levels, counts, strict=True)}
+
+
+def _most_changed(x: dict[str, float], y: dict[str, float]) -> list[str]:
+    return sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
+
+
+def _changed_share(x: dict[str, float], y: dict[str, float], labels: tuple[str, str]) -> str:
+    level = _most_changed(x, y)[0]
+    return f"{level!r} is {x[level]:.1%} of {labels[0]} and {y[level]:.1%} of {labels[1]}"
+
+
+def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str, str]) -> str:
+    """The mean, and the spread where that is what changed."""
+    size = max(x["sd"], y["sd"])
+    pooled = size * np.sqrt(0.5 * ((x["sd"] / size) ** 2 + (y["sd"] / size) ** 2)) if size > 0.0 else 0.0
+    gap = y["mean"] - x["mean"]
+    mean = f"mean {plain(x['mean'])} in {labels[0]}, {plain(y['mean'])} in {labels[1]}"
+    if pooled > 0.0 and abs(gap) >= SHIFT * pooled:
+        mean += f" ({abs(gap) / pooled:.2g} sd {'higher' if gap > 0 else 'lower'})"
+    low, high = sorted((x["sd"], y["sd"]))
+    if low > 0.0 and high >= RATIO * low:
+        wider = labels[0] if x["sd"] > y["sd"] else labels[1]
+        mean += f"; spread {high / low:.2g} times as wide in {wider}"
+    elif low == 0.0 < high:
+        mean += f"; constant in {labels[0] if x['sd'] == 0.0 else labels[1]}"
+    return mean

@@ -1,0 +1,1 @@
+"""Independence given other variables."""

@@ -1,0 +1,184 @@
+"""Variables as regressions see them, and what conditioning on some of them means.
+
+Conditional independence does not change when a variable is replaced by an invertible function of itself, so
+numeric columns are put in units of their spread and bent inwards far out, where one value would rule a
+regression; categories become indicators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.conditional.regression import MAX_AXES, kernel
+from kembed.data.space import make_space
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    Basis = tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]  # eigenvalues, orthonormal vectors
+
+# A value further out than this many spreads is drawn in, logarithmically.
+BULK = 3.0
+# Features of the conditioning kernel, and the lengthscales (over √d) and signal-to-noise ratios compared.
+LANDMARKS = 80
+LENGTHSCALES = (0.5, 1.0, 3.0)
+RATIOS = 10.0 ** np.arange(-3.0, 2.1, 0.5)
+# Eigenvalues below this share of their sum are left out.
+NEGLIGIBLE = 1e-4
+# Nats that a regression must gain before it is looked at.
+WORTH = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """One variable of any width: columns of about unit spread; `indicator` marks those of categories."""
+
+    columns: Float[np.ndarray, "n k"]
+    indicator: Bool[np.ndarray, " k"]
+
+
+def as_variable(values: Float[np.ndarray, "n D"], categorical: Bool[np.ndarray, " D"]) -> Variable:
+    """Numeric columns bent into units of their spread, categories as indicators; constants left out.
+
+    Numbers of two values are categories: there is nothing between.
+    """
+    space = make_space(values, categorical)
+    columns: list[Float[np.ndarray, " n"]] = []
+    indicator: list[bool] = []
+    for c, discrete in enumerate(categorical):
+        column = values[:, c]
+        if (column == column[0]).all():
+            continue
+        levels = np.unique(column)
+        if not discrete and len(levels) > 2:
+            columns.append(_unit(bent((column - np.median(column)) / space.spread[c])))
+            indicator.append(False)
+            continue
+        # The last of two levels is what the first is not.
+        shown = [column == level for level in levels[: 1 if len(levels) == 2 else None]]
+        columns += [_unit(level.astype(float)) for level in shown]
+        indicator += [True] * len(shown)
+    table = np.column_stack(columns) if columns else np.empty((len(values), 0))
+    return Variable(table, np.array(indicator, dtype=bool))
+
+
+def bent(t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """t in the bulk, growing like a logarithm beyond it: invertible, and smooth where the two meet."""
+    beyond = np.maximum(np.abs(t) - BULK, 0.0)
+    return np.asarray(np.where(beyond > 0.0, np.sign(t) * (BULK + np.log1p(beyond)), t))
+
+
+def _unit(column: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    centred = column - column.mean()
+    return np.asarray(centred / np.sqrt((centred**2).mean()))
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioner:
+    """What is conditioned on: a table Z of about unit spread, and regressions on it that targets share."""
+
+    Z: Float[np.ndarray, "n d"]
+
+    @cached_property
+    def rank(self) -> int:
+        """How many directions Z has."""
+        return int(np.linalg.matrix_rank(self.Z, rtol=1e-9)) if self.Z.shape[1] else 0
+
+    @cached_property
+    def _bases(self) -> list[Basis]:
+        """Eigenvalues and orthonormal eigenvectors of the centred kernel matrix, at every lengthscale."""
+        d = self.Z.shape[1]
+        bases = []
+        for ratio in LENGTHSCALES:
+            A = self.Z / (ratio * np.sqrt(d))
+            bases.append(leading_features(kernel(A, A[:LANDMARKS]), kernel(A[:LANDMARKS], A[:LANDMARKS])))
+        return bases
+
+    @property
+    def features(self) -> Float[np.ndarray, "n q"]:
+        """Features of a Gaussian kernel on Z, of lengthscale √d, largest first, for interactions with Z."""
+        values, vectors = self._bases[1]
+        return vectors * np.sqrt(values * len(vectors) / values.sum())
+
+    def centred(self, F: Float[np.ndarray, "n r"]) -> tuple[Float[np.ndarray, "n r"], float]:
+        """F less its regression on Z: one Gaussian process for all columns, chosen by likelihood.
+
+        With eigenvectors U and eigenvalues w of the kernel matrix, E[F|Z] = U diag(s w/(1 + s w)) Uᵀ F; the
+        second number returned is the degrees of freedom spent, the sum of those shares.
+        """
+        F, freedom = F - F.mean(axis=0), 0.0
+        for bases in (self._polynomials, self._bases):
+            gain, shares, vectors = _best(F, bases)
+            if gain > 0.0:
+                F = F - vectors @ (shares[:, None] * (vectors.T @ F))
+                freedom += float(shares.sum())
+        return F, freedom
+
+    def sees(self, column: Float[np.ndarray, " n"]) -> bool:
+        """Whether Z says anything about the column, to a Gaussian process or to a quadratic.
+
+        The best of some dozens of processes must gain two nats, a quadratic with p terms p (Akaike).
+        """
+        F = (column - column.mean())[:, None]
+        if _best(F, self._bases)[0] > WORTH:
+            return True
+        Q = self._quadratic
+        if Q.shape[1] > len(F) // 4:
+            return False
+        left = float(((F[:, 0] - Q @ (Q.T @ F[:, 0])) ** 2).sum()) / float((F**2).sum())
+        return bool(-0.5 * len(F) * np.log(max(left, 1e-300)) > Q.shape[1])
+
+    @cached_property
+    def _quadratic(self) -> Float[np.ndarray, "n p"]:
+        """An orthonormal basis of the centred columns of Z and their products; none where Z is wide."""
+        n, d = self.Z.shape
+        if d > MAX_AXES:
+            return np.empty((n, 0))
+        rows, columns = np.triu_indices(d)
+        Q = np.column_stack([self.Z, self.Z[:, rows] * self.Z[:, columns]])
+        values, vectors = np.linalg.eigh((Q - Q.mean(axis=0)).T @ (Q - Q.mean(axis=0)))
+        kept = values > 1e-8 * max(float(values[-1]), 1e-300)
+        return np.asarray((Q - Q.mean(axis=0)) @ (vectors[:, kept] / np.sqrt(values[kept])))
+
+    @property
+    def _polynomials(self) -> list[Basis]:
+        Q = self._quadratic
+        return [(np.full(Q.shape[1], float(len(Q))), Q)] if 0 < Q.shape[1] <= len(Q) // 4 else []
+
+
+def _best(
+    F: Float[np.ndarray, "n r"], bases: list[Basis]
+) -> tuple[float, Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]:
+    """The largest gain in log likelihood over no dependence, the shares s w/(1 + s w), and the vectors."""
+    n, r = F.shape
+    whole = max(float((F**2).sum()), 1e-300)
+    best: tuple[float, Any, Any] = (0.0, np.empty(0), np.empty((n, 0)))
+    for values, vectors in bases:
+        squares = ((vectors.T @ F) ** 2).sum(axis=1)
+        shrink = np.multiply.outer(RATIOS, values)  # s w
+        shares = shrink / (1.0 + shrink)
+        left = np.maximum(1.0 - (shares @ squares) / whole, 1e-300)
+        gains = -0.5 * n * r * np.log(left) - 0.5 * r * np.log1p(shrink).sum(axis=1)
+        place = int(np.argmax(gains))
+        if gains[place] > best[0]:
+            best = (float(gains[place]), shares[place], vectors)
+    return best
+
+
+def leading_features(
+    across: Float[np.ndarray, "n m"], among: Float[np.ndarray, "m m"]
+) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]:
+    """Eigenvalues (largest first) and eigenvectors of the centred matrix K_nm K_mm⁻¹ K_mn."""
+    values, vectors = np.linalg.eigh(among)
+    kept = values > 1e-10 * values[-1]
+    F = across @ (vectors[:, kept] / np.sqrt(values[kept]))
+    F -= F.mean(axis=0)
+    values, vectors = np.linalg.eigh(F.T @ F)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values > NEGLIGIBLE * max(float(values.sum()), 1e-300)
+    values = values[kept]
+    return values, (F @ vectors[:, kept]) / np.sqrt(values)

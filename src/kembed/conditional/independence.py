@@ -1,0 +1,86 @@
+"""Are two variables independent, given others? `conditional_test`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from kembed.conditional.prewhitening import WEEK
+from kembed.conditional.tester import MINIMUM, ConditionalOutcome, ConditionalTester, timed
+from kembed.data.tables import read_tables
+from kembed.testing.outcome import nothing
+
+__all__ = ["ConditionalOutcome", "ConditionalTester", "conditional_test"]
+
+
+def conditional_test(
+    x: Any,
+    y: Any,
+    given: Any = None,
+    *,
+    kernel: Any = "bkl",
+    n_resamples: int = 999,
+    prewhiten: Any = None,
+    least_timescale: float = WEEK,
+    memory: float | None = None,
+    cross_fit: bool = True,
+    rng: Any = None,
+    nan_policy: str = "raise",
+) -> ConditionalOutcome:
+    """Test whether x and y are independent given other variables.
+
+    Parameters
+    ----------
+    x, y
+        The two sides: arrays or data frames of any widths, row i of one with row i of the other.
+    given
+        What to condition on, likewise; text and categories are welcome. None, or no columns, tests plain
+        independence, by permutations.
+    kernel
+        Of the residuals: `"bkl"` (learned from each side's residuals by a scan of the evidence), `"median"`,
+        `"fused"` (several scales in one test), a kernel object in standard deviations of the residuals, or a
+        list of these.
+    n_resamples
+        How many draws of random signs (or permutations) the statistic is compared with.
+    prewhiten
+        A time for every row (numbers, or dates): slow changes in time are first taken out of all numeric
+        columns, and what autocorrelation remains is reported.
+    least_timescale
+        The shortest lengthscale that pre-whitening may choose, in the unit of `prewhiten`; for dates, days.
+    memory
+        For time series: over how many rows the multipliers forget. Rows must come in order of time, unless
+        `prewhiten` has their times.
+    cross_fit
+        Whether the residual of a row comes from a regression on the other rows.
+    rng, nan_policy
+        As in `hsic_test`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kembed import conditional_test, hsic_test
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=(200, 1))  # a common cause
+    >>> x, y = np.sin(z) + 0.5 * rng.normal(size=z.shape), np.exp(z) + 0.5 * rng.normal(size=z.shape)
+    >>> print(hsic_test(x, y, rng=0).pvalue)
+    0.001
+    >>> print(conditional_test(x, y, z, rng=0).pvalue > 0.05)
+    True
+
+    """
+    samples = {"x": x, "y": y}
+    if given is not None and np.shape(given)[1:] != (0,):
+        samples["given"] = given
+    tables, missing = read_tables(
+        samples, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
+    )
+    if missing:
+        empty = nothing("HSIC", "multiplier", (tables[0].given,))
+        return ConditionalOutcome(**{field.name: getattr(empty, field.name) for field in fields(empty)})
+    tables, time = timed(tables, prewhiten, nan_policy)
+    tester = ConditionalTester.of_tables(
+        tables, kernel, n_resamples, time, least_timescale, memory, cross_fit, None, rng
+    )
+    return tester.test(0, 1, tuple(range(2, len(tables))))

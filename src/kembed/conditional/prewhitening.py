@@ -1,0 +1,121 @@
+"""Taking slow changes in time out of columns, and saying what autocorrelation is left.
+
+Seasons make all variables of a time series dependent. A Gaussian process on time takes them out. Left alone
+it also explains the weather of a single day: the likelihood prefers lengthscales of one to three days, the
+residuals are then *negatively* autocorrelated and most of what the variables share is gone. So the
+lengthscale is bounded below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.conditional.regression import learn_regression, regression_residuals
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+WEEK = 7.0
+# Neighbours in time must be seen together: starts are compared, and the best is finished, on a stretch of
+# at most so many rows.
+STRETCHES = (200, 1_000)
+# Beyond so many rows the trend is projected on so many times.
+EXACT_ROWS = 1_500
+LANDMARKS = 1_000
+# Lengthscales that are tried first, in spreads of the times: of a year, days to years.
+FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Whitened:
+    """What pre-whitening did to one column; lengthscale in the unit of time, None if it found no trend."""
+
+    name: str
+    lengthscale: float | None
+    before: float  # correlation of neighbours in time
+    after: float
+
+    def __repr__(self) -> str:
+        how = "no trend" if self.lengthscale is None else f"trend over {self.lengthscale:.3g}"
+        return f"{self.name}: {how}, autocorrelation {self.before:.2f} before, {self.after:.2f} after"
+
+
+def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Float[np.ndarray, " n"]:
+    """A time for every row as numbers; dates become days; missing ones stay NaN with "omit"."""
+    array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
+    if array.dtype.kind == "O" and len(array) and hasattr(array[0], "isoformat"):
+        array = np.array([_without_zone(date) for date in array]).astype("datetime64[us]")
+    if array.dtype.kind in "US" or (array.dtype.kind == "O" and len(array) and isinstance(array[0], str)):
+        try:
+            array = array.astype("datetime64[us]")
+        except ValueError:
+            raise ValueError(
+                f"{argument} must hold times, numbers or dates such as 1976-01-31, but has {array[0]!r}"
+            ) from None
+    if array.dtype.kind == "M":
+        array = np.where(np.isnat(array), np.nan, (array - np.nanmin(array)) / np.timedelta64(1, "D"))
+    try:
+        array = np.asarray(array, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{argument} must hold times: numbers, or dates such as 1976-01-31") from None
+    if array.shape != (n,):
+        raise ValueError(
+            f"{argument} must hold one time for each of the {n} rows, but its shape is {array.shape}"
+        )
+    if np.isinf(array).any():
+        raise ValueError(f"{argument} has infinite times; drop those rows")
+    if np.isnan(array).any() and nan_policy != "omit":
+        raise ValueError(f"{argument} has missing times; drop those rows or use nan_policy='omit'")
+    seen = array[~np.isnan(array)]
+    if not len(seen) or (seen == seen[0]).all():
+        raise ValueError(f"all times in {argument} are equal, so there is no trend to take out; leave it out")
+    return array
+
+
+def _without_zone(date: Any) -> Any:
+    """A date as it was in Greenwich; zones would otherwise be lost with a warning for every row."""
+    if getattr(date, "tzinfo", None) is None:
+        return date
+    return date.astimezone(UTC).replace(tzinfo=None)
+
+
+def prewhiten(
+    column: Float[np.ndarray, " n"], time: Float[np.ndarray, " n"], least: float, name: str
+) -> tuple[Float[np.ndarray, " n"], Whitened]:
+    """The column less a Gaussian process on time whose lengthscale is at least `least`."""
+    spread = float(time.std())
+    middle, size = float(np.median(column)), float(column.std())
+    before = autocorrelation(column, time)
+    if not size > 0.0:
+        return column, Whitened(name, None, before, before)
+    T, Y = ((time - time.mean()) / spread)[:, None], ((column - middle) / size)[:, None]
+    order = np.argsort(time, kind="stable")
+    regression = learn_regression(T[order], Y[order], least=least / spread, rows=STRETCHES, factors=FACTORS)
+    if regression.gain <= 0.0:
+        return column, Whitened(name, None, before, before)
+    marks = order[np.linspace(0, len(T) - 1, min(LANDMARKS, len(T))).astype(int)]
+    order = np.concatenate([marks, np.setdiff1d(order, marks)])  # landmarks come first, all along the time
+    left = np.empty(len(T))
+    found = regression_residuals(T[order], Y[order], regression, exact=EXACT_ROWS, landmarks=LANDMARKS)
+    left[order] = found.fitted[:, 0] * size
+    return left, Whitened(
+        name, float(regression.lengthscales[0]) * spread, before, autocorrelation(left, time)
+    )
+
+
+def autocorrelation(column: Float[np.ndarray, " n"], time: Float[np.ndarray, " n"]) -> float:
+    """The correlation of neighbours in time; rows further apart than 1.5 usual steps are no neighbours."""
+    moments, where = np.unique(time, return_inverse=True)
+    if len(moments) < 3:
+        return 0.0
+    gaps = np.diff(moments)
+    near = gaps <= 1.5 * np.median(gaps)
+    ordered = np.bincount(where, column) / np.bincount(where)  # rows of one time count as their mean
+    ordered = ordered - ordered.mean()
+    if near.sum() < 2 or not ordered.any():
+        return 0.0
+    return float(np.mean((ordered[:-1] * ordered[1:])[near]) / np.mean(ordered**2))

@@ -1,0 +1,229 @@
+"""The door: the only place that looks at what a user passed in.
+
+Every message names the argument, what was seen, and the remedy. Values that JAX is tracing cannot be
+looked at; for them only shapes are checked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kembed.core.backend import is_jax, is_traced
+
+
+def _number_array(value: Any, name: str) -> np.ndarray:
+    """Anything numeric as float64; text, objects and complex numbers are refused by name."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # ragged nested lists
+        raise ValueError(
+            f"{name} is not a rectangular table of numbers ({error}); "
+            "give every row the same number of columns"
+        ) from None
+    if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked entries; drop or fill them first")
+    if array.dtype.kind in "biuf":
+        return array.astype(float)  # a copy: results must not change when the caller's array does
+    if array.dtype.kind == "O":
+        if array.ndim == 0:
+            raise TypeError(f"{name} must hold numbers, but {value!r} was given")
+        for place, entry in np.ndenumerate(array):
+            if isinstance(entry, str) or not _is_number(entry):
+                column = f"column {place[1]} of {name}" if len(place) == 2 else name
+                missing = entry is None or str(entry) in ("<NA>", "NaT", "nan")
+                raise TypeError(
+                    f"{name} must hold numbers, but {column} holds "
+                    f"{'a missing value' if missing else repr(entry)} (row {place[0]}); "
+                    f"{'drop or impute those rows' if missing else 'drop or encode that column'}"
+                )
+        return array.astype(float)
+    kind = {
+        "U": "text",
+        "S": "bytes",
+        "M": "dates",
+        "m": "time differences",
+        "c": "complex numbers",
+    }
+    seen = kind.get(array.dtype.kind, f"values of type {array.dtype}")
+    raise TypeError(
+        f"{name} must hold numbers, but it holds {seen}; drop or encode the columns that are not numeric"
+    )
+
+
+def _is_number(entry: Any) -> bool:
+    try:
+        float(entry)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def numbers(value: Any, name: str) -> Any:
+    """A float array: JAX arrays stay JAX arrays, everything else becomes a NumPy copy."""
+    if not is_jax(value):
+        return _number_array(value, name)
+    if value.dtype.kind == "f":
+        return value
+    if value.dtype.kind in "biu":
+        return value.astype(float)
+    raise TypeError(f"{name} must hold numbers, but it holds values of type {value.dtype}")
+
+
+def points(value: Any, name: str, *, dimension: int | None = None, minimum: int = 1) -> Any:
+    """A finite (n, D) float array with at least `minimum` rows; a vector is n points of dimension 1."""
+    if value is None:
+        raise TypeError(f"{name} is None; give an array with one row per observation")
+    array = numbers(value, name)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim == 0:
+        raise TypeError(f"{name} must be a table of points, but the number {value!r} was given")
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must have one row per observation and one column per variable, "
+            f"but its shape is {tuple(array.shape)}; reshape it to two dimensions"
+        )
+    if array.shape[1] == 0:
+        raise ValueError(f"{name} has no columns (shape {tuple(array.shape)}); give at least one")
+    if array.shape[0] < minimum:
+        raise ValueError(
+            f"{name} has {array.shape[0]} row{'s' if array.shape[0] != 1 else ''}; "
+            f"at least {minimum} {'are' if minimum > 1 else 'is'} needed"
+        )
+    if dimension is not None and array.shape[1] != dimension:
+        raise ValueError(
+            f"{name} has {array.shape[1]} column{'s' if array.shape[1] != 1 else ''} where "
+            f"{dimension} {'were' if dimension != 1 else 'was'} expected; "
+            "give the same variables in the same order everywhere"
+        )
+    if not is_traced(array):
+        _refuse_non_finite(np.asarray(array), name)
+    return array
+
+
+def one_point(value: Any, name: str, *, dimension: int | None = None) -> Any:
+    """One point, a number or a vector, as a (1, D) array."""
+    array = numbers(value, name)
+    if array.ndim > 1:
+        raise ValueError(
+            f"{name} must be one point, but its shape is {tuple(array.shape)}; use gram for tables of points"
+        )
+    return points(array.reshape(1, -1), name, dimension=dimension)
+
+
+def _refuse_non_finite(array: np.ndarray, name: str) -> None:
+    if np.isfinite(array).all():
+        return
+    bad = ~np.isfinite(array)
+    rows = np.flatnonzero(bad.reshape(len(array), -1).any(axis=1))
+    what = "missing values (NaN)" if np.isnan(array[bad]).any() else "infinite values"
+    raise ValueError(
+        f"{name} has {what} in {len(rows)} of {len(array)} rows (first: row {rows[0]}); "
+        "drop or impute those rows"
+    )
+
+
+def positive(value: Any, name: str, *, ndim: tuple[int, ...] = (0,)) -> Any:
+    """A positive finite number (or array of the allowed number of axes)."""
+    array = numbers(value, name)
+    if array.ndim not in ndim:
+        kinds = {0: "a number", 1: "a vector", 2: "a matrix"}
+        raise ValueError(
+            f"{name} must be {' or '.join(kinds[axes] for axes in ndim)}, "
+            f"but its shape is {tuple(array.shape)}"
+        )
+    if is_traced(array):
+        return array
+    seen = np.asarray(array)
+    if seen.size == 0:
+        raise ValueError(f"{name} is empty; give at least one positive number")
+    if not (np.isfinite(seen).all() and (seen > 0).all()):
+        worst = seen[~(np.isfinite(seen) & (seen > 0))].flat[0]
+        raise ValueError(f"{name} must be positive and finite, but {worst:g} was given")
+    return array
+
+
+def covariance_factor(value: Any, name: str) -> Any:
+    """The lower Cholesky factor of a symmetric positive definite matrix."""
+    if is_traced(value):
+        import jax
+
+        return jax.numpy.linalg.cholesky(value)
+    matrix = _number_array(value, name)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} must be a square matrix, but its shape is {tuple(matrix.shape)}")
+    _refuse_non_finite(matrix, name)
+    if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
+        raise ValueError(f"{name} is not symmetric; use (C + C.T) / 2")
+    try:
+        return np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"{name} is not positive definite (smallest eigenvalue "
+            f"{np.linalg.eigvalsh(matrix)[0]:.3g}); drop redundant columns or add to its diagonal"
+        ) from None
+
+
+def vector(value: Any, name: str, length: int) -> Any:
+    """A finite vector of the given length."""
+    array = numbers(value, name)
+    if array.shape != (length,):
+        raise ValueError(f"{name} must have shape ({length},), but its shape is {tuple(array.shape)}")
+    if not is_traced(array):
+        _refuse_non_finite(np.asarray(array), name)
+    return array
+
+
+def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
+    """One of the allowed words."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    words = ", ".join(repr(word) for word in allowed)
+    raise ValueError(f"{name} must be one of {words}, but {value!r} was given")
+
+
+def number(value: Any, name: str) -> float:
+    """One finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a number, but {value!r} was given")
+    if not np.isfinite(value):
+        raise ValueError(f"{name} must be finite, but {value!r} was given")
+    return float(value)
+
+
+def level(value: Any, name: str = "level") -> float:
+    """A probability strictly between 0 and 1."""
+    probability = number(value, name)
+    if not 0.0 < probability < 1.0:
+        hint = "; write 0.9 for 90%" if 1.0 < probability <= 100.0 else ""
+        raise ValueError(f"{name} must lie strictly between 0 and 1, but {probability:g} was given{hint}")
+    return probability
+
+
+def count(value: Any, name: str, minimum: int = 1) -> int:
+    """A whole number of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be a whole number, but {value!r} was given")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, but {value} was given")
+    return int(value)
+
+
+def flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, but {value!r} was given")
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """A NumPy generator from None (fresh entropy), an integer seed or a generator."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
+        return np.random.default_rng(rng)
+    raise TypeError(
+        f"rng must be None, a non-negative integer seed or a numpy.random.Generator, but {rng!r} was given"
+    )

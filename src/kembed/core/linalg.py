@@ -1,0 +1,102 @@
+"""Linear algebra that is our own: exact distances, factorisations that say what they added."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kembed.core.backend import namespace
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    Array = Any
+
+
+def safe_sqrt(s: Any) -> Any:
+    """√s whose derivative at 0 is taken as 0, so that a zero distance gives no NaN."""
+    xp = namespace(s)
+    return xp.where(s > 0.0, xp.sqrt(xp.where(s > 0.0, s, 1.0)), 0.0)
+
+
+def squared_distances(X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
+    """|x_i - y_j|² by differences, one coordinate at a time.
+
+    Slower than |x|² + |y|² - 2x·y in high dimension, but exact: the expansion loses all digits of a
+    distance that is small against the norms. Memory is two (n, m) arrays, whatever D.
+    """
+    if namespace(X, Y) is not np:
+        if X.shape[1] > 16:  # unrolled coordinates run faster, but compile longer
+            return ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=-1)
+        return sum((X[:, d, None] - Y[None, :, d]) ** 2 for d in range(X.shape[1]))
+    total = np.zeros((X.shape[0], Y.shape[0]))
+    difference = np.empty_like(total)
+    for d in range(X.shape[1]):
+        np.subtract(X[:, d, None], Y[None, :, d], out=difference)
+        np.multiply(difference, difference, out=difference)
+        total += difference
+    return total
+
+
+def triangular_solve(lower: Float[Array, "D D"], right: Float[Array, "D n"]) -> Any:
+    """L⁻¹ B for a lower triangular L."""
+    if namespace(lower, right) is np:
+        from scipy.linalg import solve_triangular
+    else:
+        from jax.scipy.linalg import solve_triangular
+    return solve_triangular(lower, right, lower=True)
+
+
+def psd_root(matrix: Float[Array, "D D"]) -> Any:
+    """F with F Fᵀ = A, for a positive semidefinite A that may be singular."""
+    if namespace(matrix) is np:
+        eigenvalues, vectors = np.linalg.eigh(matrix)
+        return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    import jax
+
+    lower = jax.numpy.linalg.cholesky(jax.lax.stop_gradient(matrix))
+
+    def by_eigenvalues() -> Any:  # singular; no derivative exists in the singular directions
+        eigenvalues, vectors = jax.numpy.linalg.eigh(jax.lax.stop_gradient(matrix))
+        return vectors * jax.numpy.sqrt(jax.numpy.maximum(eigenvalues, 0.0))
+
+    regular = jax.numpy.isfinite(lower).all()
+    return jax.lax.cond(regular, lambda: jax.numpy.linalg.cholesky(matrix), by_eigenvalues)
+
+
+class Factor(NamedTuple):
+    """A Cholesky factor L of A + jitter · I, with the jitter that was needed (0 if none)."""
+
+    lower: Float[Array, "m m"]
+    jitter: float
+
+    def solve(self, right: Any) -> Any:
+        """A⁻¹ B."""
+        from scipy.linalg import cho_solve
+
+        return cho_solve((self.lower, True), right)
+
+    def half_solve(self, right: Any) -> Any:
+        """L⁻¹ B."""
+        return triangular_solve(self.lower, right)
+
+
+def factor(matrix: Float[Array, "m m"]) -> Factor:
+    """Cholesky factor of a symmetric matrix that is positive semidefinite up to rounding.
+
+    Rounding leaves eigenvalues of about ±ε·‖A‖ where exact ones are smaller. The least of
+    0, 1e-14, 1e-13, … 1e-8 times the mean diagonal that makes the factorisation succeed is added, and
+    reported; beyond that the matrix is not positive semidefinite and we say so.
+    """
+    scale = float(np.mean(np.diagonal(matrix)))
+    for relative in (0.0, *(10.0**power for power in range(-14, -7))):
+        try:
+            lower = np.linalg.cholesky(matrix + relative * scale * np.eye(len(matrix)))
+        except np.linalg.LinAlgError:
+            continue
+        return Factor(lower, relative * scale)
+    raise np.linalg.LinAlgError(
+        "a covariance matrix is not positive semidefinite (smallest eigenvalue "
+        f"{np.linalg.eigvalsh(matrix)[0]:.3g}, mean diagonal {scale:.3g})"
+    )

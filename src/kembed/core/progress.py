@@ -1,0 +1,44 @@
+"""A progress bar for long passes over a kernel matrix, and none for short ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+# Whether to show bars: True, False, or None for "if standard error is a terminal".
+_wanted: ContextVar[bool | None] = ContextVar("_wanted", default=None)
+# A pass over fewer entries than this takes about a second or less.
+LONG = 50_000_000
+
+
+@contextmanager
+def showing_progress(progress: bool | None) -> Iterator[None]:
+    """Show bars, or not, within this block."""
+    token = _wanted.set(progress)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+class _Silent:
+    def update(self, count: int) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def progress_bar(total: int, entries: float, what: str, unit: str = "diagonal") -> Iterator[Any]:
+    """A bar of `total` steps over a pass of so many matrix entries; its `update` takes finished steps."""
+    wanted = _wanted.get()
+    if wanted is None:
+        wanted = sys.stderr is not None and sys.stderr.isatty()
+    if not wanted or entries < LONG:
+        yield _Silent()
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, desc=what, unit=unit, leave=False) as shown:
+        yield shown

@@ -1,0 +1,361 @@
+"""Tables from files: CSV, TSV, Parquet, Feather; every error is one line that names the file and the remedy.
+
+Text tables are read as text first and every column is then looked at as a whole: numbers if all of it is
+numbers, whatever stands in the first hundred rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import gzip
+import io
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+STANDARD_INPUT = "-"
+TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": ",", "": ","}
+PARQUET = (".parquet", ".pq")
+IPC = (".feather", ".arrow", ".ipc")
+UNNAMED = "unnamed"
+# What people and programs write where there is no value.
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
+DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
+_MAGIC = {b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file", b"PK\x03\x04": "a spreadsheet or archive"}
+# Numbers that a spreadsheet meant and a text table does not say: 1,5 and 12 kg and $3.
+_COMMA = r"^([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)$"
+_UNIT = r"^[-+]?[$€£¥]?\s?[-+]?\d[\d., ]*\s?[\p{L}°%€$£¥µ/²³]{0,8}$"
+
+
+class InputError(ValueError):
+    """What is wrong with what the user gave, in one line with the remedy."""
+
+
+def read_table(
+    source: str | Path,
+    *,
+    delimiter: str | None = None,
+    columns: Iterable[str] | None = None,
+    header: bool = True,
+    missing: Iterable[str] = (),
+    decimal_comma: bool = False,
+) -> pl.DataFrame:
+    r"""The table in a file, by its suffix; "-" is CSV on standard input.
+
+    `delimiter` overrides the comma (the tab of .tsv); `columns` are the ones to keep, in that order; without
+    a `header` columns are called by their places; `missing` holds further words that mean "no value"; with
+    `decimal_comma` 1,5 is a number. What is said of text tables does not concern Parquet and Feather.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "heights.csv"
+    >>> _ = path.write_text("name,height\nAda,1.70\nBen,NA\n")
+    >>> read_table(path).to_dict(as_series=False)
+    {'name': ['Ada', 'Ben'], 'height': [1.7, None]}
+    """
+    name, suffix = label(source), _suffix(source)
+    data = _bytes(source, name)
+    if suffix in PARQUET or suffix in IPC:
+        frame = _binary(data, name, suffix)
+        _refuse_duplicates(frame.columns, name)
+    else:
+        separator = _separator(delimiter) or TEXT[suffix]
+        frame = _text(data, name, separator, header, (*MISSING, *missing), decimal_comma)
+    if not frame.width:
+        raise InputError(f"{name} has no columns; give a table with at least one")
+    if columns is not None:
+        frame = frame.select(checked(columns, frame.columns, name))
+    if not frame.height:
+        raise InputError(f"{name} has column names but no rows; check how it was written")
+    return frame
+
+
+def label(source: str | Path) -> str:
+    """What to call a source in a sentence; safe to print."""
+    text = "standard input" if str(source) == STANDARD_INPUT else str(source)
+    return text if text.isprintable() else repr(text)
+
+
+def checked(columns: Iterable[str], present: list[str], name: str) -> list[str]:
+    """The columns asked for, all of which are there.
+
+    >>> checked(["age"], ["ages", "height"], "a.csv")
+    Traceback (most recent call last):
+        ...
+    kembed.data.files.InputError: a.csv has no column 'age'; did you mean 'ages'? It has 'ages', 'height'
+    """
+    wanted = list(dict.fromkeys(columns))
+    for column in wanted:
+        if column not in present:
+            near = difflib.get_close_matches(column, present, n=1)
+            hint = f"; did you mean {near[0]!r}? It has " if near else "; it has "
+            raise InputError(f"{name} has no column {column!r}{hint}{listing(present)}")
+    return wanted
+
+
+def listing(names: Iterable[str]) -> str:
+    """Up to eight names, quoted.
+
+    >>> listing("ab")
+    "'a', 'b'"
+    """
+    listed = [repr(name) for name in names]
+    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
+
+
+def doubts(frame: pl.DataFrame) -> dict[str, str]:
+    """Text columns that look like numbers: why they are text, and the remedy.
+
+    >>> import polars as pl
+    >>> doubts(pl.DataFrame({"weight": ["61 kg", "70 kg"], "name": ["Ada", "Ben"]}))
+    {'weight': "looks like numbers with units ('61 kg') but is read as text; write plain numbers"}
+    """
+    import polars as pl
+
+    found = {}
+    for series in frame.iter_columns():
+        if series.dtype != pl.String:
+            continue
+        entries = series.drop_nulls()
+        if not len(entries):
+            continue
+        numbers = entries.cast(pl.Float64, strict=False).is_not_null()
+        commas, units = entries.str.contains(_COMMA), entries.str.contains(_UNIT)
+        if commas.any() and _share(commas | numbers) > 0.8:
+            found[series.name] = (
+                f"looks like numbers with decimal commas ({entries.filter(commas)[0]!r}) but is read as "
+                "text; use --decimal-comma"
+            )
+        elif _share(numbers) > 0.5:
+            others = entries.filter(~numbers)
+            words = listing(others.unique(maintain_order=True).head(3).to_list())
+            found[series.name] = (
+                f"is read as text because {len(others):,} of {len(entries):,} values are not numbers "
+                f"({words}); use --na if they mean missing"
+            )
+        elif _share(units) > 0.8:
+            found[series.name] = (
+                f"looks like numbers with units ({entries.filter(units)[0]!r}) but is read as text; "
+                "write plain numbers"
+            )
+    return found
+
+
+def _share(true: pl.Series) -> float:
+    return int(true.sum()) / len(true)
+
+
+# Bytes.
+
+
+def _suffix(source: str | Path) -> str:
+    if str(source) == STANDARD_INPUT:
+        return ".csv"
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        suffix = Path(path.stem).suffix.lower()
+    if suffix in TEXT or suffix in PARQUET or suffix in IPC:
+        return suffix
+    sheet = suffix in (".xlsx", ".xls", ".ods")
+    remedy = "save the sheet as CSV" if sheet else "give CSV, TSV, Parquet or Feather, or pipe CSV to '-'"
+    raise InputError(f"{label(source)} is of a kind ({suffix}) that kembed does not read; {remedy}")
+
+
+def _bytes(source: str | Path, name: str) -> bytes:
+    if str(source) == STANDARD_INPUT:
+        data = sys.stdin.buffer.read()
+    else:
+        path = Path(source)
+        if path.is_dir():
+            raise InputError(f"{name} is a folder; give a file in it")
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise InputError(f"{name} does not exist; check the name{_near(path)}") from None
+        except OSError as error:
+            raise InputError(f"{name} cannot be read ({error.strerror}); check its permissions") from None
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            raise InputError(f"{name} is a damaged gzip file; make or download it again") from None
+    if not data.strip():
+        raise InputError(f"{name} is empty; check how it was written")
+    return data
+
+
+def _near(path: Path) -> str:
+    """A file beside it with a similar name."""
+    try:
+        names = [other.name for other in path.parent.iterdir() if other.is_file()]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return f", perhaps {label(path.parent / near[0])}" if near else ""
+
+
+def _binary(data: bytes, name: str, suffix: str) -> pl.DataFrame:
+    import polars as pl
+
+    read: Any = pl.read_parquet if suffix in PARQUET else pl.read_ipc
+    try:
+        return read(io.BytesIO(data))
+    except (pl.exceptions.PolarsError, OSError, ValueError):
+        kind = "Parquet" if suffix in PARQUET else "Feather or Arrow IPC"
+        raise InputError(f"{name} is not a readable {kind} file; write it again, or give CSV") from None
+
+
+# Text.
+
+
+def _separator(delimiter: str | None) -> str | None:
+    if delimiter is None:
+        return None
+    separator = DELIMITERS.get(delimiter.lower(), delimiter)
+    if len(separator.encode()) != 1 or separator in '"\r\n':
+        raise InputError(f"--delimiter takes one character, or 'tab', but {delimiter!r} was given")
+    return separator
+
+
+def _decoded(data: bytes, name: str) -> str:
+    for start, kind in _MAGIC.items():
+        if data.startswith(start):
+            raise InputError(f"{name} is {kind}, not a text table; save it as CSV, or give it its own suffix")
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(f"{name} is UTF-16, not UTF-8; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)")
+    if b"\0" in data[:4096]:
+        raise InputError(f"{name} is not a text table; give CSV, TSV, Parquet or Feather")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{name} is not UTF-8 (line {line}); save it as UTF-8, for instance iconv -f LATIN1 -t UTF-8"
+        ) from None
+    return text.replace("\r", "\n") if "\r" in text and "\n" not in text else text
+
+
+def _text(
+    data: bytes, name: str, separator: str, header: bool, missing: tuple[str, ...], decimal_comma: bool
+) -> pl.DataFrame:
+    import polars as pl
+
+    text = _decoded(data, name)
+    names = _names(text, separator, header, name)
+    try:
+        frame = pl.read_csv(
+            io.BytesIO(text.strip("\r\n").encode()),
+            separator=separator,
+            has_header=header,
+            infer_schema=False,
+        )
+        frame.columns = names
+    except pl.exceptions.PolarsError:
+        _refuse_ragged(text, separator, len(names), name)
+        raise InputError(f"{name} cannot be read as a table; check its quotes and its delimiter") from None
+    if frame.height and frame[:, -1].null_count():
+        _refuse_ragged(text, separator, len(names), name)  # short lines are filled with nulls
+    # A comma at the end of every line makes a column of nothing, and an empty line a row of nothing.
+    frame = frame.drop(
+        [column.name for column in frame if column.name.startswith(UNNAMED) and not column.count()]
+    )
+    if frame.width > 1:
+        frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    return frame.select(_typed(series, missing, decimal_comma) for series in frame.iter_columns())
+
+
+def _names(text: str, separator: str, header: bool, name: str) -> list[str]:
+    """The names of the columns, from the first line or made up."""
+    records = _records(text, separator, name)
+    first, second = (next(records, (0, []))[1] for _ in range(2))
+    if len(first) == 1:
+        _check_separator(first[0], separator.join(second or first), separator, name)
+    if not header:
+        return [f"column {place}" for place in range(1, len(first) + 1)]
+    names = [field.strip() for field in first]
+    if not any(names):
+        raise InputError(f"the first line of {name} has no column names; put them there, or use --no-header")
+    numbers = all(map(_is_number, names))
+    if numbers and not all(column.isdigit() for column in names):  # 2019, 2020 are names of columns too
+        raise InputError(
+            f"the first line of {name} holds numbers ({', '.join(names[:3])}) where names should be; "
+            "use --no-header"
+        )
+    names = [column or f"{UNNAMED} {place}" for place, column in enumerate(names, start=1)]
+    _refuse_duplicates(names, name)
+    return names
+
+
+def _records(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """The lines with something in them, with their numbers."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        for fields in reader:
+            if len(fields) > 1 or any(field.strip() for field in fields):
+                yield reader.line_num, fields
+    except csv.Error:
+        raise InputError(
+            f"a quote in {name} is not closed, or stands inside a field (line {reader.line_num} or before); "
+            "correct it"
+        ) from None
+
+
+def _check_separator(first: str, second: str, separator: str, name: str) -> None:
+    """Refuse a single column that another delimiter cuts, in its name and in its first value."""
+    for other, word in ((";", "';'"), ("\t", "tab"), ("|", "'|'"), (",", "','")):
+        if other != separator and other in first and other in second:
+            raise InputError(
+                f"{name} has a single column, {first!r}: its delimiter is another; use --delimiter {word}"
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_duplicates(names: list[str], name: str) -> None:
+    twice = [column for column, times in Counter(names).items() if times > 1]
+    if twice:
+        numbers = all(_is_number(column) for column in names)
+        remedy = "if that is data and not names, use --no-header" if numbers else "rename one of them"
+        raise InputError(f"{name} has more than one column named {listing(twice)}; {remedy}")
+
+
+def _refuse_ragged(text: str, separator: str, width: int, name: str) -> None:
+    for line, fields in _records(text, separator, name):
+        if len(fields) != width:
+            raise InputError(
+                f"line {line} of {name} has {len(fields)} field{'s' if len(fields) != 1 else ''} where the "
+                f"first line has {width}; correct it, or put quotes around fields that hold {separator!r}"
+            )
+
+
+def _typed(series: pl.Series, missing: tuple[str, ...], decimal_comma: bool) -> pl.Series:
+    """A column of text as whole numbers, numbers, true and false, or text: what fits all of it."""
+    import polars as pl
+
+    text = series.str.strip_chars()
+    text = text.set(text.is_in(list(missing)), None)
+    plain = text
+    if decimal_comma:
+        plain = text.str.replace(_COMMA, "${1}.${2}")
+    nulls = text.null_count()
+    for kind in (pl.Int64, pl.Float64):
+        numbers = plain.cast(kind, strict=False)
+        if numbers.null_count() == nulls:
+            return numbers
+    lower = text.str.to_lowercase()
+    if lower.drop_nulls().is_in(["true", "false"]).all():
+        return (lower == "true").alias(series.name)
+    return text

@@ -1,0 +1,106 @@
+"""Two samples as one: pooled rows in an order that says nothing about the samples, and labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.core import checks
+from kembed.data.space import Space, make_space
+from kembed.data.tables import Table
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Pooled rows, which sample each came from, and its weight (None: all count alike)."""
+
+    space: Space
+    labels: Float[np.ndarray, " N"]  # 1 for rows of the one sample, 0 for rows of the other
+    weights: Float[np.ndarray, " N"] | None
+    names: tuple[str, ...]
+    sizes: tuple[int, int]  # of x and of y, as the user gave them
+    signs: Float[np.ndarray, " n"] = field(default_factory=lambda: np.ones(0))  # of pairs
+
+    @property
+    def size(self) -> int:
+        """Rows in all."""
+        return len(self.labels)
+
+
+def make_pool(tables: list[Table], weights: Any, order: str) -> Pool:
+    """Pool two tables.
+
+    With order "time" rows keep their places, first those of x, then those of y. With "pairs" the two rows of
+    a pair are put in an order of their own, `signs` says which pairs were turned for it, and pairs are
+    sorted. Otherwise all rows are sorted, and which sample is called the first depends on their contents
+    alone. So the same seed gives the same answer for any order of the rows and of the samples.
+    """
+    x, y = tables
+    given = (None, None) if weights is None else _both_weights(weights, tables)
+    parts = [_with_weights(table.values, v) for table, v in zip(tables, given, strict=True)]
+    signs = np.ones(0)
+    if order == "pairs":
+        parts, signs = _sorted_pairs(*parts)
+    elif order == "none":
+        parts = [part[np.lexsort(part.T[::-1])] for part in parts]
+        if comes_before(parts[1], parts[0]):
+            parts = parts[::-1]
+    rows = np.concatenate(parts)
+    labels = np.concatenate([np.ones(len(parts[0])), np.zeros(len(parts[1]))])
+    if order == "none":
+        places = np.lexsort(rows.T[::-1])  # stable: among equal rows those of the first sample come first
+        rows, labels = rows[places], labels[places]
+    values = rows if weights is None else np.ascontiguousarray(rows[:, :-1])
+    return Pool(
+        make_space(values, x.categorical),
+        labels,
+        None if weights is None else rows[:, -1].copy(),
+        x.names,
+        (len(x.values), len(y.values)),
+        signs,
+    )
+
+
+def _sorted_pairs(
+    x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "n D"]
+) -> tuple[list[Float[np.ndarray, "n D"]], Float[np.ndarray, " n"]]:
+    """Pairs as (lesser row, greater row), sorted; the sign is -1 where y had the lesser."""
+    differs = x != y
+    first = np.argmax(differs, axis=1)
+    every = np.arange(len(x))
+    turned = differs.any(axis=1) & (y[every, first] < x[every, first])
+    low, high = np.where(turned[:, None], y, x), np.where(turned[:, None], x, y)
+    places = np.lexsort(np.column_stack([low, high]).T[::-1])
+    return [low[places], high[places]], np.where(turned, -1.0, 1.0)[places]
+
+
+def _with_weights(values: Float[np.ndarray, "n D"], v: Any) -> Float[np.ndarray, "n E"]:
+    return values if v is None else np.column_stack([values, v])
+
+
+def _both_weights(weights: Any, tables: list[Table]) -> tuple[Any, ...]:
+    if not isinstance(weights, tuple | list) or len(weights) != 2:
+        raise TypeError("weights must be a pair: the weights of the rows of x and those of the rows of y")
+    found = []
+    for value, table, name in zip(weights, tables, ("weights[0]", "weights[1]"), strict=True):
+        v = np.asarray(checks.positive(value, name, ndim=(1,)))
+        if len(v) != table.given:
+            raise ValueError(
+                f"{name} has {len(v)} entries, but the sample has {table.given} rows; "
+                "give one weight for each row"
+            )
+        found.append(v[table.rows])
+    return tuple(found)
+
+
+def comes_before(a: Float[np.ndarray, "n D"], b: Float[np.ndarray, "m D"]) -> bool:
+    """A strict order of sorted samples: by size, then by the first entry in which they differ."""
+    if len(a) != len(b):
+        return len(a) < len(b)
+    different = np.flatnonzero((a != b).ravel())
+    return bool(len(different)) and bool(a.ravel()[different[0]] < b.ravel()[different[0]])

@@ -1,0 +1,1 @@
+"""The mean embedding μ: empirical, shrunk, and its posterior; landmarks and rules of thumb."""

@@ -1,0 +1,157 @@
+"""Kernel mean embeddings: what they all can do, and the empirical one.
+
+An embedding is the function μ(s) = E k(s, X). Its estimates differ in what they know: `empirical` averages,
+`shrinkage` averages and pulls towards 0, `fit_embedding` puts the prior GP(0, r) on μ and returns the
+posterior, with its uncertainty, in closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.core import checks
+from kembed.core.backend import to_numpy
+from kembed.kernels.base import Kernel, check_kernel
+from kembed.kernels.convolution import Convolved, section_inner
+from kembed.kernels.measures import EmpiricalMeasure, Measure
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    Array = np.ndarray
+
+# Kernel matrices against many rows are made in blocks of at most this many entries (32 MiB).
+BLOCK_ENTRIES = 4_194_304
+
+
+class Embedding:
+    """An estimate of a mean embedding: a function in the RKHS of `kernel`.
+
+    Every estimate is Σ_i w_i k(·, x_i) + Σ_l β_l r(·, z_l); `_sections` lists such sums.
+    """
+
+    kernel: Kernel
+
+    def mean(self, points: Any) -> Float[Array, " p"]:
+        """The estimate of μ at points, (p, D)."""
+        raise NotImplementedError
+
+    def _sections(self) -> list[tuple[Measure | None, np.ndarray, np.ndarray]]:
+        """(measure or None for plain k, points, coefficients)."""
+        raise NotImplementedError
+
+    def inner(self, other: Embedding) -> float:
+        """⟨μ, μ'⟩ in the RKHS, between the (posterior mean) embeddings.
+
+        Both must use the same kernel: functions of different spaces have no inner product.
+        """
+        if not isinstance(other, Embedding):
+            raise TypeError(f"other must be an embedding, but {other!r} was given")
+        if self.kernel != other.kernel:
+            raise ValueError(
+                f"the embeddings have different kernels ({self.kernel!r} and {other.kernel!r}); "
+                "fit both with the same one"
+            )
+        total = 0.0
+        for left, X, a in self._sections():
+            for right, Y, b in other._sections():
+                total += _bilinear(self.kernel, left, right, X, Y, a, b)
+        return total
+
+    def norm(self) -> float:
+        """‖μ‖ in the RKHS."""
+        return float(np.sqrt(max(self.inner(self), 0.0)))
+
+    def distance(self, other: Embedding) -> float:
+        """‖μ - μ'‖ in the RKHS: the maximum mean discrepancy (its square is MMD²)."""
+        squared = self.inner(self) - 2.0 * self.inner(other) + other.inner(other)
+        return float(np.sqrt(max(squared, 0.0)))
+
+    def plot(self, ax: Any = None, points: Any = None, level: float = 0.9) -> Any:
+        """The embedding of one column as a curve, with its band, of two as a map; returns the axes."""
+        from kembed.plotting import plot_embedding
+
+        return plot_embedding(self, ax, points, level)
+
+    def __sub__(self, other: Embedding) -> Callable[[Any], np.ndarray]:
+        """The witness function μ - μ'."""
+        if not isinstance(other, Embedding):
+            return NotImplemented
+        return lambda points: self.mean(points) - other.mean(points)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedEmbedding(Embedding):
+    """Σ_i w_i k(·, x_i)."""
+
+    kernel: Kernel
+    x: np.ndarray
+    weights: np.ndarray
+    shrinkage: float = 0.0
+
+    def mean(self, points: Any) -> Float[Array, " p"]:
+        """Σ_i w_i k(s, x_i) at points s."""
+        points = np.asarray(checks.points(points, "points", dimension=self.x.shape[1]))
+        return weighted_sum(self.kernel, points, self.x, self.weights)
+
+    def _sections(self) -> list[tuple[Measure | None, np.ndarray, np.ndarray]]:
+        return [(None, self.x, self.weights)]
+
+    def __repr__(self) -> str:
+        shrunk = f", shrinkage={self.shrinkage:.4g}" if self.shrinkage else ""
+        return f"WeightedEmbedding(n={len(self.x)}, kernel={self.kernel!r}{shrunk})"
+
+
+def empirical(x: Any, kernel: Kernel) -> WeightedEmbedding:
+    """The empirical embedding μ̂ = (1/n) Σ_i k(·, x_i), Eq. (2) of the paper.
+
+    >>> from kembed import Gaussian, empirical
+    >>> mu = empirical([[0.0], [1.0]], Gaussian(1.0))
+    >>> mu.mean([[0.0]]).round(4)  # (1 + exp(-1/2)) / 2
+    array([0.8033])
+    """
+    kernel = to_numpy(check_kernel(kernel))
+    x = np.asarray(checks.points(x, "x"))
+    return WeightedEmbedding(kernel, x, np.full(len(x), 1.0 / len(x)))
+
+
+def _bilinear(
+    kernel: Kernel,
+    left: Measure | None,
+    right: Measure | None,
+    X: np.ndarray,
+    Y: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+) -> float:
+    """Σ_ij a_i b_j ⟨section at x_i, section at y_j⟩."""
+    if left is not None and right is not None:
+        return float(a @ section_inner(kernel, left, right, X, Y) @ b)
+    measure = right if left is None else left  # ⟨k(·, x), r(·, z)⟩ = r(x, z)
+    function = kernel if measure is None else kernel.convolved(measure)
+    return float(a @ weighted_sum(function, X, Y, b))
+
+
+def weighted_sum(function: Any, points: np.ndarray, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Σ_j w_j f(s_i, x_j) with bounded memory, whichever of the two is long."""
+    if isinstance(function, Convolved) and isinstance(function.measure, EmpiricalMeasure):
+        u = function.measure.points  # Σ_u k(s, u) {w_u Σ_j k(u, x_j) w_j}: two thin products in place of r
+        inner = function.measure.weights * weighted_sum(function.kernel, u, x, weights)
+        return weighted_sum(function.kernel, points, u, inner)
+    total = np.zeros(len(points))
+    block = max(1, BLOCK_ENTRIES // max(1, min(len(x), 1_024)))
+    for rows in row_blocks(len(points), min(len(x), 1_024), block):
+        for columns in row_blocks(len(x), min(len(points), block)):
+            total[rows] += function._gram(points[rows], x[columns]) @ weights[columns]
+    return total
+
+
+def row_blocks(rows: int, columns: int, size: int | None = None) -> Iterator[slice]:
+    """Slices over rows such that a block with so many columns stays within BLOCK_ENTRIES."""
+    size = max(1, BLOCK_ENTRIES // max(1, columns)) if size is None else size
+    for start in range(0, rows, size):
+        yield slice(start, min(start + size, rows))

@@ -1,0 +1,147 @@
+"""Choosing the landmarks z: always a function of the unordered sample.
+
+Rows are sorted before anything is drawn, so that the choice cannot depend on which rows came first. A
+permutation test needs exactly this: landmarks picked by row index would know the labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.core import checks
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    Rows = Float[np.ndarray, "k D"]
+
+DEFAULT_COUNT = 100
+# With fewer than a few landmarks a column the volume element is ragged.
+PER_COLUMN = 5
+# Support points and centres are found on at most so many rows; more would not move them visibly.
+MAX_ROWS = 2_000
+RULES = ("subset", "support", "kmeans", "quantiles")
+SUPPORT_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """A rule for choosing landmarks, and how many (by default 100, or five a column if that is more).
+
+    - `"subset"`: a random subset of the distinct rows;
+    - `"support"`: the points nearest to the sample in energy distance (Mak & Joseph 2018), which stand for it
+      far better than a random subset: the default when a kernel is learned;
+    - `"kmeans"`: centres of k-means, started by k-means++;
+    - `"quantiles"`: quantiles at equal steps, for one column.
+
+    >>> from kembed import Landmarks, choose_landmarks
+    >>> choose_landmarks([4.0, 1.0, 3.0, 2.0, 5.0], Landmarks("quantiles", 2)).ravel()
+    array([2., 4.])
+    """
+
+    rule: str = "subset"
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.choice(self.rule, "rule", RULES)
+        if self.size is not None:
+            checks.count(self.size, "size")
+
+
+def distinct_sorted_rows(x: Float[np.ndarray, "n D"]) -> Rows:
+    """The distinct rows in lexicographic order."""
+    return np.unique(x, axis=0)
+
+
+def as_rule(landmarks: Any, default: str) -> Landmarks | None:
+    """What the user wrote as a rule; None if it is the points themselves."""
+    if isinstance(landmarks, Landmarks):
+        return landmarks
+    if isinstance(landmarks, str):
+        return Landmarks(checks.choice(landmarks, "landmarks", RULES))
+    if landmarks is None:
+        return Landmarks(default)
+    if isinstance(landmarks, bool | float):
+        raise TypeError(f"landmarks must be a whole number, a rule or points, but {landmarks!r} was given")
+    if isinstance(landmarks, int | np.integer):
+        return Landmarks(default, checks.count(landmarks, "landmarks"))
+    return None
+
+
+def choose_landmarks(x: Any, landmarks: Any = None, *, rng: Any = 0) -> Rows:
+    """Landmarks from the data: all distinct rows if few, else chosen by a rule.
+
+    `landmarks` is None, a number of them, a rule (`"subset"`, `"support"`, `"kmeans"`, `"quantiles"`, or
+    `Landmarks(rule, size)`), or the points themselves. The default is a seeded random subset of the distinct
+    rows. The default seed makes the choice a pure function of the set of rows.
+
+    >>> from kembed import choose_landmarks
+    >>> choose_landmarks([3.0, 1.0, 2.0, 1.0]).ravel()
+    array([1., 2., 3.])
+    """
+    x = np.asarray(checks.points(x, "x"))
+    rule = as_rule(landmarks, "subset")
+    if rule is None:
+        return np.asarray(checks.points(landmarks, "landmarks", dimension=x.shape[1]))
+    return place(x, rule, checks.generator(rng))
+
+
+def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator) -> Rows:
+    """Landmarks by a rule, for a checked table."""
+    D = x.shape[1]
+    count = rule.size or max(DEFAULT_COUNT, PER_COLUMN * D)
+    if rule.rule == "quantiles" and D > 1:
+        raise ValueError(f"landmarks='quantiles' is for one column, but x has {D}; use 'support' or 'kmeans'")
+    distinct = distinct_sorted_rows(x)
+    if len(distinct) <= count:
+        return distinct
+    if rule.rule == "subset":
+        return distinct[np.sort(rng.choice(len(distinct), count, replace=False))]
+    rows = x[np.lexsort(x.T[::-1])]
+    if rule.rule == "quantiles" or (rule.rule == "support" and D == 1):  # the same thing, exactly
+        middle = (np.arange(count) + 0.5) / count
+        found = distinct_sorted_rows(np.quantile(rows, middle, axis=0))
+        # Where many rows are tied most quantiles coincide: then those of the distinct values.
+        return found if len(found) == count else np.quantile(distinct, middle, axis=0)
+    if len(rows) > MAX_ROWS:
+        rows = rows[np.sort(rng.choice(len(rows), MAX_ROWS, replace=False))]
+    distinct = distinct_sorted_rows(rows)
+    if len(distinct) <= count:
+        return distinct
+    if rule.rule == "kmeans":
+        return _kmeans(rows, count, rng)
+    return support_points(rows, distinct[np.sort(rng.choice(len(distinct), count, replace=False))])
+
+
+def _kmeans(rows: Rows, count: int, rng: np.random.Generator) -> Rows:
+    """Centres of k-means; a centre that loses all its rows is left out."""
+    from scipy.cluster.vq import kmeans2
+
+    centres, label = kmeans2(rows, count, minit="++", rng=rng, missing="warn")
+    return distinct_sorted_rows(centres[np.unique(label)])
+
+
+def support_points(rows: Rows, start: Rows, steps: int = SUPPORT_STEPS) -> Rows:
+    """Points z that bring the energy distance 2 E|z - x| - E|z - z'| to the rows down from `start`.
+
+    The convex-concave step of Mak & Joseph (2018): every z_i moves to
+    {Σ_j x_j/|z_i - x_j| + (n/m) Σ_j (z_i - z_j)/|z_i - z_j|} / Σ_j 1/|z_i - x_j|.
+    """
+    n, m = len(rows), len(start)
+    origin = np.median(rows, axis=0)
+    size = float(np.median(np.abs(rows - origin), axis=0).max()) or float(np.abs(rows - origin).max()) or 1.0
+    x, z = (rows - origin) / size, (start - origin) / size
+    x_norms = (x**2).sum(axis=1)
+    floor = 1e-12 * (1.0 + x_norms)  # a squared distance below it is rounding
+    for _ in range(steps):
+        z_norms = (z**2).sum(axis=1)[:, None]
+        weight = 1.0 / np.sqrt(np.maximum(z_norms + x_norms - 2.0 * (z @ x.T), floor))
+        apart = np.maximum(z_norms + z_norms.T - 2.0 * (z @ z.T), 1e-12 * (1.0 + z_norms))
+        push = 1.0 / np.sqrt(apart)
+        np.fill_diagonal(push, 0.0)
+        repulsion = (n / m) * (z * push.sum(axis=1)[:, None] - push @ z)
+        z = (weight @ x + repulsion) / weight.sum(axis=1)[:, None]
+    return distinct_sorted_rows(origin + size * z)

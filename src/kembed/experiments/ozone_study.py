@@ -1,0 +1,162 @@
+"""The ozone study: which graphs are searched for, in two processes, and what each says about one edge.
+
+All settings below were fixed before the study first ran, and so before it said anything about that edge.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kembed.conditional import prewhitening
+from kembed.conditional.prewhitening import Whitened
+from kembed.conditional.tester import ConditionalTester
+from kembed.core.progress import showing_progress
+from kembed.data.datasets import OZONE_VARIABLES, load_ozone
+from kembed.graphs.background import Background
+from kembed.graphs.graph import CausalGraph
+from kembed.graphs.pc import pc
+from kembed.graphs.workers import Job, share
+from kembed.kernels import Gaussian
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CAUSE, EFFECT = "temp", "ozone"
+KERNELS = ("median", "bkl")
+LEAST, UNBOUNDED = 7.0, 0.5  # days: the shortest trend that is taken out, and what likelihood would choose
+ALPHA, SEED = 0.05, 0
+MARKS = ("-->", "<--", "---", "<->", "")  # of the edge from CAUSE to EFFECT; "" is none
+
+
+class Plan(NamedTuple):
+    """How much is searched."""
+
+    orders: int = 20  # of the variables, for the textbook's PC
+    resamples: int = 20  # of the rows
+    lengthscales: tuple[float, ...] = tuple(np.geomspace(0.1, 4.0, 9).tolist())  # in standard deviations
+    signs: int = 999  # random signs a test
+    workers: int = 2
+
+
+class Trends(NamedTuple):
+    """What taking trends over at least so many days out does."""
+
+    least: float
+    columns: tuple[Whitened, ...]
+    correlation: float  # of CAUSE and EFFECT afterwards
+
+
+class Study(NamedTuple):
+    """All that was measured."""
+
+    rows: int
+    raw: dict[str, CausalGraph]  # by kernel; trends left in
+    main: dict[str, CausalGraph]  # by kernel; trends taken out, frequencies over resamples of the rows
+    textbook: dict[str, CausalGraph]  # by kernel; frequencies over orders of the variables
+    sweep: dict[float, CausalGraph]  # by lengthscale
+    known: CausalGraph  # "bkl", and ozone causes nothing
+    marginal: dict[str, float]  # p-value of the two with nothing given, by kernel or lengthscale
+    scales: dict[str, tuple[float, ...]]  # lengthscales for the two with nothing given, by kernel
+    trends: tuple[Trends, ...]
+    correlation: float  # before anything is taken out
+
+
+def mark(graph: CausalGraph) -> str:
+    """The mark between CAUSE and EFFECT, read from the first to the second; "" if they are not adjacent."""
+    for edge in graph.edges:
+        if {edge.a, edge.b} == {CAUSE, EFFECT}:
+            return edge.mark if edge.mark != "-->" or edge.a == CAUSE else "<--"
+    return ""
+
+
+def shares(graph: CausalGraph, table: np.ndarray | None) -> dict[str, float]:
+    """In what share of the runs of a table of frequencies the edge has each mark."""
+    if table is None:
+        return {}
+    a, b = graph.names.index(CAUSE), graph.names.index(EFFECT)
+    found = dict(zip(("-->", "---", "<->"), table[a, b].tolist(), strict=True))
+    found["<--"] = float(table[b, a, 0])
+    return {**{one: found[one] for one in MARKS[:-1]}, "": 1.0 - sum(found.values())}
+
+
+def background(names: tuple[str, ...]) -> Background:
+    """Ozone causes none of the weather."""
+    return Background(tiers=(tuple(name for name in names if name != EFFECT), (EFFECT,)))
+
+
+def take_out(table: pl.DataFrame, least: float) -> tuple[pl.DataFrame, Trends]:
+    """Every variable without its trend over time, and what that did."""
+    import polars as pl
+
+    days = prewhitening.times(table["date"], "date", table.height)
+    names = [name for name in table.columns if name != "date"]
+    done = [prewhitening.prewhiten(table[name].to_numpy().astype(float), days, least, name) for name in names]
+    without = pl.DataFrame({name: values for name, (values, _) in zip(names, done, strict=True)})
+    return without, Trends(least, tuple(how for _, how in done), correlation(without))
+
+
+def correlation(table: pl.DataFrame) -> float:
+    """Of CAUSE and EFFECT."""
+    return float(np.corrcoef(table[CAUSE], table[EFFECT])[0, 1])
+
+
+def measure(
+    plan: Plan, cache: Any = None, progress: bool | None = None, table: pl.DataFrame | None = None
+) -> Study:
+    """Search for all graphs; what a cache holds is not computed again."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    table = load_ozone().select("date", *OZONE_VARIABLES) if table is None else table
+    without, trends = take_out(table, LEAST)
+    options: dict[str, Any] = {"alpha": ALPHA, "rng": SEED, "orientation": "majority"}
+    resampled = {**options, "n_bootstrap": plan.resamples}
+    textbook = {**options, "orientation": "first", "stable": False, "n_orders": plan.orders}
+    known = {**options, "background": background(tuple(without.columns))}
+    with ExitStack() as stack:
+        stack.enter_context(showing_progress(progress))
+        stack.enter_context(threadpool_limits(1))  # many small matrices: threads would only wait
+        if cache is None:
+            cache = stack.enter_context(tempfile.TemporaryDirectory(prefix="kembed-"))
+        raw, main = (
+            ConditionalTester(one, n_resamples=plan.signs, cache=cache, rng=SEED)
+            for one in (table.drop("date"), without)
+        )
+        everywhere: list[tuple[Any, dict[str, Any]]] = [
+            (kernel, how) for kernel in KERNELS for how in (options, textbook)
+        ]
+        everywhere += [(Gaussian(scale), options) for scale in plan.lengthscales]
+        everywhere += [("bkl", known)]
+        jobs = [Job(main, tuple(everywhere))]
+        jobs += [Job(raw, tuple((kernel, options) for kernel in KERNELS))]
+        jobs += [
+            Job(main, tuple((kernel, resampled) for kernel in KERNELS), k) for k in range(plan.resamples)
+        ]
+        share(jobs, plan.workers, "ozone")
+
+        def found(tester: ConditionalTester, kernel: Any, how: dict[str, Any]) -> CausalGraph:
+            return pc(None, test=tester.with_kernel(kernel), progress=False, **how)
+
+        places = main.names.index(CAUSE), main.names.index(EFFECT)
+        kernels: dict[str, Any] = {kernel: kernel for kernel in KERNELS}
+        kernels |= {f"{scale:g}": Gaussian(scale) for scale in plan.lengthscales}
+        return Study(
+            rows=table.height,
+            raw={kernel: found(raw, kernel, options) for kernel in KERNELS},
+            main={kernel: found(main, kernel, resampled) for kernel in KERNELS},
+            textbook={kernel: found(main, kernel, textbook) for kernel in KERNELS},
+            sweep={scale: found(main, Gaussian(scale), options) for scale in plan.lengthscales},
+            known=found(main, "bkl", known),
+            marginal={name: main.with_kernel(one).pvalue(*places, ()) for name, one in kernels.items()},
+            scales={kernel: _scales(main.with_kernel(kernel)) for kernel in KERNELS},
+            trends=(trends, take_out(table, UNBOUNDED)[1]),
+            correlation=correlation(table),
+        )
+
+
+def _scales(tester: ConditionalTester) -> tuple[float, ...]:
+    """The lengthscales on either side, in standard deviations."""
+    return tuple(float(np.ravel(one.lengthscale)[0]) for one in tester.test(CAUSE, EFFECT).kernel)

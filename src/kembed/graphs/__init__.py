@@ -1,0 +1,1 @@
+"""Causal graphs: PC, what is known beforehand, our test inside other libraries."""

@@ -1,0 +1,353 @@
+"""Our conditional test inside other libraries' searches: PC and FCI of causal-learn, PC of pgmpy.
+
+Either adapter finds its `ConditionalTester` by the content of the data and of all options, so that searches
+of the same table share their regressions, and a table that was changed in place is another table.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kembed.conditional.cache import digest
+from kembed.conditional.tester import ConditionalTester
+from kembed.core import checks
+
+__all__ = ["PgmpyTest", "causal_learn", "pgmpy"]
+
+Columns = tuple[int, int, tuple[int, ...]]
+OPTIONS = {
+    name: option.default
+    for name, option in inspect.signature(ConditionalTester).parameters.items()
+    if option.kind is option.KEYWORD_ONLY
+}
+# How many testers outlive their search. Each may hold regressions of some hundred megabytes.
+KEPT = 4
+
+
+def causal_learn(name: str = "kembed", **options: Any) -> str:
+    """Register our conditional test with causal-learn, and return the name it goes by there.
+
+    Then `pc(data, 0.05, indep_test="kembed")` and `fci(data, "kembed")` search with it. Keywords that these
+    do not know are options of the test: `pc(data, 0.05, indep_test="kembed", kernel="median")`.
+
+    Parameters
+    ----------
+    name
+        What to call it; a name given before gets the new options.
+    options
+        Those of `ConditionalTester`, for all searches under this name. Unlike there, `rng` is 0 unless given,
+        so that a search can be repeated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from causallearn.search.ConstraintBased.PC import pc
+    >>> from kembed import adapters
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(2, 200))
+    >>> data = np.column_stack([a, b, a + b + 0.5 * rng.normal(size=200)])
+    >>> test = adapters.causal_learn(n_resamples=199)
+    >>> test
+    'kembed'
+    >>> graph = pc(data, 0.05, test, show_progress=False)
+    >>> [tuple(map(int, edge)) for edge in graph.find_fully_directed()]  # the first two cause the third
+    [(0, 2), (1, 2)]
+
+    """
+    cit = _causal_learn_tests()
+    if not isinstance(name, str):
+        raise TypeError(f"name must be text, but {name!r} was given; options go by keyword")
+    if vars(cit).get(name) == name:
+        raise ValueError(f"name {name!r} is a test of causal-learn itself; choose another")
+    _check(options)
+    cit.register_ci_test(name, _test_class(name, options))
+    return name
+
+
+def pgmpy(data: Any, **options: Any) -> PgmpyTest:
+    """Our conditional test on a table, as the `ci_test` of pgmpy's PC.
+
+    Parameters
+    ----------
+    data
+        The table that PC is fitted on; pgmpy does not pass it on. Columns go by their labels; those of an
+        array are "x0", "x1", ..., as in pgmpy.
+    options
+        Those of `ConditionalTester`. Unlike there, `rng` is 0 unless given, so that a search can be repeated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pgmpy.causal_discovery import PC
+    >>> from kembed import adapters
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(2, 200))
+    >>> data = np.column_stack([a, b, a + b + 0.5 * rng.normal(size=200)])
+    >>> test = adapters.pgmpy(data, n_resamples=199)
+    >>> search = PC(ci_test=test, significance_level=0.05, show_progress=False).fit(data)
+    >>> sorted(search.causal_graph_.directed_edges)  # the first two cause the third
+    [('x0', 'x2'), ('x1', 'x2')]
+    >>> test("x0", "x1"), test("x0", "x1", ["x2"])
+    (True, False)
+    >>> print(test.p_value_)
+    0.005
+
+    """
+    return PgmpyTest(data, _settled(options))
+
+
+class PgmpyTest:
+    """What `adapters.pgmpy` returns: it says whether two columns are independent given others.
+
+    As with pgmpy's own tests, the last call leaves `p_value_`, `statistic_` and `effect_size_`. The latter is
+    how far the statistic lies above the mean of its null distribution, in standard deviations of that, so
+    that conditioning sets can be compared.
+    """
+
+    def __init__(self, data: Any, options: dict[str, Any]) -> None:
+        self.data, self.options = data, options
+        self._last: tuple[_Shared, Columns, Any] | None = None
+        _shared(data, options)  # mistakes show here, not in the middle of a search
+
+    def __call__(
+        self,
+        X: Hashable,
+        Y: Hashable,
+        Z: Sequence[Hashable] = (),
+        data: Any = None,
+        independencies: Any = None,
+        significance_level: float = 0.05,
+    ) -> bool:
+        """Whether p > `significance_level`; `data`, which older searches of pgmpy pass, goes before ours."""
+        level = checks.level(significance_level, "significance_level")
+        resamples = self.options["n_resamples"]
+        if level * (resamples + 1) < 1.0:
+            raise ValueError(
+                f"significance_level {level:g} is below 1/{resamples + 1}, the least p-value of {resamples} "
+                "resamples, so that nothing would be dependent; "
+                f"use adapters.pgmpy(data, n_resamples={int(np.ceil(2.0 / level)) - 1})"
+            )
+        tester, columns = self._asked(X, Y, Z, self.data if data is None else data)
+        pvalue = tester.pvalue(*columns)
+        self.p_value_, self._last = pvalue, (tester, columns, None)
+        return pvalue > level  # not the attribute, which another thread may have set by now
+
+    def is_independent(
+        self, X: Hashable, Y: Hashable, Z: Sequence[Hashable] = (), significance_level: float = 0.05
+    ) -> bool:
+        """The same as a call."""
+        return self(X, Y, Z, significance_level=significance_level)
+
+    def run_test(self, X: Hashable, Y: Hashable, Z: Sequence[Hashable] = ()) -> tuple[float, float]:
+        """The statistic and the p-value."""
+        tester, columns = self._asked(X, Y, Z, self.data)
+        outcome = tester.test(*columns)
+        self.p_value_ = outcome.pvalue
+        self._last = (tester, columns, outcome)
+        return outcome.statistic, outcome.pvalue
+
+    @property
+    def statistic_(self) -> float:
+        """The statistic of the last call."""
+        return self._outcome("statistic_").statistic
+
+    @property
+    def effect_size_(self) -> float:
+        """How far out the statistic of the last call lies, in standard deviations under independence."""
+        outcome = self._outcome("effect_size_")
+        spread = float(np.std(outcome.null_distribution))
+        return float((outcome.statistic - np.mean(outcome.null_distribution)) / spread) if spread else 0.0
+
+    def _outcome(self, wanted: str) -> Any:
+        # Computed on request: most searches need p-values alone, and those may come from disk.
+        if self._last is None:
+            raise AttributeError(
+                f"{wanted} belongs to the last call, but there was none; call the test first"
+            )
+        tester, columns, outcome = self._last
+        if outcome is None:
+            outcome = tester.test(*columns)
+            self._last = (tester, columns, outcome)
+        return outcome
+
+    def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[_Shared, Columns]:
+        """The tester of the data, and where it has the columns."""
+        tester = _shared(data, self.options)
+        times = self.options["prewhiten"]
+        places = _places(data, len(tester.tester.names), times if isinstance(times, str) else None)
+
+        def place(label: Any, argument: str) -> int:
+            if isinstance(label, Hashable) and label in places:
+                return places[label]
+            if isinstance(label, str) and isinstance(times, str) and label == times:
+                raise ValueError(
+                    f"{argument} is {label!r}, which holds the times of prewhiten and is no variable; "
+                    "fit PC on the table without it"
+                )
+            known = ", ".join(repr(column) for column in list(places)[:12])
+            raise ValueError(
+                f"{argument} is {label!r}, but the columns are {known}; "
+                "give adapters.pgmpy the table that PC is fitted on"
+            )
+
+        given = [place(one, "Z") for one in ((Z,) if isinstance(Z, str) else Z)]
+        return tester, _distinct(list(places), place(X, "X"), place(Y, "Y"), given)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_last": None}  # a lock stays in its process
+
+    def __repr__(self) -> str:
+        size = " x ".join(str(length) for length in np.shape(self.data))
+        return f"PgmpyTest({size} table, kernel={self.options['kernel']!r}, rng={self.options['rng']})"
+
+
+class _CausalLearnTest:
+    """A test in causal-learn's register: made by it for one table, then asked by column number."""
+
+    method: str
+    defaults: dict[str, Any]
+
+    def __init__(self, data: Any, **options: Any) -> None:
+        if "cache_path" in options:
+            raise ValueError(
+                "cache_path, of causal-learn, takes tables that print alike for one; name a folder as cache"
+            )
+        if not isinstance(data, np.ndarray):
+            raise TypeError(
+                f"causal-learn searches arrays, but data is a {type(data).__name__}; for a data frame give "
+                "data.to_numpy() and node_names=list(data.columns)"
+            )
+        super().__init__(data)  # type: ignore[call-arg]  # of causal-learn's CIT_Base, the next in line
+        self.options = _settled(self.defaults | options)
+        self._tester = _shared(data, self.options)
+
+    def __call__(self, X: Any, Y: Any, condition_set: Any = None) -> float:
+        """The p-value of two columns given others."""
+        names = self._tester.tester.names
+        given = [] if condition_set is None else condition_set
+        inner = [_number(one, "condition_set", names) for one in given]
+        return self._tester.pvalue(*_distinct(names, _number(X, "X", names), _number(Y, "Y", names), inner))
+
+    def __deepcopy__(self, memo: Any) -> _CausalLearnTest:
+        return self  # causal-learn copies a graph at every step, test and all; regressions stay shared
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revived, (self.method, self.data, self.options)  # type: ignore[attr-defined]
+
+
+def _causal_learn_tests() -> Any:
+    """The module of causal-learn that keeps its tests."""
+    try:
+        cit = importlib.import_module("causallearn.utils.cit")
+    except ImportError as error:
+        raise ImportError(
+            f"adapters.causal_learn needs causal-learn: pip install causal-learn ({error})"
+        ) from None
+    if not hasattr(cit, "register_ci_test"):
+        raise ImportError(
+            "this causal-learn takes no tests from outside yet: pip install --upgrade causal-learn"
+        )
+    return cit
+
+
+def _test_class(name: str, options: dict[str, Any]) -> Any:
+    bases = (_CausalLearnTest, _causal_learn_tests().CIT_Base)
+    return type("KembedTest", bases, {"method": name, "defaults": options})
+
+
+def _revived(name: str, data: Any, options: dict[str, Any]) -> Any:
+    """A test of causal-learn from its pickle; its class is made anew, for there is none to import."""
+    return _test_class(name, {})(data, **options)
+
+
+# Testers by content.
+
+
+class _Shared(NamedTuple):
+    """A tester for one thread at a time: by default pgmpy asks from as many as there are cores."""
+
+    tester: ConditionalTester
+    lock: Any
+
+    def pvalue(self, i: int, j: int, given: tuple[int, ...]) -> float:
+        with self.lock:
+            return self.tester.pvalue(i, j, given)
+
+    def test(self, i: int, j: int, given: tuple[int, ...]) -> Any:
+        with self.lock:
+            return self.tester.test(i, j, given)
+
+
+_testers: OrderedDict[str, _Shared] = OrderedDict()
+_door = threading.Lock()
+
+
+def _shared(data: Any, options: dict[str, Any]) -> _Shared:
+    """The tester of this data under these options; the one made before, where there is one."""
+    try:
+        # A pickle holds every digit, where a printed array or kernel leaves some out.
+        key = digest(pickle.dumps((data, sorted(options.items())), protocol=5))
+    except Exception:  # what cannot be pickled is for the tester to refuse, in its own words
+        return _Shared(ConditionalTester(data, **options), threading.Lock())
+    with _door:
+        if key not in _testers:
+            _testers[key] = _Shared(ConditionalTester(data, **options), threading.Lock())
+        _testers.move_to_end(key)
+        while len(_testers) > KEPT:
+            _testers.popitem(last=False)
+        return _testers[key]
+
+
+def _settled(options: dict[str, Any]) -> dict[str, Any]:
+    """All options of a tester, with a whole number for rng."""
+    _check(options)
+    settled = OPTIONS | {"rng": 0} | options
+    if not isinstance(settled["rng"], int | np.integer):
+        settled["rng"] = int(checks.generator(settled["rng"]).integers(2**62))
+    return settled
+
+
+def _check(options: dict[str, Any]) -> None:
+    for name in options:
+        if name not in OPTIONS:
+            raise TypeError(f"the test has no option {name!r}; its options are {', '.join(OPTIONS)}")
+
+
+# Columns.
+
+
+def _places(data: Any, width: int, times: str | None) -> dict[Any, int]:
+    """Where the tester has the columns that pgmpy names; `times` is no variable there."""
+    import narwhals.stable.v2 as nw
+
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    labels: list[Any] = [f"x{place}" for place in range(width)]
+    if isinstance(frame, nw.DataFrame):
+        labels = [label for label in frame.columns if label != times]
+    return {label: place for place, label in enumerate(labels)}
+
+
+def _number(column: Any, argument: str, names: tuple[str, ...]) -> int:
+    """A column number of causal-learn, checked; a NumPy number becomes a plain one."""
+    place = checks.count(column, argument, 0)
+    if place >= len(names):
+        raise ValueError(f"{argument} is column {place}, but there are only {len(names)}, from 0 on")
+    return place
+
+
+def _distinct(labels: Sequence[Any], i: int, j: int, given: list[int]) -> Columns:
+    """The columns of a test, none of them twice."""
+    if i == j:
+        raise ValueError(f"X and Y are the same column, {labels[i]!r}; give two")
+    if i in given or j in given:
+        both = labels[i if i in given else j]
+        raise ValueError(f"column {both!r} is tested and given at once; leave it out of what is given")
+    return i, j, tuple(sorted(set(given)))

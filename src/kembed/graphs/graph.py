@@ -1,0 +1,297 @@
+"""A causal graph and how sure it is: edges with their marks, p-values and frequencies."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kembed.core.text import plain
+from kembed.graphs.background import Background, reachable
+from kembed.graphs.orientation import directed, unshielded
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+MARKS = ("-->", "---", "<->")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An edge of a graph.
+
+    `mark` is "-->" (a causes b), "---" (either way) or "<->" (the tests point both ways). `pvalue` is the
+    largest of all tests of the pair, how close the edge came to vanishing (nan for a required edge, which is
+    not tested); `frequency` is the share of resamples of the rows (of orders of the variables, where no rows
+    were resampled) in which the two are adjacent, `mark_frequency` that of those with this very mark.
+    """
+
+    a: str
+    b: str
+    mark: str
+    pvalue: float = float("nan")
+    frequency: float = 1.0
+    mark_frequency: float = 1.0
+
+    def __str__(self) -> str:
+        return f"{self.a} {self.mark} {self.b}"
+
+
+class Conflict(NamedTuple):
+    """A pair about whose direction the reasons disagree, and these reasons."""
+
+    a: str
+    b: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CausalGraph:
+    """What `pc` found: a graph that stands for all causal graphs the tests cannot tell apart.
+
+    `separating_sets` has, for each pair that the tests took apart, the set that makes it independent, and
+    `pvalues` the largest p-value of every tested pair; both go by `frozenset({a, b})`. `conflicts` says where
+    reasons disagree and `ambiguous` which triples (a, middle, b) could not be decided. The graph itself is
+    that of all rows with the variables in the given order; `over_orders` and `over_resamples` are the shares
+    of runs in which a --> b, a --- b and a <-> b, in an array [a, b, mark].
+    """
+
+    names: tuple[str, ...]
+    edges: tuple[Edge, ...]
+    separating_sets: dict[frozenset[str], tuple[str, ...]] = field(default_factory=dict)
+    pvalues: dict[frozenset[str], float] = field(default_factory=dict)
+    alpha: float = float("nan")
+    n_tests: int = 0
+    conflicts: tuple[Conflict, ...] = ()
+    ambiguous: tuple[tuple[str, str, str], ...] = ()
+    over_orders: Float[np.ndarray, "p p 3"] | None = None
+    over_resamples: Float[np.ndarray, "p p 3"] | None = None
+    n_orders: int = 1
+    n_resamples: int = 0
+
+    @classmethod
+    def from_dag(cls, names: Iterable[str], parents: Mapping[str, Iterable[str]]) -> CausalGraph:
+        """All that any test could find out about a directed acyclic graph: its CPDAG.
+
+        >>> print(CausalGraph.from_dag(["rain", "sprinkler", "wet"], {"wet": ["rain", "sprinkler"]}))
+        CausalGraph of 3 variables, 2 edges (2 directed)
+          rain --> wet
+          sprinkler --> wet
+        """
+        names = tuple(names)
+        if len(set(names)) < len(names):
+            raise ValueError(f"names has {_first_twice(names)!r} more than once; name every variable once")
+        arrows = np.zeros((len(names), len(names)), dtype=bool)
+        for child, above in parents.items():
+            for parent in above:
+                arrows[_place(names, parent), _place(names, child)] = True
+        if reachable(arrows).diagonal().any():
+            raise ValueError("parents has a directed cycle; a DAG has none")
+        adjacent = arrows | arrows.T
+        verdicts: dict[tuple[int, int, int], bool | None] = {
+            (i, k, j): bool(arrows[i, k] and arrows[j, k]) for i, k, j in unshielded(adjacent)
+        }
+        found = directed(adjacent, verdicts, Background().resolved(names), names)
+        return cls(names, edges_of(names, found.codes))
+
+    @property
+    def n_runs(self) -> int:
+        """How many searches were made: of orders of the variables and of resamples of the rows."""
+        return self.n_orders + self.n_resamples
+
+    @property
+    def counted(self) -> str:
+        """What frequencies are shares of: "resamples" of the rows if there are any, else "orders"."""
+        return "orders" if self.over_resamples is None else "resamples"
+
+    @property
+    def frequencies(self) -> Float[np.ndarray, "p p 3"]:
+        """[a, b, mark]: in what share the edge of a and b has this mark ("-->": a to b).
+
+        Of the resamples of the rows, without the search of all rows; where there are none, of the orders.
+        """
+        if self.over_resamples is not None:
+            return self.over_resamples
+        return shares(self.adjacency()) if self.over_orders is None else self.over_orders
+
+    def _frequencies(self, over: str | None) -> Float[np.ndarray, "p p 3"]:
+        if over is None:
+            return self.frequencies
+        tables = {"orders": self.over_orders, "resamples": self.over_resamples}
+        if over not in tables:
+            raise ValueError(f"over must be one of 'orders', 'resamples' or None, but {over!r} was given")
+        if tables[over] is None:
+            remedy = "n_bootstrap > 0" if over == "resamples" else "n_orders > 1"
+            raise ValueError(f"no {over} were run; search with {remedy}")
+        return np.asarray(tables[over])
+
+    def has(self, a: str, b: str) -> bool:
+        """Whether the two are adjacent."""
+        return self._edge(a, b) is not None
+
+    def directed(self, a: str, b: str) -> bool:
+        """Whether a --> b."""
+        edge = self._edge(a, b)
+        return edge is not None and edge.mark == "-->" and edge.a == a
+
+    def frequency(self, a: str, b: str, mark: str | None = None, *, over: str | None = None) -> float:
+        """In what share of runs the two are adjacent, or have this mark ("<--" is b --> a).
+
+        `over` says of which: "orders" of the variables tell how arbitrary the graph is, "resamples" of the
+        rows how sure. By default resamples, or orders where no rows were resampled.
+        """
+        table = self._frequencies(over)
+        i, j = _place(self.names, a), _place(self.names, b)
+        if mark is None:
+            return float(table[i, j].sum() + table[j, i, 0])
+        if mark == "<--":
+            i, j, mark = j, i, "-->"
+        if mark not in MARKS:
+            words = ", ".join(map(repr, (*MARKS, "<--")))
+            raise ValueError(f"mark must be one of {words}, but {mark!r} was given")
+        return float(table[i, j, MARKS.index(mark)])
+
+    def adjacency(self) -> Int[np.ndarray, "p p"]:
+        """1 at [a, b] for a --> b; at [a, b] and [b, a] 1 for a --- b and 2 for a <-> b; else 0."""
+        table = np.zeros((len(self.names), len(self.names)), dtype=int)
+        for edge in self.edges:
+            i, j = self.names.index(edge.a), self.names.index(edge.b)
+            table[i, j] = 1 + (edge.mark == "<->")
+            table[j, i] = 0 if edge.mark == "-->" else table[i, j]
+        return table
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row for each pair that is adjacent in the graph or in a resample (else an order), frequent first.
+
+        `mark` is "" where the graph itself lacks the edge; `pd.DataFrame(graph.table())` makes a data frame.
+        """
+        rows = []
+        for i, a in enumerate(self.names):
+            for b in self.names[i + 1 :]:
+                if self.frequency(a, b) == 0.0 and not self.has(a, b):
+                    continue
+                edge = self._edge(a, b)
+                first, second = (edge.a, edge.b) if edge else (a, b)
+                rows.append(
+                    {
+                        "a": first,
+                        "mark": edge.mark if edge else "",
+                        "b": second,
+                        "pvalue": self.pvalues.get(frozenset((a, b)), float("nan")),
+                        "frequency": self.frequency(a, b),
+                        **{
+                            mark: self.frequency(first, second, mark) for mark in ("-->", "<--", "---", "<->")
+                        },
+                    }
+                )
+        return sorted(rows, key=lambda row: (-row["frequency"], not row["mark"]))
+
+    def shd(self, other: CausalGraph) -> int:
+        """The structural Hamming distance: how many pairs have another edge, or none, in the other graph."""
+        if set(self.names) != set(other.names):
+            raise ValueError(
+                "other must be a graph of the same variables, but only one of the two has "
+                + ", ".join(map(repr, sorted(set(self.names) ^ set(other.names))))
+            )
+        order = [other.names.index(name) for name in self.names]
+        mine, theirs = self.adjacency(), other.adjacency()[np.ix_(order, order)]
+        differs = (mine != theirs) | (mine != theirs).T
+        return int(np.triu(differs).sum())
+
+    def to_networkx(self) -> Any:
+        """A `networkx.DiGraph`: edges that are not directed go both ways, and `mark` tells which they are."""
+        try:
+            import networkx as nx
+        except ImportError:
+            raise ImportError("to_networkx needs networkx; install it with `pip install networkx`") from None
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.names)
+        for edge in self.edges:
+            about = {
+                "mark": edge.mark,
+                "pvalue": edge.pvalue,
+                "frequency": edge.frequency,
+                "mark_frequency": edge.mark_frequency,
+            }
+            graph.add_edge(edge.a, edge.b, **about)
+            if edge.mark != "-->":
+                graph.add_edge(edge.b, edge.a, **about)
+        return graph
+
+    def to_dot(self) -> str:
+        """The graph in the language of Graphviz; line width is `Edge.frequency`, a conflict is dashed."""
+        looks = {"-->": "", "---": ", dir=none", "<->": ', dir=both, style=dashed, color="#D55E00"'}
+        lines = ["digraph {", *(f"  {_quoted(name)};" for name in self.names)]
+        for edge in self.edges:
+            width = f"penwidth={0.5 + 2.5 * edge.frequency:.2f}"
+            lines.append(f"  {_quoted(edge.a)} -> {_quoted(edge.b)} [{width}{looks[edge.mark]}];")
+        return "\n".join([*lines, "}", ""])
+
+    def plot(self, ax: Any = None) -> Any:
+        """The graph with line width by frequency; returns the matplotlib axes."""
+        from kembed.plotting.graphs import plot_graph
+
+        return plot_graph(self, ax)
+
+    def _edge(self, a: str, b: str) -> Edge | None:
+        _place(self.names, a), _place(self.names, b)
+        return next((edge for edge in self.edges if {edge.a, edge.b} == {a, b}), None)
+
+    def __repr__(self) -> str:
+        marks = [edge.mark for edge in self.edges]
+        kinds = {"-->": "directed", "---": "undirected", "<->": "conflicting"}
+        counts = ", ".join(f"{marks.count(mark)} {word}" for mark, word in kinds.items() if mark in marks)
+        edges = f"{len(marks)} edge{'' if len(marks) == 1 else 's'}" + (f" ({counts})" if counts else "")
+        parts = [f"CausalGraph of {len(self.names)} variables", edges]
+        if self.n_tests:
+            parts.append(f"{self.n_tests:,} tests at level {plain(self.alpha)}")
+        runs = {"orders": self.n_orders, "resamples": self.n_resamples}
+        ran = [over for over, count in runs.items() if count > (over == "orders")]
+        parts += [f"{runs[over]} {over}" for over in ran]
+        width = max((len(str(edge)) for edge in self.edges), default=0)
+        lines = [", ".join(parts)]
+        for edge in self.edges:
+            evidence = [f"largest p = {plain(edge.pvalue, 2)}"] if not np.isnan(edge.pvalue) else []
+            for over in ran:
+                adjacent = self.frequency(edge.a, edge.b, over=over)
+                marked = self.frequency(edge.a, edge.b, edge.mark, over=over)
+                evidence.append(f"in {adjacent:.0%} of {over}, with this mark in {marked:.0%}")
+            lines.append(f"  {edge!s:{width}}  {'; '.join(evidence)}".rstrip())
+        lines += [f"  conflict: {one.why}" for one in self.conflicts]
+        return "\n".join(lines)
+
+
+def edges_of(names: tuple[str, ...], codes: np.ndarray) -> tuple[Edge, ...]:
+    """The edges of an adjacency matrix, in the order of the variables."""
+    edges = []
+    for i, j in np.argwhere(np.triu(codes + codes.T)).tolist():
+        a, b = (i, j) if codes[i, j] else (j, i)
+        edges.append(Edge(names[a], names[b], MARKS[codes[b, a]]))
+    return tuple(edges)
+
+
+def shares(codes: np.ndarray) -> Float[np.ndarray, "p p 3"]:
+    """The frequencies of a single adjacency matrix: 1 at [a, b, mark] where the edge has this mark."""
+    kinds = [(codes > 0) & np.equal(codes.T, back) for back in range(len(MARKS))]
+    return np.stack(kinds, axis=2).astype(float)
+
+
+def _place(names: tuple[str, ...], name: str) -> int:
+    if name in names:
+        return names.index(name)
+    near = difflib.get_close_matches(str(name), names, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names))}"
+    raise ValueError(f"the graph has no variable {name!r}; {hint}")
+
+
+def _first_twice(names: tuple[str, ...]) -> str:
+    return next(name for name in names if names.count(name) > 1)
+
+
+def _quoted(name: str) -> str:
+    """A name as a quoted string of Graphviz, which reads backslashes in it as commands."""
+    text = name.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\\n") + '"'

@@ -1,0 +1,165 @@
+"""Which variables are adjacent: the first half of the PC algorithm, and a ledger of every test made.
+
+Two variables are separated once some set of neighbours of either makes them independent. With `stable` the
+neighbours are those at the start of a level, so that the answer does not depend on the order of variables
+(Colombo & Maathuis 2014); without it a removal counts at once, as in the original algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.core.progress import progress_bar
+from kembed.graphs.background import Knowledge
+from kembed.graphs.deciders import Remembered, Set
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool
+
+Pair = tuple[int, int]
+# Nobody knows beforehand how long a test takes, so that every level may show its bar.
+UNKNOWN = float("inf")
+
+
+def pair_of(i: int, j: int) -> Pair:
+    """The two, smaller number first."""
+    return (i, j) if i < j else (j, i)
+
+
+@dataclass
+class Ledger:
+    """Every test of one search: for each pair the sets tried, in order, with their p-values."""
+
+    tests: Remembered
+    alpha: float
+    tried: dict[Pair, dict[Set, float]] = field(default_factory=dict)
+    first: dict[Pair, Set] = field(default_factory=dict)  # the separating set that was found first
+
+    def separates(self, i: int, j: int, given: Sequence[int]) -> bool:
+        """Whether i and j pass for independent given these."""
+        pair, inner = pair_of(i, j), tuple(sorted(given))
+        p = self.tests.pvalue(*pair, inner)
+        self.tried.setdefault(pair, {})[inner] = p
+        if p > self.alpha:
+            self.first.setdefault(pair, inner)
+        return p > self.alpha
+
+    def separating(self, i: int, j: int) -> dict[Set, float]:
+        """All sets that separate the two, with their p-values."""
+        return {inner: p for inner, p in self.tried.get(pair_of(i, j), {}).items() if p > self.alpha}
+
+    def largest(self, i: int, j: int) -> tuple[float, Set] | None:
+        """The largest p-value of the pair and its set (the first of equals); None if it was never tested."""
+        tried = self.tried.get(pair_of(i, j))
+        return max(((p, inner) for inner, p in tried.items()), key=lambda one: one[0]) if tried else None
+
+    @property
+    def n_tests(self) -> int:
+        """How many different tests were made."""
+        return sum(len(sets) for sets in self.tried.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """The adjacent pairs, and the tests they rest on; `max_given` and `order` are those of the search."""
+
+    adjacent: Bool[np.ndarray, "p p"]
+    ledger: Ledger
+    knowledge: Knowledge
+    max_given: int
+    order: tuple[int, ...]
+
+    def sets(self, i: int, j: int) -> Iterator[Set]:
+        """Every set that may separate the two: of neighbours of i or of j, small ones first."""
+        sides = [candidates(self.adjacent, self.knowledge, self.order, *ends) for ends in ((i, j), (j, i))]
+        most = min(self.max_given, max(map(len, sides)))
+        for size in range(most + 1):
+            yield from dict.fromkeys(
+                tuple(sorted(inner)) for inner in chain(*(combinations(side, size) for side in sides))
+            )
+
+    def n_sets(self, i: int, j: int) -> int:
+        """How many sets these are."""
+        one, other = (
+            set(candidates(self.adjacent, self.knowledge, self.order, *ends)) for ends in ((i, j), (j, i))
+        )
+        return sum(
+            comb(len(one), size) + comb(len(other), size) - comb(len(one & other), size)
+            for size in range(min(self.max_given, max(len(one), len(other))) + 1)
+        )
+
+
+def candidates(adjacent: np.ndarray, knowledge: Knowledge, order: Sequence[int], i: int, j: int) -> Set:
+    """The neighbours of i that a set separating it from j may hold.
+
+    If i and j are not adjacent then the parents of one of them separate them. So a variable that is known to
+    be a parent of neither, such as one in a later tier than both, is never needed.
+    """
+    possible = knowledge.allowed[:, i] | knowledge.allowed[:, j]
+    return tuple(k for k in order if k != j and adjacent[i, k] and possible[k])
+
+
+def search(
+    tests: Remembered,
+    *,
+    order: Sequence[int],
+    alpha: float,
+    max_given: int,
+    stable: bool,
+    knowledge: Knowledge,
+    what: str = "PC",
+) -> Skeleton:
+    """The skeleton: pairs that no set of at most `max_given` neighbours separates.
+
+    Pairs forbidden both ways start apart, and required edges are never tested. `order` is the order in which
+    variables are taken, `what` the name of the progress bar.
+    """
+    p = len(order)
+    adjacent = np.ones((p, p), dtype=bool) & (knowledge.allowed | knowledge.allowed.T)
+    fixed = knowledge.required | knowledge.required.T
+    ledger = Ledger(tests, alpha)
+    for level in range(max_given + 1):
+        seen = adjacent.copy() if stable else adjacent  # what counts as a neighbour
+        work = [
+            (i, j)
+            for i in order
+            for j in order
+            if i != j
+            and seen[i, j]
+            and not fixed[i, j]
+            and len(candidates(seen, knowledge, order, i, j)) >= level
+        ]
+        if not work:
+            break
+        with progress_bar(_most(seen, work, level), UNKNOWN, f"{what}, sets of {level}", "test") as shown:
+            for i, j in work:
+                if adjacent[i, j]:
+                    _try(
+                        ledger,
+                        adjacent,
+                        i,
+                        j,
+                        combinations(candidates(seen, knowledge, order, i, j), level),
+                        shown,
+                    )
+    return Skeleton(adjacent, ledger, knowledge, max_given, tuple(order))
+
+
+def _try(ledger: Ledger, adjacent: np.ndarray, i: int, j: int, sets: Iterator[Set], shown: Any) -> None:
+    """Take the pair apart at the first set that separates it."""
+    for inner in sets:
+        shown.update(1)
+        if ledger.separates(i, j, inner):
+            adjacent[i, j] = adjacent[j, i] = False
+            return
+
+
+def _most(adjacent: np.ndarray, work: list[Pair], level: int) -> int:
+    """So many tests at most."""
+    return sum(comb(int(adjacent[i].sum()) - 1, level) for i, _ in work)

@@ -1,0 +1,1 @@
+"""Which kernel: the normalised objective, its search and its sampler; the published one in `paper`."""

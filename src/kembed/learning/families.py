@@ -1,0 +1,160 @@
+"""Kernel families as vectors of free numbers, and back: what an optimiser or a sampler walks in.
+
+A family is a kernel class and the shape of its lengthscale. In the frame of the data (`_frame.py`) its vector
+holds logarithms of lengthscales (and entries of a Cholesky factor), log α, logits of weights; the door back
+to the user's units is `in_units`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.core.backend import namespace
+from kembed.kernels.stationary import (
+    Gaussian,
+    Matern12,
+    Matern32,
+    Matern52,
+    MultiScale,
+    RationalQuadratic,
+    Stationary,
+)
+from kembed.learning.frame import Frame, column_frame, isotropic_frame
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    Array = Any
+
+FAMILIES = (Gaussian, RationalQuadratic, Matern12, Matern32, Matern52, MultiScale)
+# Ratios of the widest to the narrowest scale from which a multi-scale kernel starts.
+RATIOS = (4.0, 16.0)
+ALPHA_BOUNDS = (0.3, 30.0)
+LOGIT_BOUND = 4.0
+# A single lengthscale of several may leave the scanned range by this factor: an irrelevant column's does.
+ROOM = 10.0
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kernel class with one lengthscale ("isotropic"), one a column ("ard") or a matrix ("full")."""
+
+    cls: type
+    shape: str
+    scales: int = 1  # how many scales a MultiScale kernel has
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        words = {"isotropic": "", "ard": " ARD", "full": " full covariance"}
+        count = f"({self.scales})" if self.cls is MultiScale else ""
+        return f"{self.cls.__name__}{count}{words[self.shape]}"
+
+    def frame(self, x: Float[np.ndarray, "n D"]) -> Frame:
+        """The frame in which the family's kernels have simple parameters."""
+        if self.shape == "ard":
+            return column_frame(x)
+        return isotropic_frame(x, whiten=self.shape == "full")
+
+    def size(self, E: int) -> int:
+        """How many numbers a kernel on E axes has."""
+        if self.cls is MultiScale:
+            return 2 * self.scales - 1
+        return {"isotropic": 1, "ard": E, "full": E * (E + 1) // 2}[self.shape] + self._extra
+
+    @property
+    def _extra(self) -> int:
+        return int(self.cls is RationalQuadratic)
+
+    def starts(self, scale: float, E: int) -> list[Float[np.ndarray, " P"]]:
+        """Vectors from which to look at one scale of the data."""
+        log_scale = np.log(scale)
+        if self.cls is MultiScale:
+            flat = np.zeros(self.scales - 1)
+            spread = [np.linspace(0.0, np.log(ratio), self.scales) for ratio in RATIOS]
+            return [np.concatenate([log_scale + steps, flat]) for steps in spread]
+        if self.shape == "full":
+            lower = np.diag(np.full(E, log_scale))[np.tril_indices(E)]
+            return [np.concatenate([lower, np.zeros(self._extra)])]
+        count = E if self.shape == "ard" else 1
+        return [np.concatenate([np.full(count, log_scale), np.zeros(self._extra)])]
+
+    def bounds(self, low: float, high: float, E: int) -> list[tuple[float, float]]:
+        """The box the optimiser stays in, for lengthscales scanned between low and high."""
+        a, b = np.log(low), np.log(high)
+        wide = (a - np.log(ROOM), b + np.log(ROOM))
+        if self.cls is MultiScale:
+            return [(a, b)] + [wide] * (self.scales - 1) + [(-LOGIT_BOUND, LOGIT_BOUND)] * (self.scales - 1)
+        extra = [tuple(np.log(ALPHA_BOUNDS))] * self._extra
+        if self.shape == "isotropic":
+            return [(a, b), *extra]
+        if self.shape == "ard":
+            return [*[wide] * E, *extra]
+        i, j = np.tril_indices(E)
+        return [*(wide if r == c else (-5.0, 5.0) for r, c in zip(i, j, strict=True)), *extra]
+
+    def kernel(self, theta: Float[Array, " P"], E: int) -> Stationary:
+        """The kernel in the frame."""
+        xp = namespace(theta)
+        if self.cls is MultiScale:
+            J = self.scales
+            logits = xp.concatenate([xp.zeros(1), theta[J : 2 * J - 1]])
+            weights = xp.exp(logits - logits.max())
+            return _build(MultiScale, lengthscales=xp.exp(theta[:J]), weights=weights / weights.sum())
+        lengthscale: Any
+        if self.shape == "isotropic":
+            lengthscale = xp.exp(theta[0])
+        elif self.shape == "ard":
+            lengthscale = xp.exp(theta[:E])
+        else:
+            lengthscale = _lower(theta, E)
+        rest = {"alpha": xp.exp(theta[self.size(E) - 1])} if self._extra else {}
+        return _build(self.cls, lengthscale=lengthscale, **rest)
+
+    def in_units(self, kernel: Stationary, axes: Any, scale: Any) -> Stationary:
+        """The kernel of the frame as a kernel in the user's units."""
+        if isinstance(kernel, MultiScale):
+            return _build(MultiScale, lengthscales=kernel.lengthscales * scale[0], weights=kernel.weights)
+        rest = {"alpha": kernel.alpha} if isinstance(kernel, RationalQuadratic) else {}
+        if self.shape == "full":
+            xp = namespace(kernel.lengthscale)
+            half = axes @ (scale[:, None] * kernel.lengthscale)
+            return _build(self.cls, lengthscale=xp.linalg.cholesky(half @ half.T), **rest)
+        factor = scale if self.shape == "ard" else scale[0]
+        return _build(self.cls, lengthscale=kernel.lengthscale * factor, **rest)
+
+
+def _lower(theta: Any, E: int) -> Any:
+    """A lower triangular matrix with positive diagonal d: diag(d) · (unit lower triangular)."""
+    place = np.zeros((E, E), int)
+    place[np.tril_indices(E)] = np.arange(E * (E + 1) // 2)
+    diagonal = namespace(theta).exp(theta[np.diagonal(place)])
+    return diagonal[:, None] * (np.eye(E) + theta[place] * np.tri(E, k=-1))
+
+
+def _build(cls: type, **values: Any) -> Any:
+    """A kernel without validation: the values may be traced."""
+    kernel: Any = object.__new__(cls)
+    for name, value in values.items():
+        object.__setattr__(kernel, name, value)
+    return kernel
+
+
+def family_of(kernel: Any, D: int) -> Family:
+    """The family of a kernel given as a pattern; its numbers do not matter, their shape does."""
+    if not isinstance(kernel, FAMILIES):
+        names = ", ".join(cls.__name__ for cls in FAMILIES)
+        raise TypeError(
+            f"kernel must be one of {names} or 'auto', but {kernel!r} was given; "
+            "sums and products of kernels cannot be learned (for a sum of scales use MultiScale)"
+        )
+    if isinstance(kernel, MultiScale):
+        return Family(MultiScale, "isotropic", len(kernel.lengthscales))
+    shape = ("isotropic", "ard", "full")[np.ndim(kernel.lengthscale)]
+    kernel.check_dimension(D)
+    if D == 1:
+        shape = "isotropic"
+    return Family(type(kernel), shape)

@@ -1,0 +1,250 @@
+"""What `sample_kernel` returns: draws of kernels, diagnostics, embeddings that integrate over them."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.core import checks
+from kembed.core.backend import to_numpy
+from kembed.embeddings.posterior import fit_embedding
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+    from kembed.kernels.stationary import Stationary
+    from kembed.learning.learned_kernel import LearnedKernel
+
+# Beyond this the draws are not to be trusted, and the user is told.
+RHAT_LIMIT = 1.05
+SHARE_DRAWS = 40
+
+
+def nearest_mode(free: Float[np.ndarray, "C N P"], peaks: Float[np.ndarray, "M P"]) -> Int[np.ndarray, " C"]:
+    """The mode nearest to the mean of every chain, in units of the chain's own spread."""
+    mean, spread = free.mean(axis=1), free.std(axis=1) + 1e-9
+    return np.argmin((((mean[:, None] - peaks) / spread[:, None]) ** 2).sum(axis=2), axis=1)
+
+
+def mode_shares(
+    free: Float[np.ndarray, "C N P"],
+    which: Int[np.ndarray, " C"],
+    count: int,
+    log_density: Callable[[Float[np.ndarray, " P"]], float],
+) -> Float[np.ndarray, " M"]:
+    """The share of the posterior each mode holds, 0 for modes without a chain.
+
+    With q the normal distribution of a mode's draws, log ∫p over the mode is about the mean of log p - log q
+    over them; it is exact where the mode is normal.
+    """
+    P = free.shape[2]
+    log_mass = np.full(count, -np.inf)
+    for k in np.unique(which):
+        draws = free[which == k].reshape(-1, P)
+        covariance = np.cov(draws.T).reshape(P, P) + 1e-12 * np.eye(P)
+        some = draws[np.linspace(0, len(draws) - 1, SHARE_DRAWS).astype(int)]
+        offset = some - draws.mean(axis=0)
+        quadratic = (offset * np.linalg.solve(covariance, offset.T).T).sum(axis=1)
+        log_q = -0.5 * (quadratic + np.linalg.slogdet(2.0 * np.pi * covariance)[1])
+        log_mass[k] = np.mean([log_density(draw) for draw in some] - log_q)
+    mass = np.exp(log_mass - log_mass.max())
+    return mass / mass.sum()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KernelSamples:
+    """Draws from the posterior over kernels.
+
+    `lengthscale` and `noise` (τ²) have shape (chains, draws) and so on. `chain_mode` says in
+    which of `learned.modes` each chain lives, `mass` what share of the posterior each mode holds; draws used
+    for embeddings are weighted by it.
+    """
+
+    learned: LearnedKernel
+    theta: Float[np.ndarray, "C N P"]
+    free: Float[np.ndarray, "C N P"]
+    noise: Float[np.ndarray, "C N"]
+    diverging: Bool[np.ndarray, "C N"]
+    chain_mode: Int[np.ndarray, " C"]
+    mass: Float[np.ndarray, " M"]
+    seconds: float
+
+    @functools.cached_property
+    def variables(self) -> dict[str, Float[np.ndarray, "C N ..."]]:
+        """Every hyperparameter that was sampled, in the user's units, by name."""
+        state = self.learned.state
+        C, N, P = self.theta.shape
+        kernels = [self._kernel(theta) for theta in self.theta.reshape(-1, P)]
+        names = [name for name, _ in kernels[0]._fields()]
+        found = {
+            name: np.stack([np.asarray(getattr(kernel, name)) for kernel in kernels]).reshape(
+                C, N, *np.shape(getattr(kernels[0], name))
+            )
+            for name in names
+        }
+        if state.spec.learn_noise:
+            found["noise"] = self.noise
+        return found
+
+    def _kernel(self, theta: Float[np.ndarray, " P"]) -> Stationary:
+        state = self.learned.state
+        kernel = state.spec.family.kernel(theta, state.problem.x.shape[1])
+        in_units: Stationary = to_numpy(
+            state.spec.family.in_units(kernel, state.frame.axes, state.frame.scale)
+        )
+        return in_units
+
+    @property
+    def lengthscale(self) -> Float[np.ndarray, "C N ..."]:
+        """Draws of every lengthscale."""
+        return self.variables["lengthscale" if "lengthscale" in self.variables else "lengthscales"]
+
+    @property
+    def divergences(self) -> int:
+        """How many draws ended a divergent trajectory."""
+        return int(self.diverging.sum())
+
+    def to_arviz(self, all_modes: bool = False) -> Any:
+        """The draws of the main mode as `arviz.InferenceData`, or those of every mode.
+
+        Draws of several modes are not weighted: how many there are of each says how many chains began there,
+        `mass` says what share of the posterior it holds.
+        """
+        chains = np.ones(len(self.chain_mode), bool) if all_modes else self._main_chains()
+        return _arviz().from_dict(
+            posterior={name: value[chains] for name, value in self.variables.items()},
+            sample_stats={"diverging": self.diverging[chains]},
+        )
+
+    def _main_chains(self) -> Bool[np.ndarray, " C"]:
+        """Chains of the mode with the largest share: only chains of one mode can be asked to agree."""
+        return self.chain_mode == int(np.argmax(self.mass))
+
+    def summary(self) -> Any:
+        """Means, intervals, R-hat and effective sample sizes over the chains of the main mode, by ArviZ."""
+        return _arviz().summary(self._main())
+
+    def _main(self) -> Any:
+        """Draws of the main mode for diagnostics; a single chain is compared with itself, in halves."""
+        chosen = {name: value[self._main_chains()] for name, value in self.variables.items()}
+        half = self.theta.shape[1] // 2
+        if self._main_chains().sum() == 1:
+            chosen = {
+                name: np.concatenate([value[:, :half], value[:, half : 2 * half]])
+                for name, value in chosen.items()
+            }
+        return _arviz().from_dict(posterior=chosen)
+
+    @functools.cached_property
+    def rhat(self) -> float:
+        """The largest R-hat over hyperparameters, among the chains of the main mode."""
+        with np.errstate(all="ignore"):  # draws that never moved have no R-hat: nan
+            table = _arviz().rhat(self._main())
+        return float(max(np.max(value.values) for value in table.values()))
+
+    @functools.cached_property
+    def ess(self) -> float:
+        """The smallest bulk effective sample size over hyperparameters, in the main mode."""
+        with np.errstate(all="ignore"):
+            table = _arviz().ess(self._main(), method="bulk")
+        return float(min(np.min(value.values) for value in table.values()))
+
+    def warn(self) -> None:
+        """Say what a reader of the draws must know."""
+        if len(np.unique(self.chain_mode)) > 1:
+            shares = ", ".join(
+                f"{self._kernel(theta)!r} {mass:.0%}"
+                for theta, mass in zip(self._centres(), self.mass, strict=True)
+                if mass > 0.0
+            )
+            warnings.warn(
+                f"the posterior has several modes and chains do not travel between them; their shares: "
+                f"{shares}. Draws of embeddings are weighted by these",
+                UserWarning,
+                stacklevel=3,
+            )
+        if self.divergences:
+            warnings.warn(
+                f"{self.divergences} divergent draws; the posterior is too bent for these steps, so give "
+                "narrower priors or more warm-up",
+                UserWarning,
+                stacklevel=3,
+            )
+
+        if not self.rhat <= RHAT_LIMIT:
+            warnings.warn(
+                f"R-hat is {self.rhat:.2f}, so the chains have not settled; raise n_warmup and n_draws",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _centres(self) -> list[Float[np.ndarray, " P"]]:
+        P = self.theta.shape[2]
+        return [
+            self.theta[self.chain_mode == k].reshape(-1, P).mean(axis=0)
+            if (self.chain_mode == k).any()
+            else self.learned.state.thetas[k]
+            for k in range(len(self.mass))
+        ]
+
+    def kernels(self, size: int, rng: Any = 0) -> list[Stationary]:
+        """Kernels drawn from the posterior, modes in proportion to their share."""
+        size = checks.count(size, "size")
+        generator = checks.generator(rng)
+        present = np.array([(self.chain_mode == k).any() for k in range(len(self.mass))])
+        mass = np.where(present, self.mass, 0.0)
+        modes = generator.choice(len(mass), size, p=mass / mass.sum())
+        P = self.theta.shape[2]
+        drawn = []
+        for k in modes:
+            pool = self.theta[self.chain_mode == k].reshape(-1, P)
+            drawn.append(self._kernel(pool[generator.integers(len(pool))]))
+        return drawn
+
+    def sample_embedding(
+        self, points: Any, x: Any, size: int = 200, rng: Any = 0
+    ) -> Float[np.ndarray, "S p"]:
+        """Draws of the embedding of the sample `x` at points, integrated over the hyperparameters.
+
+        Every draw takes a kernel from the posterior, then a function from the posterior given that kernel.
+        """
+        generator = checks.generator(rng)
+        measure = self.learned.measure
+        return np.concatenate(
+            [
+                fit_embedding(x, kernel, measure=measure).sample(points, 1, generator)
+                for kernel in self.kernels(size, generator)
+            ]
+        )
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Histogram of the lengthscale, a colour for each chain; options as for `plot_samples`."""
+        from kembed.plotting import plot_samples
+
+        return plot_samples(self, ax, **options)
+
+    def __repr__(self) -> str:
+        C, N, _ = self.theta.shape
+        value = self.lengthscale[self._main_chains()]
+        value = value.reshape(value.shape[0] * N, -1)[:, 0]
+        low, high = np.quantile(value, [0.05, 0.95])
+        return (
+            f"KernelSamples({self.learned.family}, {C} chains x {N} draws, "
+            f"lengthscale {np.median(value):.4g} [{low:.4g}, {high:.4g}], "
+            f"R-hat {self.rhat:.3f}, {self.divergences} divergences)"
+        )
+
+
+def _arviz() -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # ArviZ announces its next version on import
+            import arviz
+    except ImportError:
+        raise ImportError("this needs ArviZ: pip install 'kembed[bayes]'") from None
+    return arviz

@@ -1,0 +1,195 @@
+"""Kernels on the rows of one table, served in rectangles: the only way the tests see a kernel matrix.
+
+Nothing holds an n x n matrix. Several kernels may share one base, such as the squared distances: the base is
+computed once and every kernel is a cheap function of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.core.linalg import squared_distances
+from kembed.kernels.base import Kernel
+from kembed.kernels.stationary import Gaussian, Stationary
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+    Rows = Int[np.ndarray, " a"]
+    Rectangle = Float[np.ndarray, "a b"]
+
+# |x|² + |y|² - 2x·y is exact to about this share of the largest |x|². Where that is more than a billionth of
+# a squared lengthscale (a statistic would move by more than what counts as a tie, `nulls.TIE`) distances
+# are taken by differences.
+ROUNDING = 1e-15
+VISIBLE = 1e-9
+# Further away than this, in lengthscales, is infinitely far; its square is still a number.
+FAR = 1e150
+# A kernel whose usual entry is above this is served less 1, so that its small variations keep their digits.
+MOSTLY_ONE = 0.5
+SOME_ROWS, STEP = 64, 32
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """J kernels on N rows.
+
+    `base(rows, columns)` is a new rectangle; `maps[j](rectangle, out)` writes kernel j's values into `out`
+    (None: the base is the kernel). `diagonals[j]` holds k_j(x_i, x_i). `definite` says that the kernels are
+    known to be positive definite. Kernel j is what is served plus `offsets[j]`: MMD² and HSIC do not
+    change when a constant is added to a kernel, but its digits do.
+    """
+
+    size: int
+    base: Callable[[Rows, Rows], Rectangle]
+    maps: tuple[Callable[[Rectangle, Rectangle], None] | None, ...]
+    diagonals: Float[np.ndarray, "J N"]
+    definite: bool = True
+    offsets: tuple[float, ...] = ()
+
+    def offset(self, j: int) -> float:
+        """What to add to the served values of kernel j."""
+        return self.offsets[j] if self.offsets else 0.0
+
+    def rectangles(self, rows: Rows, columns: Rows) -> list[Rectangle]:
+        """Every kernel on a rectangle."""
+        base = self.base(rows, columns)
+        return [self.mapped(j, base, np.empty_like(base)) for j in range(len(self.maps))]
+
+    def only(self, j: int) -> Pairs:
+        """Kernel j by itself."""
+        return self.some([j])
+
+    def some(self, which: list[int]) -> Pairs:
+        """Some of the kernels."""
+        maps = tuple(self.maps[j] for j in which)
+        offsets = tuple(self.offset(j) for j in which)
+        return Pairs(self.size, self.base, maps, self.diagonals[which], self.definite, offsets)
+
+    def at(self, a: Rows, b: Rows) -> Float[np.ndarray, "J n"]:
+        """Every kernel at the pairs (a_i, b_i): diagonals of small rectangles."""
+        parts = [
+            [block.diagonal() for block in self.rectangles(a[i : i + STEP], b[i : i + STEP])]
+            for i in range(0, len(a), STEP)
+        ]
+        return np.concatenate(parts, axis=1) if parts else np.zeros((len(self.maps), 0))
+
+    def mapped(self, j: int, base: Rectangle, out: Rectangle) -> Rectangle:
+        """Kernel j from its base: `out`, or the base itself."""
+        apply = self.maps[j]
+        if apply is None:
+            return base
+        apply(base, out)
+        return out
+
+
+def distance_base(u: Float[np.ndarray, "N D"]) -> Callable[[Rows, Rows], Rectangle]:
+    """|u_i - u_j|² in rectangles, in units in which a difference of about 1 matters."""
+    u = np.clip(u - np.median(u, axis=0), -FAR, FAR)
+    norms = (u**2).sum(axis=1)
+    if u.shape[1] < 3 or not ROUNDING * norms.max(initial=0.0) < VISIBLE:
+        return lambda rows, columns: squared_distances(u[rows], u[columns])
+    doubled = -2.0 * u
+
+    def by_product(rows: Rows, columns: Rows) -> Rectangle:
+        rectangle = u[rows] @ doubled[columns].T
+        rectangle += norms[rows, None]
+        rectangle += norms[columns]
+        return np.maximum(rectangle, 0.0, out=rectangle)
+
+    return by_product
+
+
+def gaussian_pairs(
+    u: Float[np.ndarray, "N D"],
+    lengthscales: Float[np.ndarray, " J"],
+    extra: Callable[[Rows, Rows], Rectangle] | None = None,
+) -> Pairs:
+    """Gaussians of several lengthscales on one table of distances, plus the `extra` of discrete columns."""
+    unit = float(min(lengthscales))
+    distances = distance_base(u / unit)
+
+    def base(rows: Rows, columns: Rows) -> Rectangle:
+        rectangle = distances(rows, columns)
+        if extra is not None:
+            rectangle += extra(rows, columns) / unit**2
+        return rectangle
+
+    usual = _usual(base, len(u))
+    offsets = tuple(1.0 if _mostly_one(usual, float(ell) / unit) else 0.0 for ell in lengthscales)
+    maps = tuple(
+        _gaussian_map(float(ell) / unit, offset) for ell, offset in zip(lengthscales, offsets, strict=True)
+    )
+    diagonals = np.repeat(1.0 - np.array(offsets)[:, None], len(u), axis=1)
+    return Pairs(len(u), base, maps, diagonals, offsets=offsets)
+
+
+def _usual(base: Callable[[Rows, Rows], Rectangle], size: int) -> Rectangle:
+    """Squared distances among an even choice of rows."""
+    some = np.unique(np.linspace(0, size - 1, min(size, SOME_ROWS)).round().astype(int))
+    return base(some, some)
+
+
+def _mostly_one(squared: Rectangle, ell: float) -> bool:
+    return bool(np.exp(squared / (-2.0 * ell**2)).mean() > MOSTLY_ONE)
+
+
+def _gaussian_map(ell: float, offset: float) -> Callable[[Rectangle, Rectangle], None]:
+    factor = -0.5 / ell**2
+    function = np.expm1 if offset else np.exp
+
+    def write(base: Rectangle, out: Rectangle) -> None:
+        np.multiply(base, factor, out=out)
+        function(out, out=out)
+
+    return write
+
+
+def kernel_pairs(kernel: Kernel, x: Float[np.ndarray, "N D"]) -> Pairs:
+    """One kernel object on the rows of a table."""
+    if not isinstance(kernel, Stationary):
+        diagonal = np.exp(kernel._log_diagonal(x))[None]
+        return Pairs(len(x), lambda rows, columns: kernel._gram(x[rows], x[columns]), (None,), diagonal)
+    kernel.check_dimension(x.shape[1])
+    centred = x - np.median(x, axis=0)  # before dividing: a common offset must cost no digits
+    if np.ndim(kernel.lengthscale) < 2:
+        u = centred / kernel.lengthscale
+    else:
+        u = np.linalg.solve(kernel.lengthscale, centred.T).T
+    if isinstance(kernel, Gaussian):
+        return gaussian_pairs(u, np.ones(1))
+    diagonal = np.exp(kernel._log_diagonal(x))[None]
+
+    def write(base: Rectangle, out: Rectangle) -> None:
+        np.exp(kernel.profile(base), out=out)
+
+    return Pairs(len(x), distance_base(u), (write,), diagonal)
+
+
+def function_pairs(function: Callable[[Any, Any], Any], x: Any, name: str) -> Pairs:
+    """A user's function (rows, rows) -> matrix on the rows of a table."""
+
+    def base(rows: Rows, columns: Rows) -> Rectangle:
+        value = np.array(function(x[rows], x[columns]), dtype=float)
+        if value.shape != (len(rows), len(columns)):
+            raise ValueError(
+                f"{name} must return a matrix of shape {(len(rows), len(columns))} for tables of "
+                f"{len(rows)} and {len(columns)} rows, but it returned shape {value.shape}"
+            )
+        if not np.isfinite(value).all():
+            raise ValueError(f"{name} returned values that are not finite; check it on a few rows")
+        return value
+
+    every = np.arange(len(x))
+    head = every[: min(len(x), 50)]
+    block = base(head, head)
+    if not np.allclose(block, block.T, rtol=1e-8, atol=1e-10 * np.abs(block).max()):
+        raise ValueError(f"{name} is not symmetric: k(x, y) differs from k(y, x); give a symmetric kernel")
+    diagonal = np.concatenate(
+        [base(part, part).diagonal() for part in np.array_split(every, -(-len(x) // 64))]
+    )
+    return Pairs(len(x), base, (None,), diagonal[None], definite=False)

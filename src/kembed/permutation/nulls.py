@@ -1,0 +1,115 @@
+"""What a statistic would be if nothing were going on: permutation, gamma, spectral and normal nulls.
+
+All return an honest p-value: never 0 for resamples, where the data count as one of the draws.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kembed.permutation.gram import Pairs
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    Vector = Float[np.ndarray, " B"]
+
+# Values of a statistic this close (in standard deviations of the null) are equal: what differs is rounding.
+TIE = 1e-8
+# Eigenvalues are taken up to this share of their sum; the rest varies too little to be seen.
+SPECTRUM_LEFT = 1e-4
+# Eigenvalues are computed on at most so many rows.
+SPECTRUM_ROWS = 2_000
+
+
+def tie_tolerance(values: Float[np.ndarray, " C"]) -> float:
+    """How far apart two values of a statistic may be and still be one."""
+    spread = float(values.std()) if len(values) else 0.0
+    return TIE * spread + 1e-14 * float(np.abs(values).max(initial=0.0))
+
+
+def resampled_pvalue(observed: float, draws: Vector) -> float:
+    """(1 + #{draws ≥ observed}) / (1 + B): exact at any B, and when the draws are all other arrangements."""
+    tolerance = tie_tolerance(np.append(draws, observed))
+    as_large = int((draws >= observed - tolerance).sum())
+    return (as_large + 1) / (len(draws) + 1)
+
+
+def gamma_pvalue(value: float, mean: float, variance: float) -> float:
+    """Upper tail of the gamma distribution with this mean and variance at a biased statistic."""
+    from scipy.special import gammaincc
+
+    if not (mean > 0.0 and variance > 0.0):
+        return 1.0
+    return float(gammaincc(mean**2 / variance, max(value, 0.0) * mean / variance))
+
+
+def gamma_draws(mean: float, variance: float, count: int, rng: np.random.Generator) -> Vector:
+    """Draws from that gamma distribution."""
+    if not (mean > 0.0 and variance > 0.0):
+        return np.zeros(count)
+    return rng.gamma(mean**2 / variance, variance / mean, count)
+
+
+def normal_pvalue(z: float) -> float:
+    """Upper tail of the standard normal distribution."""
+    from scipy.special import ndtr
+
+    return float(ndtr(-z))
+
+
+def leading(eigenvalues: Float[np.ndarray, " N"]) -> Float[np.ndarray, " L"]:
+    """The positive eigenvalues that make up all but a ten-thousandth of the sum, largest first."""
+    ordered = np.sort(np.maximum(eigenvalues, 0.0))[::-1]
+    total = float(ordered.sum())
+    if not total > 0.0:
+        return ordered[:1]
+    return ordered[: int(np.searchsorted(np.cumsum(ordered), (1.0 - SPECTRUM_LEFT) * total)) + 1]
+
+
+def weighted_chi_squares(weights: Float[np.ndarray, " L"], count: int, rng: np.random.Generator) -> Vector:
+    """Draws of Σ_l w_l z_l² with independent standard normal z_l."""
+    draws = np.empty(count)
+    step = max(1, 4_000_000 // len(weights))
+    for i in range(0, count, step):
+        rows = min(step, count - i)
+        draws[i : i + rows] = rng.standard_normal((rows, len(weights))) ** 2 @ weights
+    return draws
+
+
+def wild_weights(n: int, count: int, memory: float, rng: np.random.Generator) -> Float[np.ndarray, "n count"]:
+    """Centred autoregressive weights for the wild bootstrap of time series (Chwialkowski et al. 2014).
+
+    W_t = e^{-1/l} W_{t-1} + √(1 - e^{-2/l}) ε_t has variance 1 and forgets after about l = `memory` steps.
+    """
+    decay = float(np.exp(-1.0 / memory))
+    weights = rng.standard_normal((n, count))
+    weights[1:] *= np.sqrt(1.0 - decay**2)
+    for t in range(1, n):
+        weights[t] += decay * weights[t - 1]
+    return weights - weights.mean(axis=0)
+
+
+def spectrum(pairs: Pairs, rng: np.random.Generator) -> Float[np.ndarray, " L"]:
+    """The leading eigenvalues of HKH/n, from a random subset of the rows where they are many."""
+    rows = np.arange(pairs.size)
+    if len(rows) > SPECTRUM_ROWS:
+        rows = np.sort(rng.choice(len(rows), SPECTRUM_ROWS, replace=False))
+    (K,) = pairs.rectangles(rows, rows)
+    K = K - K.mean(axis=0)
+    K = K - K.mean(axis=1, keepdims=True)
+    return leading(np.linalg.eigvalsh(0.5 * (K + K.T)) / len(rows))
+
+
+def step_down(observed: Float[np.ndarray, " D"], draws: Float[np.ndarray, "B D"]) -> list[float]:
+    """Adjusted p-values of D statistics by the step-down maximum (Westfall & Young 1993, algorithm 4.1)."""
+    order = np.argsort(-observed, kind="stable")
+    adjusted = np.empty(len(observed))
+    largest = np.full(len(draws), -np.inf)
+    for d in order[::-1]:  # the maximum over this column and all weaker ones
+        largest = np.maximum(largest, draws[:, d])
+        adjusted[d] = resampled_pvalue(float(observed[d]), largest)
+    adjusted[order] = np.maximum.accumulate(adjusted[order])
+    return [float(p) for p in adjusted]

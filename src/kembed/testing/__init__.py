@@ -1,0 +1,1 @@
+"""The public tests: validate, choose kernels, compute, compare."""

@@ -1,0 +1,628 @@
+"""The command line: answers that agree with the library, one-line errors, exit codes, whole files."""
+
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from unittest.mock import create_autospec
+
+import numpy as np
+import polars as pl
+import pytest
+from tqdm import tqdm
+
+import kembed
+from kembed import experiments
+from kembed.cli import demo, options, run, spinner
+from kembed.cli.inputs import load_pair
+from kembed.cli.screen import Screen
+
+ROWS = 60
+QUICK = ("--kernel", "median", "--resamples", "39")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with two samples that differ in v alone, and files with one fault each."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(5)
+
+    def write(file: str, **columns: object) -> None:
+        pl.DataFrame(columns).write_csv(folder / file)
+
+    v, w = rng.normal(size=(2, ROWS))
+    city = rng.choice(["Rome", "Oslo"], ROWS).tolist()
+    other = rng.normal(2.0, size=ROWS)
+    write("before.csv", v=v, w=w, city=city)
+    write("after.csv", v=other, w=rng.normal(size=ROWS), city=city)
+    write(
+        "both.csv",
+        v=[*v, *other],
+        side=["a"] * ROWS + ["b"] * ROWS,
+        year=[2019, 2020, 2021] * (ROWS // 3 * 2),
+    )
+    write("numbered.csv", id=range(ROWS), name=[f"n{k}" for k in range(ROWS)], v=v, extra=w)
+    write("missing.csv", v=[None if k % 6 == 0 else value for k, value in enumerate(v)], w=w, city=city)
+    write("infinite.csv", v=[np.inf if k == 3 else value for k, value in enumerate(v)], w=w, city=city)
+    write("units.csv", v=[f"{value:.1f} kg" for value in v], w=w, city=city)
+    write("gauge.csv", level=[0.5, 10.0, 2.0] * (ROWS // 3), v=v)
+    write("one.csv", v=[1.0], w=[2.0], city=["Rome"])
+    write("capitals.csv", V=v)
+    write("words.csv", name=[f"n{k}" for k in range(ROWS)])
+    write("ring.csv", s=np.sin(np.arange(ROWS)), c=np.cos(np.arange(ROWS)), noise=w)
+    write("odd.csv", **{"\x1b[31mred\x1b[0m [bold]": v})
+    (folder / "empty.csv").touch()
+    when = pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 29), eager=True)
+    pl.DataFrame({"v": v, "when": when}).write_parquet(folder / "dates.parquet")
+    return folder
+
+
+@pytest.fixture
+def call(place, monkeypatch, capsys):
+    """Run a command in that folder: exit code, standard output, standard error."""
+    monkeypatch.chdir(place)
+
+    def called(*arguments: str) -> tuple[int, str, str]:
+        code = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, captured.out, captured.err
+
+    return called
+
+
+@pytest.fixture
+def answer(call):
+    """The JSON object of a command."""
+
+    def called(*arguments: str) -> dict:
+        code, out, _ = call(*arguments, "--json")
+        assert code == 0
+        assert out.count("\n") == 1
+        return json.loads(out)
+
+    return called
+
+
+# kembed test.
+
+
+def test_the_verdict_comes_first(call):
+    code, out, err = call("test", "before.csv", "after.csv", *QUICK)
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert lines[0] == "The two samples differ: p = 0.025, the least that 39 resamples can give."
+    assert "before.csv  60 rows" in lines
+    assert "columns     v, w, city" in lines
+    assert lines[-1] == "  kembed test before.csv after.csv --kernel median --resamples 39 --seed 0"
+    assert max(map(len, lines)) <= 80
+    assert "\x1b" not in out
+
+
+def test_no_difference_is_not_a_proof(call):
+    code, out, _ = call("test", "before.csv", "after.csv", "--columns", "w", *QUICK, "--alpha", "0.03")
+    assert code == 0
+    assert out.startswith("No difference was found at the 3% level: p = ")
+    assert out.splitlines()[0].endswith("That is not a proof of sameness.")
+
+
+@pytest.mark.parametrize("kernel", ["fused", "median", "1.5"])
+def test_json_is_what_the_library_says(answer, place, kernel):
+    found = answer("test", "before.csv", "after.csv", "--kernel", kernel, "--resamples", "99", "--seed", "7")
+    x, y = (pl.read_csv(place / name) for name in ("before.csv", "after.csv"))
+    given = kembed.Gaussian(1.5) if kernel == "1.5" else kernel
+    direct = kembed.mmd_test(x, y, kernel=given, n_resamples=99, rng=7)
+    assert found["pvalue"] == direct.pvalue
+    assert found["statistic"] == pytest.approx(direct.statistic, rel=1e-12)
+    assert found["differ"] is True
+    assert found["seed"] == 7
+    assert found["kembed"] == kembed.__version__
+    assert found["samples"][1] == {"name": "after.csv", "rows": ROWS, "used": ROWS}
+
+
+def test_by_column(answer, call):
+    columns = answer("test", "before.csv", "after.csv", "--by-column", *QUICK)["by_column"]
+    assert {one["name"] for one in columns if one["adjusted_pvalue"] <= 0.05} == {"v"}
+    _, out, _ = call("test", "before.csv", "after.csv", "--by-column", *QUICK)
+    rows = [line.split() for line in out.splitlines()]
+    assert ["v", "0.025", "0.025"] in rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["before.csv", "after.csv"], 1), (["before.csv", "before.csv"], 0)],
+)
+def test_fail_on_difference(call, arguments, code):
+    assert call("test", *arguments, *QUICK, "--fail-on-difference")[0] == code
+    assert call("test", *arguments, *QUICK, "--fail-on-difference", "--json")[0] == code
+    assert call("test", *arguments, *QUICK)[0] == 0
+
+
+def test_quiet_prints_the_verdict_only(call):
+    code, out, err = call("test", "numbered.csv", "after.csv", *QUICK, "--quiet")
+    assert (code, out.count("\n"), err) == (0, 1, "")
+
+
+def test_groups_of_one_file_are_two_files(answer, place):
+    grouped = answer("test", "both.csv", "--group", "side", "--columns", "v", *QUICK)
+    apart = answer("test", "before.csv", "after.csv", "--columns", "v", *QUICK)
+    assert grouped["pvalue"] == apart["pvalue"]
+    assert grouped["effect"] == pytest.approx(apart["effect"], rel=1e-12)
+    assert [sample["name"] for sample in grouped["samples"]] == ["side=a", "side=b"]
+    assert "side" not in grouped["columns"]
+    years = answer("test", "both.csv", "--group", "year", "--groups", "2021,2019", *QUICK)
+    assert [sample["name"] for sample in years["samples"]] == ["year=2021", "year=2019"]
+    assert [sample["rows"] for sample in years["samples"]] == [40, 40]
+
+
+def test_columns_that_cannot_be_compared_are_left_out_and_told(call, answer):
+    _, _, err = call("test", "numbered.csv", "numbered.csv", *QUICK)
+    assert err.splitlines() == [
+        "note: numbered.csv and numbered.csv are the same file, so they cannot differ",
+        "note: column 'id' left out: it numbers the rows",
+        "note: column 'name' left out: every value is different, as in an identifier",
+    ]
+    _, _, err = call("test", "before.csv", "numbered.csv", *QUICK)
+    assert "note: columns 'w', 'city' left out: only before.csv has them" in err
+    found = answer("test", "dates.parquet", "before.csv", *QUICK)
+    assert found["columns"] == ["v"]
+    assert found["left_out"]["when"] == "only dates.parquet has it"
+    found = answer("test", "dates.parquet", "dates.parquet", *QUICK)
+    assert "dates" in found["left_out"]["when"]
+    named = answer("test", "numbered.csv", "numbered.csv", "--columns", "id,v", *QUICK)
+    assert named["columns"] == ["id", "v"]  # asked for by name
+
+
+def test_missing_values(call, answer):
+    code, out, err = call("test", "missing.csv", "after.csv", *QUICK)
+    assert (code, out) == (2, "")
+    assert (
+        "missing.csv has missing values in 10 of 60 rows ('v': 10); leave those rows out with --missing"
+        in err
+    )
+    found = answer("test", "missing.csv", "after.csv", "--missing", "omit", *QUICK)
+    assert [sample["used"] for sample in found["samples"]] == [50, 60]
+    assert "10 of 60 rows of missing.csv have missing values and are left out" in found["notes"]
+
+
+def test_text_that_looks_like_numbers_is_told(answer):
+    assert "looks like numbers with units" in answer("test", "units.csv", "units.csv", *QUICK)["notes"][1]
+
+
+def test_names_cannot_paint_the_terminal(call):
+    code, out, err = call("test", "odd.csv", "odd.csv", *QUICK, "--by-column")
+    assert code == 0
+    assert "\x1b" not in out + err
+    assert "\\x1b[31mred\\x1b[0m [bold]" in out
+
+
+# Mistakes: one line with a remedy, and 2.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("test nowhere.csv after.csv", "nowhere.csv does not exist; check the name"),
+        ("test before.cvs after.csv", "give CSV, TSV, Parquet or Feather"),
+        ("test . after.csv", ". is a folder; give a file in it"),
+        ("test empty.csv after.csv", "empty.csv is empty"),
+        ("test before.csv", "give a second, or --group COLUMN"),
+        ("test - -", "there is one standard input; give a file for one"),
+        ("test before.csv after.csv third.csv", "unexpected extra argument"),
+        ("test before.csv capitals.csv", "no column in common .* capitals matter"),
+        ("test before.csv words.csv", "no column in common .* rename columns until the names agree"),
+        ("test words.csv words.csv", "share no column that can be compared .*identifier"),
+        ("test before.csv units.csv", "holds numbers in before.csv but text in units.csv; .*plain numbers"),
+        ("test infinite.csv after.csv", r"infinite.csv has infinite values in 1 of 60 rows \(first: row 4\)"),
+        ("test one.csv after.csv", "one.csv has 1 row; at least 2 are needed"),
+        ("test before.csv after.csv --columns v,z", "before.csv has no column 'z'; it has 'v', 'w', 'city'"),
+        ("test before.csv after.csv --columns v,,w", "as in a,b,c, but 'v,,w' was given"),
+        ("test dates.parquet dates.parquet --columns when", "'when' cannot be compared: it holds dates"),
+        ("test before.csv after.csv --colums v", "no such option: --colums .*--columns"),
+        (
+            "test before.csv after.csv --kernel laplace",
+            "--kernel takes fused, bkl, ard, median or a lengthscale",
+        ),
+        ("test before.csv after.csv --kernel -1", "--kernel takes"),
+        ("test before.csv after.csv --alpha 5", "--alpha is a number between 0 and 1, 0.05 for 5%"),
+        ("test before.csv after.csv --resamples 9", "use --resamples 20 or more"),
+        ("test before.csv after.csv --seed -1", "'--seed'"),
+        ("test before.csv after.csv --missing drop", "--missing takes 'raise' or 'omit'"),
+        ("test before.csv after.csv --delimiter ;;", "--delimiter takes one character"),
+        ("test before.csv after.csv --group city", "--group splits one file.*leave out after.csv"),
+        ("test before.csv after.csv --groups a,b", "name the column with --group"),
+        ("test both.csv --group sid", "has no column 'sid'; did you mean 'side'"),
+        ("test both.csv --group year", r"has 3 values \('2019', '2020', '2021'\); choose two with --groups"),
+        ("test both.csv --group year --groups 2019", "--groups takes two different values"),
+        ("test both.csv --group side --groups a,c", "has no value 'c'; it has 'a', 'b'"),
+        ("test both.csv --group side --columns side", "makes the groups and is not compared"),
+        ("test before.csv --group v", "has 60 values"),
+        ("test gauge.csv --group level", r"has 3 values \('0.5', '2', '10'\); choose two"),
+        ("tset before.csv after.csv", "'tset'.*'test'"),
+        ("witness before.csv after.csv --kernel fused", "a witness has one; use bkl or median"),
+        ("witness before.csv after.csv --level 90", "--level is a number between 0 and 1, 0.9 for 90%"),
+        ("witness before.csv after.csv -o figure.doc", "must end in .png or .svg or .pdf"),
+        ("report before.csv after.csv -o before.csv", "must end in .html or .htm"),
+        ("report before.csv after.csv -o nowhere/report.html", "does not exist; make it"),
+        ("independence ring.csv --x s --y s,c", "column 's' is in --x and in --y"),
+        ("independence ring.csv --x s", "missing option '--y'"),
+        ("independence ring.csv --x s --y c --columns s", "name columns with --x and --y"),
+        ("independence one.csv --x v --y w", "the x side of one.csv has 1 row; at least 4 are needed"),
+        ("learn words.csv", "words.csv has no column of numbers that vary; it has 'name'"),
+        ("learn one.csv", "no column of numbers that vary"),
+        ("reproduce figure9", "there is no figure 'figure9'; give figure1, figure2, figure3, ozone or all"),
+        ("reproduce figure1 -o before.csv", "is, or lies in, a file"),
+        ("demo -o before.csv/x", "is, or lies in, a file"),
+    ],
+)
+def test_mistakes(call, arguments, message):
+    code, out, err = call(*arguments.split())
+    assert (code, out) == (2, "")
+    *notes, complaint = err.splitlines()
+    assert all(note.startswith("note: ") for note in notes)
+    assert complaint.startswith("kembed: ")
+    assert re.search(message, complaint), complaint
+
+
+def test_output_is_never_an_input(call, place):
+    (place / "page.html").write_text("v\n1\n2\n")
+    code, _, err = call("report", "before.csv", "page.html", "-o", "page.html")
+    assert code == 2
+    assert "one of the inputs" in err
+
+
+def test_faults_of_our_own_are_one_line_too(call, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("lost")
+
+    monkeypatch.setattr(kembed, "mmd_test", broken)
+    code, out, err = call("test", "before.csv", "after.csv", *QUICK)
+    assert (code, out, err.count("\n")) == (70, "", 1)
+    assert "KeyError: 'lost'; a fault of kembed, KEMBED_TRACEBACK=1 shows where" in err
+    monkeypatch.setenv("KEMBED_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        run(["test", "before.csv", "after.csv", *QUICK])
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "words"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 2, "not enough memory"),
+        (ImportError("pip install it"), 2, "pip install it"),
+        (PermissionError(13, "Permission denied", "x.html"), 2, "x.html: permission denied; check"),
+        (
+            ValueError("x and y\ndiffer in 'x'; use nan_policy='omit'"),
+            2,
+            "before.csv and after.csv differ in 'x'; use --missing omit",
+        ),
+    ],
+)
+def test_what_goes_wrong_inside(call, monkeypatch, raised, code, words):
+    def broken(*_, **__):
+        raise raised
+
+    monkeypatch.setattr(kembed, "mmd_test", broken)
+    found, out, err = call("test", "before.csv", "after.csv", *QUICK)
+    assert (found, out, err.count("\n")) == (code, "", 1)
+    assert words in err
+
+
+def test_warnings_are_notes(call, monkeypatch):
+    test = kembed.mmd_test
+
+    def warning(*given, **options):
+        warnings.warn("the data are\nfew (see .plot())", stacklevel=1)
+        return test(*given, **options)
+
+    monkeypatch.setattr(kembed, "mmd_test", warning)
+    code, out, err = call("test", "before.csv", "after.csv", *QUICK, "--json")
+    assert (code, err) == (0, "note: the data are few\n")
+    assert json.loads(out)["notes"] == ["the data are few"]
+    assert call("test", "before.csv", "after.csv", *QUICK, "--quiet")[2] == ""
+
+
+# The other commands.
+
+
+def test_independence(answer, call, place):
+    found = answer("independence", "ring.csv", "--x", "s", "--y", "c", "--resamples", "99")
+    ring = pl.read_csv(place / "ring.csv")
+    direct = kembed.hsic_test(ring.select("s"), ring.select("c"), n_resamples=99, rng=0)
+    assert found["pvalue"] == direct.pvalue <= 0.05
+    assert found["dependent"] is True
+    assert call("independence", "ring.csv", "--x", "s", "--y", "c", "--fail-on-dependence")[0] == 1
+    code, out, _ = call(
+        "independence", "ring.csv", "--x", "s", "--y", "noise", *QUICK, "--fail-on-difference"
+    )
+    assert code == 0
+    assert out.startswith("No dependence was found at the 5% level: p = ")
+    assert out.splitlines()[0].endswith("That is not a proof of independence.")
+
+
+def test_learn(answer, place, call):
+    found = answer("learn", "before.csv", "--columns", "v", "-o", "curve.png")
+    v = pl.read_csv(place / "before.csv")["v"].to_numpy()
+    spread = 1.4826 * np.median(np.abs(v - np.median(v)))
+    direct = kembed.learn_kernel((v - np.median(v)) / spread, rng=0)
+    assert found["lengthscale"] == pytest.approx(float(direct.kernel.lengthscale) * spread, rel=1e-9)
+    assert found["columns"][0]["lengthscale"] == found["lengthscale"]
+    assert found["median"] == pytest.approx(kembed.median_lengthscale(v[:, None]), rel=1e-6)
+    assert (place / "curve.png").read_bytes().startswith(b"\x89PNG")
+    code, out, err = call("learn", "before.csv", "--columns", "v,city")
+    assert code == 0
+    assert "column 'city' left out: it holds text" in err
+    assert out.startswith(
+        f"The data speak for a lengthscale of {found['lengthscale']:.3g}; the median rule gives "
+    )
+
+
+def test_witness(answer, call, place):
+    sample = ("--columns", "v", "--kernel", "median")
+    code, out, _ = call("witness", "before.csv", "after.csv", *sample, "-o", "w.svg")
+    assert code == 0
+    assert out.startswith(
+        "The two samples differ in 2 regions, with 90% bands that hold everywhere at once:\n"
+    )
+    low, high = (
+        float(re.search(rf"more {name}.csv: v in \[.*\n.*where v is (\S+)\n", out)[1])
+        for name in ("before", "after")
+    )
+    assert low < 1.0 < high  # between the means, 0 and 2
+    assert "<svg" in (place / "w.svg").read_text()
+    assert "before.csv" in (place / "w.svg").read_text()
+    found = answer("witness", "before.csv", "before.csv", *sample, "--fail-on-difference")
+    assert found["regions"] == []
+    assert found["verdict"].startswith("No region was found where they differ")
+    assert [column["name"] for column in found["by_column"]] == ["v"]
+
+
+def test_report_is_written_whole(call, place):
+    code, out, _ = call("report", "before.csv", "after.csv", "--columns", "v", *QUICK, "-o", "page.html")
+    assert code == 0
+    assert "wrote page.html" in out
+    page = (place / "page.html").read_text()
+    assert page.rstrip().endswith("</html>")
+    assert "before.csv" in page
+    assert not list(place.glob(".*"))
+
+
+def test_a_failed_report_leaves_the_old_one(call, place, monkeypatch):
+    (place / "old.html").write_text("old")
+
+    def broken(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", broken)
+    code, out, err = call("report", "before.csv", "after.csv", "--columns", "v", *QUICK, "-o", "old.html")
+    assert (code, out) == (2, "")
+    assert "no space left on device" in err
+    assert (place / "old.html").read_text() == "old"
+    assert not list(place.glob(".*"))
+
+
+def test_reproduce(call, tmp_path, monkeypatch):
+    def drawn(name, folder, *, say, **_):
+        say(f"{name}: 92% [of the line]")
+        return [folder / f"{name}.png"]
+
+    monkeypatch.setattr(experiments, "reproduce", create_autospec(experiments.reproduce, side_effect=drawn))
+    folder = tmp_path / "new" / "folder"
+    for name in (*experiments.NAMES, "all"):
+        code, out, err = call("reproduce", name, "-o", str(folder))
+        assert (code, err) == (0, "")
+        assert out == f"{name}: 92% [of the line]\n\nwrote {folder / f'{name}.png'}\n"
+    assert folder.is_dir()
+
+
+def test_demo(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(kembed, "compare", partial(kembed.compare, kernel="median", n_resamples=99))
+    slow, fast = (part.select("body mass") for part in demo.patients())
+    assert (slow.height, fast.height) == (221, 221)
+    monkeypatch.setattr(demo, "patients", lambda: (slow.head(ROWS), fast.head(ROWS)))
+    code, out, err = call("demo", "-o", str(tmp_path / "tour"))
+    assert (code, err) == (0, "")
+    assert {path.name for path in (tmp_path / "tour").iterdir()} == set(demo.FILES)
+    assert all(f"wrote {tmp_path / 'tour' / name}" in out for name in demo.FILES)
+    assert max(map(len, out.splitlines()[:2])) <= 80
+    assert "slow and fast differ" in out
+    assert "body mass" in out
+    assert "two random halves: no difference was found" in out
+    patients = pl.read_csv(tmp_path / "tour" / "patients.csv")
+    assert patients.filter(pl.col("progress") == "slow").drop("progress").equals(slow.head(ROWS))
+    assert pl.read_csv(tmp_path / "tour" / "slow.csv").equals(slow.head(ROWS))
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "command-line.md"
+SHOWN = re.findall(
+    r"```console\n\$ (kembed (?:test|independence) [^;<\n]*)\n(.*?)```", PAGE.read_text(), re.S
+)
+
+
+@pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_the_page_shows_what_is_printed(tour, monkeypatch, capsys, command, output):
+    monkeypatch.chdir(tour)
+    run(shlex.split(command)[1:])
+    out, err = capsys.readouterr()
+    # The last digits of a sum may depend on the machine.
+    printed, shown = (re.sub(r"(\.\d{6})\d+", r"\1", text) for text in (err + out, output))
+    assert printed == shown
+
+
+@pytest.fixture(scope="module")
+def tour(tmp_path_factory):
+    """The tables that `kembed demo` writes."""
+    folder = tmp_path_factory.mktemp("tour")
+    (folder / "kembed-demo").mkdir()
+    slow, fast = demo.patients()
+    tables = {"slow": slow, "fast": fast, "patients": demo.in_one(slow, fast)}
+    for name, table in tables.items():
+        table.write_csv(folder / "kembed-demo" / f"{name}.csv")
+    return folder
+
+
+def test_the_page_has_every_command():
+    text = PAGE.read_text()
+    for command in ("test", "witness", "report", "independence", "graph", "learn", "reproduce", "demo"):
+        assert f"$ kembed {command}" in text
+    assert len(SHOWN) >= 6
+
+
+# Options and help.
+
+
+def test_help_names_commands_files_and_exit_codes(call):
+    code, out, _ = call("--help")
+    assert code == 0
+    for word in (
+        "test",
+        "witness",
+        "report",
+        "independence",
+        "graph",
+        "learn",
+        "reproduce",
+        "demo",
+        "Parquet",
+    ):
+        assert word in out
+    assert "Exit codes: 0 it ran; 1 a difference was found" in " ".join(out.split())
+    assert call()[1].split() == out.split()
+    assert call("--version") == (0, f"kembed {kembed.__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", ["test", "witness", "report"])
+def test_every_shared_option_is_in_the_help(call, command):
+    _, out, _ = call(command, "--help")
+    panels = (options.Grouping, options.Seeded if command == "witness" else options.Testing, options.Printing)
+    for panel in panels:
+        for field in fields(panel):
+            assert f"--{field.name.replace('_', '-')}" in out
+
+
+def test_the_keyboard_is_announced(monkeypatch, capsys):
+    class Keyboard:
+        buffer = io.BytesIO(b"v\n1\n2\n3\n")
+
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Keyboard())
+    monkeypatch.setattr(Path, "read_bytes", lambda _: b"v\n1\n2\n4\n")
+    with warnings.catch_warnings():
+        pair = load_pair("-", "b.csv", options.Grouping(), Screen(json=False, quiet=False))
+    assert pair.labels == ("standard input", "b.csv")
+    assert "end with Ctrl-D" in capsys.readouterr().err
+
+
+# The process.
+
+
+def process(place: Path, *arguments: str, **options: object) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "kembed", *arguments]
+    return subprocess.run(
+        command, cwd=place, capture_output=True, text=True, timeout=60, check=False, **options
+    )
+
+
+def test_standard_input_and_exit_code(place):
+    text = (place / "after.csv").read_text()
+    done = process(place, "test", "before.csv", "-", *QUICK, "--fail-on-difference", input=text)
+    assert done.returncode == 1
+    assert done.stdout.startswith("The two samples differ: ")
+    assert "standard input  60 rows" in done.stdout
+    assert done.stderr == ""
+
+
+def test_help_is_light(place):
+    code = (
+        "import sys; from kembed.cli import run; run(['test', '--help'])\n"
+        "print([m for m in ('numpy', 'jax', 'scipy', 'matplotlib', 'polars', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_plain_test_needs_no_jax(place):
+    code = (
+        "import sys; from kembed.cli import run; run(['test', 'before.csv', 'after.csv', '-q'])\n"
+        "print([m for m in ('jax', 'matplotlib', 'sklearn', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=place, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_closed_pipe_is_fine(place, more):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "kembed", "test", "before.csv", "after.csv", *QUICK, *more]
+    done = subprocess.run(
+        [*command, "--fail-on-difference"],
+        cwd=place,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")  # what it found, not that nobody read it
+
+
+def test_ctrl_c(place):
+    code = (
+        "import kembed, os, signal, sys\n"
+        "kembed.mmd_test = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.argv = ['kembed', 'test', 'before.csv', 'after.csv']\n"
+        "from kembed.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=place, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "kembed: interrupted\n")
+
+
+def test_waiting_is_shown_on_a_terminal_only(monkeypatch, capsys):
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(spinner, "DELAY", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+
+    def shown(quiet: bool) -> tuple[bool, str]:
+        with warnings.catch_warnings():
+            screen = Screen(json=False, quiet=quiet)
+            with screen.waiting("comparing") as may_draw:
+                time.sleep(0.3)
+                screen.note("the data are few")
+                time.sleep(0.3)
+        out, err = capsys.readouterr()
+        assert out == ""
+        return may_draw, err
+
+    assert shown(quiet=False) == (False, "note: the data are few\n")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # what makes Rich believe in a terminal
+    may_draw, err = shown(quiet=False)
+    assert may_draw
+    assert "| comparing (0 s)" in err
+    # What is written meanwhile stands on a line of its own, and at the end the line is clean.
+    assert "\r\x1b[K\x1b[33mnote: \x1b[0mthe data are few\n" in err
+    assert err.rsplit("comparing", 1)[1].endswith("\r\x1b[K")
+    assert shown(quiet=True) == (False, "")
+
+
+def test_the_spinner_steps_aside_for_bars(monkeypatch, capsys):
+    monkeypatch.setattr(spinner, "DELAY", 0.0)
+    with tqdm(total=2, file=io.StringIO()), spinner.Spinner("comparing"):
+        time.sleep(0.3)
+    assert capsys.readouterr().err == ""
+    with spinner.Spinner("comparing"):
+        time.sleep(0.3)
+    assert "comparing" in capsys.readouterr().err

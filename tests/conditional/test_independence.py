@@ -1,0 +1,509 @@
+"""The conditional test: statistic, null, invariances, bad input, cache."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from tests import reference
+
+import kembed.conditional.sides as _sides
+from kembed import ConditionalTester, Gaussian, conditional_test
+from kembed.conditional.conditioning import Conditioner, as_variable, bent
+from kembed.conditional.multipliers import multipliers, products, squared_norms
+from kembed.conditional.prewhitening import autocorrelation, prewhiten, times
+from kembed.conditional.residuals import residual
+
+NUMERIC = np.zeros(1, dtype=bool)
+
+
+def confounded(n=150, seed=0, link=0.0):
+    """X and Y with a common cause Z, and a direct link of this strength."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    x = np.sin(z) + 0.5 * rng.normal(size=n)
+    return x, np.exp(z) + link * x + 0.5 * rng.normal(size=n), z
+
+
+def pvalue(x, y, given=None, **options):
+    return conditional_test(x, y, given, rng=0, **{"n_resamples": 199} | options).pvalue
+
+
+# The statistic and its null.
+
+
+def test_norms_are_the_double_sum():
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(8, 2)), rng.normal(size=(8, 3))
+    E = multipliers(8, 5, None, rng)
+    found = squared_norms(products(A, B), E)
+    slow = [reference.product_statistic(A, B, signs) for signs in [np.ones(8), *E.T]]
+    np.testing.assert_allclose(found, slow, rtol=1e-5)
+    assert found[0] == pytest.approx(slow[0], rel=1e-12)  # the data's own in double precision
+
+
+def test_products_drop_only_what_is_negligible():
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(50, 30)), rng.normal(size=(50, 30)) * 10.0 ** -np.arange(30)
+    kept = products(A, B)
+    assert kept.shape[1] <= 150
+    whole = float((A**2).sum(axis=1) @ (B**2).sum(axis=1))
+    assert (kept**2).sum() == pytest.approx(whole, rel=0.02)
+
+
+def test_multipliers_are_signs():
+    E = multipliers(1_000, 37, None, np.random.default_rng(0))
+    assert E.shape == (1_000, 37)
+    assert set(np.unique(E)) == {-1.0, 1.0}
+    assert abs(E.mean()) < 4.0 / np.sqrt(37_000)
+
+
+def test_multipliers_with_memory_are_autocorrelated():
+    E = multipliers(2_000, 50, 10.0, np.random.default_rng(0))
+    assert np.mean(E[:-1] * E[1:]) == pytest.approx(np.exp(-0.1), abs=0.03)
+
+
+def test_centring_takes_out_what_z_says():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(300, 1))
+    F = np.column_stack([np.sin(Z[:, 0]), np.cos(Z[:, 0])]) + 0.1 * rng.normal(size=(300, 2))
+    left, freedom = Conditioner(Z).centred(F)
+    assert left.var() < 0.02
+    assert 2.0 < freedom < 40.0
+    noise = rng.normal(size=(300, 2))
+    np.testing.assert_allclose(Conditioner(Z).centred(noise)[0].var(), noise.var(), rtol=0.05)
+
+
+def test_sees_mean_and_ignores_noise():
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(300, 3))
+    given = Conditioner(Z)
+    assert given.sees(Z[:, 0] * Z[:, 1] + rng.normal(size=300))
+    assert sum(given.sees(rng.normal(size=300)) for _ in range(20)) <= 4
+
+
+def test_spread_that_depends_on_z_is_taken_out():
+    rng = np.random.default_rng(0)
+    z, noise = rng.normal(size=(400, 1)), rng.normal(size=400)
+    variable = as_variable((np.exp(z[:, 0]) * noise)[:, None], NUMERIC)
+    given = Conditioner(as_variable(z, NUMERIC).columns)
+    with_scale = residual(variable, given, cross_fit=True, scale=True)
+    without = residual(variable, given, cross_fit=True, scale=False)
+
+    def dependence(columns):
+        return abs(np.corrcoef(np.log(np.abs(columns[:, 0]) + 0.02), z[:, 0])[0, 1])
+
+    assert dependence(without.columns) > 0.5
+    assert dependence(with_scale.columns) < 0.2
+    assert with_scale.regressions[0].scale is not None
+
+
+def test_bent_is_identity_inside_and_increasing():
+    t = np.linspace(-50, 50, 1_001)
+    inside = np.abs(t) <= 3
+    np.testing.assert_array_equal(bent(t)[inside], t[inside])
+    assert (np.diff(bent(t)) > 0).all()
+    assert np.abs(bent(np.array([1e12]))) < 40
+
+
+# The test.
+
+
+def test_common_cause_is_seen_through():
+    x, y, z = confounded()
+    assert pvalue(x, y) == 0.005
+    assert pvalue(x, y, z) > 0.05
+    x, y, z = confounded(link=0.6)
+    assert pvalue(x, y, z) < 0.02
+
+
+def test_multiplicative_noise_is_no_dependence():
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=300)
+    found = conditional_test(z * rng.normal(size=300), z * rng.normal(size=300), z, rng=0)
+    assert found.pvalue > 0.05
+    assert found.regressions[0][0].scale is not None
+
+
+def test_effect_whose_sign_depends_on_z_is_found():
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(2, 300))
+    assert pvalue(x, 0.5 * z * x + rng.normal(size=300), z) < 0.02
+
+
+@pytest.mark.parametrize("kernel", ["median", "fused", Gaussian(0.5), ["bkl", Gaussian(2.0)]])
+def test_every_kernel(kernel):
+    x, y, z = confounded(n=120, link=0.8)
+    assert pvalue(x, y, z, kernel=kernel) < 0.05
+    assert 0.0 < pvalue(*confounded(n=120), kernel=kernel) <= 1.0
+
+
+def test_symmetric_and_blind_to_order_units_and_duplicates():
+    x, y, z = confounded(link=0.2)
+    z = np.column_stack([z, np.random.default_rng(9).normal(size=len(z))])
+    p = pvalue(x, y, z)
+    assert pvalue(y, x, z) == p
+    order = np.random.default_rng(5).permutation(len(x))
+    assert pvalue(x[order], y[order], z[order]) == p
+    assert pvalue(1e12 * x, y, 1e-12 * z) == p
+
+
+def test_residuals_come_in_the_users_order():
+    x, y, z = confounded()
+    order = np.random.default_rng(5).permutation(len(x))
+    first = conditional_test(x, y, z, rng=0)
+    second = conditional_test(x[order], y[order], z[order], rng=0)
+    np.testing.assert_allclose(second.residuals[0], first.residuals[0][order], atol=1e-9)
+    assert abs(np.corrcoef(first.residuals[0][:, 0], x - np.sin(z))[0, 1]) > 0.9
+
+
+def test_wide_sides():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(150, 2))
+    x = z[:, [0, 1, 0]] + rng.normal(size=(150, 3))
+    y = z + 0.8 * x[:, :2] + rng.normal(size=(150, 2))
+    found = conditional_test(x, y, z, rng=0)
+    assert found.pvalue < 0.01
+    assert found.residuals[0].shape == (150, 3)
+    assert pvalue(x, z + rng.normal(size=(150, 2)), z) > 0.05
+
+
+def test_nothing_given_is_a_permutation_test():
+    x, y, _ = confounded()
+    for nothing in (None, np.empty((len(x), 0))):
+        found = conditional_test(x, y, nothing, rng=0, n_resamples=99)
+        assert found.null == "permutation"
+        assert found.pvalue == 0.01
+
+
+def test_level_of_a_hundred_draws():
+    # 5% of 100 is 5 with standard deviation 2.2; 14 or more has probability 0.0005.
+    rejected = 0
+    for seed in range(100):
+        rng = np.random.default_rng([4, seed])
+        z = rng.normal(size=(60, 1))
+        x, y = z[:, 0] + rng.normal(size=(2, 60))
+        tester = ConditionalTester(np.column_stack([x, y, z]), kernel=Gaussian(1.0), n_resamples=99, rng=0)
+        rejected += tester.pvalue(0, 1, (2,)) <= 0.05
+    assert rejected <= 13
+
+
+# Awkward input.
+
+
+def test_constant_and_collinear_columns():
+    x, y, z = confounded(link=0.8)
+    p = pvalue(x, y, z)
+    assert pvalue(x, y, np.column_stack([z, np.ones_like(z)])) == pytest.approx(p, abs=0.02)
+    assert pvalue(x, y, np.column_stack([z, z, 2.0 * z])) < 0.05
+    assert pvalue(x, np.ones_like(y), z) == 1.0
+    assert pvalue(x, y, np.ones_like(z)) == 0.005  # nothing is given: plain dependence
+
+
+def test_function_of_given_is_independent_of_all():
+    _, y, z = confounded()
+    found = conditional_test(3.0 * z - 1.0, y, z, rng=0)
+    assert found.pvalue == 1.0
+    assert "determined by what is given" in repr(found)
+
+
+def test_given_wider_than_the_rows():
+    rng = np.random.default_rng(0)
+    Z, x = rng.normal(size=(40, 90)), rng.normal(size=40)
+    with pytest.raises(ValueError, match=r"given has 90 columns of rank 39 for 40 rows.*leave columns out"):
+        conditional_test(x, x, Z)
+    with pytest.warns(UserWarning, match="given has rank 15 for only 40 rows"):
+        conditional_test(x, x, Z[:, :15], rng=0)
+    many = np.repeat(Z[:, :1], 90, axis=1)  # wide, but all the same
+    assert pvalue(x, x + 0.1 * Z[:, 1], many) < 0.05
+
+
+def test_categorical_conditioners():
+    rng = np.random.default_rng(0)
+    group = rng.choice(["a", "b", "c"], size=240)
+    shift = pd.Series(group).map({"a": 0.0, "b": 2.0, "c": -3.0}).to_numpy()
+    x, y = shift + rng.normal(size=(2, 240))
+    frame = pd.DataFrame({"group": group})
+    assert pvalue(x, y) == 0.005
+    assert pvalue(x, y, frame) > 0.05
+    assert pvalue(x, y + 0.5 * x, pl.DataFrame({"group": group})) < 0.05
+
+
+def test_categorical_target():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=300)
+    x = np.where(z + rng.logistic(size=300) > 0, "yes", "no")
+    y = z + rng.normal(size=300)
+    assert pvalue(x, y) < 0.02
+    assert pvalue(x, y, z) > 0.05
+    assert pvalue(x, y + 0.8 * (x == "yes"), z) < 0.05
+
+
+def test_ties_and_heavy_tails():
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 3, size=200).astype(float)
+    x, y = z + rng.integers(0, 4, size=(2, 200))
+    assert pvalue(x, y, z) > 0.05
+    z = rng.standard_cauchy(200)
+    assert pvalue(z + rng.normal(size=200), z + rng.normal(size=200), z) > 0.01
+
+
+def test_missing_values():
+    x, y, z = confounded()
+    z[3] = np.nan
+    with pytest.raises(ValueError, match=r"given has missing values in 1 of 150 rows .*nan_policy='omit'"):
+        conditional_test(x, y, z)
+    assert conditional_test(x, y, z, nan_policy="omit", rng=0).sizes == (149,)
+    assert np.isnan(conditional_test(x, y, z, nan_policy="propagate").pvalue)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.zeros(20)}, "x has 150 rows and y has 20 rows"),
+        ({"kernel": "bandwidth"}, "kernel must be one of 'bkl', 'median', 'fused'"),
+        ({"kernel": []}, "kernel is an empty list"),
+        ({"n_resamples": 0}, "n_resamples must be at least 1"),
+        ({"prewhiten": np.zeros(150)}, "all times in prewhiten are equal"),
+        ({"prewhiten": np.arange(3)}, "one time for each of the 150 rows"),
+        ({"prewhiten": ["monday"] * 150}, "dates such as 1976-01-31"),
+        ({"x": np.arange(5), "y": np.arange(5), "given": None}, "at least 10 are needed"),
+        ({"given": [np.inf] + [0.0] * 149}, "given has infinite values"),
+    ],
+)
+def test_refused(change, message):
+    x, y, z = confounded()
+    arguments = {"x": x, "y": y, "given": z} | change
+    with pytest.raises((ValueError, TypeError), match=message):
+        conditional_test(**arguments)
+
+
+def test_tester_refuses():
+    tester = ConditionalTester(np.column_stack(confounded()), rng=0, n_resamples=19)
+    with pytest.raises(ValueError, match="x and y are the same column"):
+        tester.test(0, 0)
+    with pytest.raises(ValueError, match="tested and given at once"):
+        tester.test(0, 1, [1])
+    with pytest.raises(ValueError, match="only 3, from 0 on"):
+        tester.test(0, 3)
+    with pytest.raises(ValueError, match="x names 'a', but the columns are 'column 0'"):
+        tester.test("a", 1)
+    for asked in ((0, 7), (0, 0), (0, 1, (0,))):
+        with pytest.raises(ValueError, match="different columns from 0 to 2"):
+            tester.pvalue(*asked)
+    with pytest.raises(TypeError, match="data is no data frame"):
+        ConditionalTester(np.zeros((20, 2)), prewhiten="day")
+
+
+# Whole tables.
+
+
+def test_tester_agrees_with_the_function_and_shares_regressions(monkeypatch):
+
+    x, y, z = confounded(link=0.3)
+    tester = ConditionalTester(pd.DataFrame({"x": x, "y": y, "z": z}), rng=0, n_resamples=199)
+    assert tester.test("x", "y", ["z"]).pvalue == pvalue(x, y, z)
+    assert tester.names == ("x", "y", "z")
+    monkeypatch.setattr(_sides, "residual", None)  # nothing may be regressed again
+    assert tester.pvalue(1, 0, (2,)) == tester.test(0, 1, (2,)).pvalue
+    other = tester.with_kernel("median").test("x", "y", "z")
+    assert other.kernel != tester.test("x", "y", "z").kernel
+
+
+def test_rows_and_pickling():
+    tester = ConditionalTester(np.column_stack(confounded(link=0.3)), rng=0, n_resamples=99)
+    assert tester.n_rows == 150
+    half = tester.on_rows(np.arange(75))
+    assert half.n_rows == 75
+    again = pickle.loads(pickle.dumps(half))
+    assert again.pvalue(0, 1, (2,)) == half.pvalue(0, 1, (2,))
+
+
+def test_cache_is_keyed_by_content(tmp_path, monkeypatch):
+    data = np.column_stack(confounded(link=0.3))
+    options = {"cache": tmp_path / "p", "n_resamples": 99}
+    first = ConditionalTester(data, rng=0, **options).pvalue(0, 1, (2,))
+    ConditionalTester(data, rng=0, kernel=Gaussian(0.5 + 2e-9), **options).pvalue(0, 1, (2,))
+    with monkeypatch.context() as blocked:
+        blocked.setattr(ConditionalTester, "_outcome", None)
+        assert ConditionalTester(data.copy(), rng=0, **options).pvalue(1, 0, (2,)) == first
+        changed = data.copy()
+        changed[0, 0] += 1e-9
+        for other in (
+            ConditionalTester(changed, rng=0, **options),
+            ConditionalTester(data, rng=1, **options),
+            ConditionalTester(data, rng=0, kernel="median", **options),
+            ConditionalTester(data, rng=0, kernel=Gaussian(0.5), **options),
+            ConditionalTester(data, rng=0, kernel=Gaussian(0.5 + 1e-9), **options),
+            ConditionalTester(data, rng=0, **options | {"n_resamples": 98}),
+            ConditionalTester(data, rng=0, **options).on_rows(np.arange(100)),
+        ):
+            with pytest.raises(TypeError):  # it has to be computed
+                other.pvalue(0, 1, (2,))
+
+
+def test_damaged_cache_is_told(tmp_path):
+    (tmp_path / "kembed-pvalues.sqlite").write_text("not a database " * 100)
+    with pytest.raises(ValueError, match=r"cannot be used .*delete that file"):
+        ConditionalTester(np.column_stack(confounded()), cache=tmp_path)
+
+
+# Time.
+
+
+def seasonal(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    day = np.sort(rng.choice(np.arange(365), size=n, replace=False))
+    season = np.sin(2 * np.pi * day / 365.0)
+    return day, 2 * season + rng.normal(size=n), -2 * season + rng.normal(size=n)
+
+
+def test_prewhitening_takes_out_the_season():
+    day, x, y = seasonal()
+    assert pvalue(x, y) == 0.005
+    found = conditional_test(x, y, prewhiten=day, rng=0)
+    assert found.pvalue > 0.05
+    for column in found.prewhitened:
+        assert column.before > 0.5
+        assert abs(column.after) < 0.2
+        assert column.lengthscale > 6.99
+
+
+def test_dates_count_in_days():
+    day, x, y = seasonal()
+    dates = np.datetime64("1976-01-01") + day.astype("timedelta64[D]")
+    numbers = conditional_test(x, y, prewhiten=day, rng=0)
+    for given in (dates, pd.Series(dates), pl.Series(dates), [str(date) for date in dates]):
+        np.testing.assert_array_equal(times(given, "prewhiten", len(day)), day - day.min())
+    frame = pl.DataFrame({"when": dates, "x": x, "y": y})
+    tester = ConditionalTester(frame, prewhiten="when", rng=0)
+    assert tester.names == ("x", "y")
+    assert tester.test("x", "y").pvalue == numbers.pvalue
+
+
+def test_bounded_lengthscale_leaves_the_weather():
+    rng = np.random.default_rng(0)
+    day = np.arange(250)
+    weather = np.convolve(rng.normal(size=252), [0.7, 1.0, 0.7], mode="valid")
+    short = conditional_test(weather, rng.normal(size=250), prewhiten=day, least_timescale=0.3, rng=0)
+    usual = conditional_test(weather, rng.normal(size=250), prewhiten=day, rng=0)
+    assert short.prewhitened[0].after < 0.2 < usual.prewhitened[0].after
+    assert usual.prewhitened[0].lengthscale > 6.99
+
+
+def test_autocorrelation_by_hand():
+    column = np.array([1.0, -1.0, 1.0, -1.0])
+    assert autocorrelation(column, np.arange(4.0)) == -1.0
+    # The pair across the gap (days 2 and 9) does not count.
+    assert autocorrelation(np.array([1.0, 1.0, -1.0, -1.0]), np.array([0.0, 1.0, 9.0, 10.0])) == 1.0
+
+
+# What a review found.
+
+
+def test_trend_is_taken_out_all_along_a_long_series():
+    t = np.arange(1_800.0)
+    season = 3.0 * np.sin(2 * np.pi * t / 365.0)
+    rng = np.random.default_rng(0)
+    for rows in (slice(0, 1_000), slice(0, 1_800)):
+        left, how = prewhiten((season + rng.normal(size=1_800))[rows], t[rows], 7.0, "x")
+        assert how.after < 0.1
+        assert abs(np.corrcoef(left[600:], season[rows][600:])[0, 1]) < 0.15
+
+
+def test_memory_takes_out_what_is_given_late_in_the_series():
+    rng = np.random.default_rng(0)
+    z = np.linspace(-3, 3, 600) + 0.2 * rng.normal(size=600)
+    x, y = np.sin(3 * z) + 0.5 * rng.normal(size=(2, 600))
+    assert pvalue(x, y, z, memory=2.0) > 0.02
+
+
+def test_memory_follows_the_times():
+    rng = np.random.default_rng(0)
+    t = np.arange(120.0)
+    x, y = np.cumsum(rng.normal(size=(2, 120)), axis=1)
+    order = rng.permutation(120)
+    first = conditional_test(x, y, prewhiten=t, memory=5.0, rng=0).pvalue
+    assert conditional_test(x[order], y[order], prewhiten=t[order], memory=5.0, rng=0).pvalue == first
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_two_binary_targets(text):
+    # Independent given z; a kernel on what is left of a 0 or a 1 would read p(z) back. 20 draws at 5%: one.
+    rejected = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(size=250)
+        x, y = 2 * z + rng.logistic(size=(2, 250)) > 0
+        if text:
+            x, y = np.where(x, "yes", "no"), np.where(y, "yes", "no")
+        rejected += pvalue(x, y, z, n_resamples=99) <= 0.05
+    assert rejected <= 4
+
+
+def test_function_of_given_with_many_rows():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=500)
+    assert pvalue(np.sin(z), rng.normal(size=500), z) > 0.05
+    assert 0.0 < pvalue(z > 0.3, z > 0.5, z) <= 1.0
+
+
+def test_category_of_many_levels():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 120, size=900)
+    effect = rng.normal(size=120)
+    x, y = effect[level] + rng.normal(size=(2, 900))
+    assert pvalue(x, y, level.astype(str)) > 0.02
+
+
+def test_more_than_eight_conditioning_columns():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(300, 10))
+    x, y = np.sin(2 * Z[:, 0]) + 0.5 * rng.normal(size=(2, 300))
+    assert pvalue(x, y, Z) > 0.02
+
+
+def test_columns_of_ranks_do_not_show_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    R = rng.normal(size=(60, 3)).argsort(axis=0).argsort(axis=0) * 0.37 + 0.1
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(60)
+        assert pvalue(*R[order].T) == pvalue(*R.T)
+
+
+def test_nothing_given_is_symmetric():
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        x, y = rng.normal(size=(2, 50))
+        assert pvalue(x, y) == pvalue(y, x)
+
+
+def test_missing_times_are_omitted():
+    day, x, y = seasonal(n=60)
+    dates = pd.Series(np.datetime64("1976-01-01") + day.astype("timedelta64[D]"))
+    dates[5] = pd.NaT
+    with pytest.raises(ValueError, match=r"prewhiten has missing times; .*nan_policy='omit'"):
+        conditional_test(x, y, prewhiten=dates)
+    assert conditional_test(x, y, prewhiten=dates, nan_policy="omit", rng=0).sizes == (59,)
+
+
+def test_time_zones_and_repeated_times():
+    zoned = pd.Series(pd.date_range("1976-01-01", periods=40, tz="Europe/Paris"))
+    np.testing.assert_allclose(times(zoned, "prewhiten", 40), np.arange(40.0))
+    walk = np.cumsum(np.random.default_rng(0).normal(size=100))
+    noise = np.random.default_rng(1).normal(size=300)
+    three = autocorrelation(noise, np.repeat(np.arange(100.0), 3))  # three rows a day
+    assert abs(three) < 0.3
+    assert autocorrelation(np.repeat(walk, 3), np.repeat(np.arange(100.0), 3)) == pytest.approx(
+        autocorrelation(walk, np.arange(100.0))
+    )
+
+
+def test_cache_must_be_a_folder(tmp_path):
+    (tmp_path / "file").write_text("x")
+    data = np.column_stack(confounded(n=20))
+    with pytest.raises(ValueError, match="is a file, not a folder"):
+        ConditionalTester(data, cache=tmp_path / "file")
+    ConditionalTester(data, cache=tmp_path / "with.dot" / "inner", n_resamples=9, rng=0).pvalue(0, 1)
+    assert (tmp_path / "with.dot" / "inner" / "kembed-pvalues.sqlite").exists()

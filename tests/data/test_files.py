@@ -1,0 +1,207 @@
+"""Tables from files: what is read, and what is said of files that cannot be."""
+
+import gzip
+import io
+
+import polars as pl
+import pytest
+
+from kembed.data.files import InputError, doubts, read_table
+
+TABLE = pl.DataFrame({"height": [1.5, 2.0, -3.25], "count": [1, 2, 3], "city": ["Rome", "Oslo", "Bern"]})
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(content: bytes | str, name: str = "t.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def complaint(path, **options) -> str:
+    with pytest.raises(InputError) as caught:
+        read_table(path, **options)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+# What is read.
+
+
+@pytest.mark.parametrize("name", ["t.csv", "T.CSV", "t.txt", "t", "t.tsv", "t.csv.gz", "t.parquet", "t.pq"])
+def test_every_kind_gives_the_same_table(tmp_path, name):
+    path = tmp_path / name
+    if "p" in path.suffix:
+        TABLE.write_parquet(path)
+    else:
+        text = TABLE.write_csv(separator="\t" if "tsv" in name else ",").encode()
+        path.write_bytes(gzip.compress(text) if "gz" in name else text)
+    assert read_table(path).equals(TABLE)
+
+
+@pytest.mark.parametrize("name", ["t.feather", "t.arrow", "t.ipc"])
+def test_feather(tmp_path, name):
+    TABLE.write_ipc(tmp_path / name)
+    assert read_table(tmp_path / name).equals(TABLE)
+
+
+def test_standard_input(monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO(TABLE.write_csv().encode())
+
+    monkeypatch.setattr("sys.stdin", Stdin)
+    assert read_table("-").equals(TABLE)
+
+
+def test_the_whole_column_decides_what_it_is(written):
+    rows = "\n".join(["1,1"] * 2_000 + ["1.5,x"])
+    frame = read_table(written(f"late,text\n{rows}\n"))
+    assert frame["late"].dtype == pl.Float64
+    assert frame["text"].dtype == pl.String
+    assert frame["late"][-1] == 1.5
+
+
+def test_missing_words_spaces_and_infinities(written):
+    frame = read_table(written("a, b ,c\n 1 ,NA,inf\nn/a, x y ,-Infinity\n NaN ,,1e3\n"))
+    assert frame.to_dict(as_series=False) == {
+        "a": [1, None, None],
+        "b": [None, "x y", None],
+        "c": [float("inf"), float("-inf"), 1000.0],
+    }
+    assert read_table(written("a\n1\n?\n"), missing=["?"])["a"].to_list() == [1, None]
+
+
+def test_true_and_false(written):
+    assert read_table(written("a\nTrue\nfalse\nNA\n"))["a"].to_list() == [True, False, None]
+
+
+def test_delimiters_and_decimal_commas(written):
+    path = written("a;b\n1,5;2\n-,25;3\n")
+    assert read_table(path, delimiter=";")["a"].to_list() == ["1,5", "-,25"]
+    assert read_table(path, delimiter="semicolon", decimal_comma=True)["a"].to_list() == [1.5, -0.25]
+    assert read_table(written("a\tb\n1\t2\n"), delimiter="tab").shape == (1, 2)
+    assert read_table(written("a|b\n1|2\n"), delimiter="|").shape == (1, 2)
+
+
+def test_quotes_line_ends_and_byte_order_mark(written):
+    expected = {"a": ["x, y", 'say "no"'], "b": [1, 2]}
+    for end in ("\n", "\r\n", "\r"):
+        text = end.join(["a,b", '"x, y",1', '"say ""no""",2', ""])
+        assert read_table(written("\ufeff" + text)).to_dict(as_series=False) == expected
+
+
+def test_lines_and_columns_of_nothing_are_not_data(written):
+    frame = read_table(written("\na,b,\n1,2,\n\n3,4,\n,,\n\n"))
+    assert frame.to_dict(as_series=False) == {"a": [1, 3], "b": [2, 4]}
+    # In a single column an empty line is a missing value, unless it is the end of the file.
+    assert read_table(written("a\n1\n\n3\n\n\n"))["a"].to_list() == [1, None, 3]
+
+
+def test_unnamed_columns_keep_their_place(written):
+    assert read_table(written(",a\n0,7\n1,8\n")).columns == ["unnamed 1", "a"]
+
+
+def test_no_header(written):
+    frame = read_table(written("1.5,2\n3,4\n"), header=False)
+    assert frame.to_dict(as_series=False) == {"column 1": [1.5, 3.0], "column 2": [2, 4]}
+    assert read_table(written("2019,2020\n1,2\n")).columns == ["2019", "2020"]  # years are names
+
+
+def test_columns_are_chosen_in_order(written):
+    path = written(TABLE.write_csv())
+    assert read_table(path, columns=["city", "height", "city"]).columns == ["city", "height"]
+
+
+# What is refused, and with what remedy.
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "t.csv is empty"),
+        (b" \n\n", "t.csv is empty"),
+        (b"a,b\n", "has column names but no rows"),
+        (b"a,b\n,\n", "has column names but no rows"),
+        (b"a,b\n1,2\n3,4,5\n", "line 3 of .*t.csv has 3 fields where the first line has 2"),
+        (b"a,b,c\n1,2,3\n\n4,5\n", "line 4 of .* has 2 fields where the first line has 3"),
+        (b"a,b,a\n1,2,3\n", "more than one column named 'a'; rename"),
+        (b"1,1\n1,2\n", "more than one column named '1'; .*--no-header"),
+        (b"0.5,1\n1,2\n", r"holds numbers \(0.5, 1\) where names should be; use --no-header"),
+        (b",,\n1,2,3\n", "no column names"),
+        ("a,b\n1,2\nM\xfcller,3\n".encode("latin-1"), r"not UTF-8 \(line 3\); save it as UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "is UTF-16, not UTF-8"),
+        (b"a\0b\n1\n", "not a text table"),
+        (b'a,b\n"1,2\n3,4\n', "a quote in .* is not closed"),
+        (b"a;b\n1,5;2\n", "single column, 'a;b': .*use --delimiter ';'"),
+        (b"a\tb\n1\t2\n", "use --delimiter tab"),
+        (b"a|b\n1|2\n", r"use --delimiter '\|'"),
+        (b"PAR1....", "is a Parquet file, not a text table"),
+        (b"PK\x03\x04..", "is a spreadsheet or archive"),
+        (b"\x1f\x8b....", "damaged gzip"),
+        (gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:30], "damaged gzip"),
+    ],
+)
+def test_refused(written, content, message):
+    path = written(content)
+    with pytest.raises(InputError, match=message):
+        read_table(path)
+    assert complaint(path)
+
+
+def test_a_name_with_another_delimiter_in_it_is_fine(written):
+    assert read_table(written("income; net\n1\n2\n")).columns == ["income; net"]
+
+
+@pytest.mark.parametrize(("name", "message"), [("t.parquet", "Parquet"), ("t.feather", "Feather")])
+def test_damaged_binary_files(written, name, message):
+    assert f"not a readable {message}" in complaint(written(b"PAR1xxxx", name))
+
+
+def test_kinds_that_are_not_read(written):
+    assert "save the sheet as CSV" in complaint(written(b"x", "t.xlsx"))
+    assert "give CSV, TSV, Parquet or Feather" in complaint(written(b"x", "t.json"))
+
+
+def test_places(tmp_path, written):
+    assert "is a folder" in complaint(tmp_path)
+    written("a\n1\n", "heights.csv")
+    assert complaint(tmp_path / "hieghts.csv").endswith("heights.csv")
+    assert "does not exist; check the name" in complaint(tmp_path / "nowhere" / "t.csv")
+    assert "\\x1b[31m" in complaint(tmp_path / "\x1b[31m.csv")  # a name cannot paint the terminal
+
+
+def test_options(written):
+    path = written(TABLE.write_csv())
+    assert "--delimiter takes one character, or 'tab', but ';;' was given" in complaint(path, delimiter=";;")
+    assert "has no column 'hieght'; did you mean 'height'?" in complaint(path, columns=["hieght"])
+    assert "has no column 'z'; it has 'height', 'count', 'city'" in complaint(path, columns=["z"])
+
+
+# Text that looks like numbers.
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        (["1,5", "2,25", "3"], "decimal commas ('1,5') but is read as text; use --decimal-comma"),
+        (["61 kg", "70 kg"], "units ('61 kg')"),
+        (["$3.50", "$1,200", None], "units ('$3.50')"),
+        (["5%", "12%"], "units ('5%')"),
+        (["1", "2", "unknown", "3"], "1 of 4 values are not numbers ('unknown'); use --na"),
+    ],
+)
+def test_doubts(entries, words):
+    found = doubts(pl.DataFrame({"a": entries}))
+    assert words in found["a"]
+
+
+def test_no_doubts():
+    frame = pl.DataFrame(
+        {"a": [1.0, 2.0], "b": ["red", "blue"], "c": ["2020-01-02", "2021-03-04"], "d": [None, None]},
+        schema_overrides={"d": pl.String},
+    )
+    assert doubts(frame) == {}

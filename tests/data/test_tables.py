@@ -1,0 +1,484 @@
+"""Reading samples: every kind of table, matching, codes, missing values, and each error's words."""
+
+import datetime
+import subprocess
+import sys
+from decimal import Decimal
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from kembed.data.tables import read_tables
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+@pytest.fixture(params=FRAMES)
+def frame(request):
+    return FRAMES[request.param]
+
+
+def one(x, nan_policy="raise", minimum=1):
+    (table,), met = read_tables(
+        {"x": x}, nan_policy=nan_policy, same_columns=False, paired=False, minimum=minimum
+    )
+    assert met is False
+    return table
+
+
+def two(x, y, *, nan_policy="raise", same_columns=True, paired=False, minimum=1):
+    tables, met = read_tables(
+        {"x": x, "y": y}, nan_policy=nan_policy, same_columns=same_columns, paired=paired, minimum=minimum
+    )
+    return (*tables, met)
+
+
+def check(table, values, names, categorical):
+    np.testing.assert_array_equal(table.values, np.asarray(values, dtype=float))
+    assert table.values.dtype == float
+    assert table.names == tuple(names)
+    assert table.categorical.dtype == bool
+    assert table.categorical.tolist() == categorical
+
+
+# Kinds of tables.
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        [[1, 2], [3, 4]],
+        ((1, 2), (3, 4)),
+        np.array([[1, 2], [3, 4]], dtype=np.uint8),
+        np.array([[1, 2], [3, 4]], dtype=np.float32),
+        np.array([[1, 2], [3, 4]], dtype=np.longdouble),
+        np.array([[1, Decimal(2)], [Fraction(3), np.int8(4)]], dtype=object),
+        np.ma.array([[1, 2], [3, 4]]),
+        jnp.array([[1, 2], [3, 4]]),
+    ],
+)
+def test_numeric_arrays(x):
+    table = one(x)
+    check(table, [[1, 2], [3, 4]], ["column 0", "column 1"], [False, False])
+    assert table.rows.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "x", [[1.0, 2.0], range(1, 3), pd.Series([1, 2], index=[7, 7]), pl.Series([1, 2]), pd.Index([1, 2])]
+)
+def test_a_vector_is_one_column(x):
+    check(one(x), [[1], [2]], ["column 0"], [False])
+
+
+def test_a_series_keeps_its_name():
+    for series in (pd.Series(["b", "a"], name="g"), pl.Series("g", ["b", "a"])):
+        check(one(series), [[1], [0]], ["g"], [True])
+
+
+def test_booleans_are_numbers(frame):
+    for x in (np.array([True, False]), [True, False], frame({"b": [True, False]})):
+        table = one(x)
+        assert table.values.tolist() == [[1.0], [0.0]]
+        assert not table.categorical.any()
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array([["b", "p"], ["a", "p"]]),
+        np.array([["b", "p"], ["a", "p"]], dtype=object),
+        np.array([["b", "p"], ["a", "p"]], dtype=np.dtypes.StringDType()),
+        [["b", "p"], ["a", "p"]],
+        [("b", "p"), ("a", "p")],
+    ],
+)
+def test_text_arrays_are_categorical(x):
+    check(one(x), [[1, 0], [0, 0]], ["column 0", "column 1"], [True, True])
+
+
+def test_numbers_beside_text_in_a_list_stay_numbers():
+    names = ["column 0", "column 1", "column 2"]
+    x = [["b", 10, True], ["a", 2.5, False]]
+    check(one(x), [[1, 10, 1], [0, 2.5, 0]], names, [True, False, False])
+    check(one([["b", np.nan], ["a", 1.0]], "omit"), [[0, 1]], ["column 0", "column 1"], [True, False])
+
+
+def test_frames(frame):
+    x = frame({"age": [30, 25], "who": ["f", "e"], "w": [1.5, 2.5]})
+    check(one(x), [[30, 1, 1.5], [25, 0, 2.5]], ["age", "who", "w"], [False, True, False])
+
+
+PANDAS_COLUMNS = {
+    "Int64": (pd.array([3, None, 1], dtype="Int64"), False),
+    "UInt8": (pd.array([3, None, 1], dtype="UInt8"), False),
+    "Float64": (pd.array([3.0, None, 1.0], dtype="Float64"), False),
+    "boolean": (pd.array([True, None, False], dtype="boolean"), False),
+    "bool object": (np.array([True, None, False], dtype=object), False),
+    "float": ([3.0, np.nan, 1.0], False),
+    "decimal": ([Decimal(3), None, Decimal(1)], False),
+    "decimal nan": ([Decimal(3), Decimal("nan"), Decimal(1)], False),
+    "sparse": (pd.arrays.SparseArray([3.0, np.nan, 1.0]), False),
+    "str": (pd.array(["b", None, "a"], dtype="str"), True),
+    "string": (pd.array(["b", None, "a"], dtype="string"), True),
+    "object": (np.array(["b", None, "a"], dtype=object), True),
+    "object NA": (np.array(["b", pd.NA, "a"], dtype=object), True),
+    "object NaT": (np.array(["b", pd.NaT, "a"], dtype=object), True),
+    "Categorical": (pd.Categorical(["b", None, "a"], categories=["z", "b", "a"]), True),
+    "ordered": (pd.Categorical(["b", None, "a"], categories=["b", "a"], ordered=True), True),
+    "Categorical of numbers": (pd.Categorical([10, None, 9]), True),
+    "Categorical of tuples": (pd.Categorical([(2, 1), None, (1, 5)]), True),
+    "Categorical of intervals": (pd.cut([8.0, np.nan, 1.0], [0.0, 5.0, 10.0]), True),
+}
+POLARS_COLUMNS = {
+    "Int8": (pl.Series([3, None, 1], dtype=pl.Int8), False),
+    "Int128": (pl.Series([3, None, 1], dtype=pl.Int128), False),
+    "UInt64": (pl.Series([3, None, 1], dtype=pl.UInt64), False),
+    "Float32": (pl.Series([3.0, float("nan"), 1.0], dtype=pl.Float32), False),
+    "Boolean": (pl.Series([True, None, False]), False),
+    "Decimal": (pl.Series([Decimal("3"), None, Decimal("1")]), False),
+    "String": (pl.Series(["b", None, "a"]), True),
+    "Categorical": (pl.Series(["b", None, "a"], dtype=pl.Categorical), True),
+    "Enum": (pl.Series(["b", None, "a"], dtype=pl.Enum(["z", "b", "a"])), True),
+}
+COLUMNS = {f"pandas {key}": (pd.DataFrame, *value) for key, value in PANDAS_COLUMNS.items()} | {
+    f"polars {key}": (pl.DataFrame, *value) for key, value in POLARS_COLUMNS.items()
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_every_type_of_column_with_a_missing_value(kind):
+    make, column, categorical = COLUMNS[kind]
+    x = make({"v": column})
+    high, low = (1, 0) if categorical or "ool" in kind else (3, 1)
+    table = one(x, "omit")
+    check(table, [[high], [low]], ["v"], [categorical])
+    assert table.rows.tolist() == [0, 2]
+    with pytest.raises(ValueError, match=r"x has missing values in 1 of 3 rows \(first: row 1\)"):
+        one(x)
+    _, met = read_tables({"x": x}, nan_policy="propagate", same_columns=True, paired=False, minimum=1)
+    assert met is True
+
+
+def test_a_bare_categorical_of_numbers_is_categorical():
+    check(one(pd.Categorical([10, 9])), [[1], [0]], ["column 0"], [True])
+    check(one(pd.CategoricalIndex([10, 9])), [[1], [0]], ["column 0"], [True])
+
+
+def test_a_lazy_frame_is_collected():
+    check(one(pl.LazyFrame({"a": [1, 2]})), [[1], [2]], ["a"], [False])
+
+
+def test_the_index_is_ignored():
+    x = pd.DataFrame({"a": [1.0, 2.0]}, index=[5, 5])
+    y = pd.DataFrame({"a": [3.0, np.nan]}, index=[0, 9])
+    a, b, _ = two(x, y, nan_policy="omit", paired=True)
+    assert (a.values.tolist(), b.values.tolist()) == ([[1.0]], [[3.0]])
+    assert a.rows.tolist() == [0]
+
+
+def test_names_that_are_not_text():
+    assert one(pd.DataFrame([[1, 2]])).names == ("0", "1")
+    wide = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", "b"), ("a", "c")]))
+    assert one(wide).names == ("('a', 'b')", "('a', 'c')")
+
+
+def test_tables_are_copies():
+    x = np.ones((3, 2))
+    table = one(x)
+    x[:] = 5.0
+    assert (table.values == 1.0).all()
+
+
+# Matching.
+
+
+def test_frames_are_matched_by_name(frame):
+    x = frame({"a": [1.0], "g": ["u"], "b": [2.0]})
+    y = frame({"b": [20.0], "a": [10.0], "g": ["v"]})
+    a, b, _ = two(x, y)
+    check(a, [[1, 0, 2]], ["a", "g", "b"], [False, True, False])
+    check(b, [[10, 1, 20]], ["a", "g", "b"], [False, True, False])
+
+
+def test_pandas_with_polars():
+    a, b, _ = two(pd.DataFrame({"a": [1], "g": ["u"]}), pl.DataFrame({"g": ["v"], "a": [2]}))
+    assert (a.values.tolist(), b.values.tolist(), b.names) == ([[1.0, 0.0]], [[2.0, 1.0]], ("a", "g"))
+
+
+def test_a_frame_and_an_array_are_matched_by_width(frame):
+    table = frame({"a": [1.0], "b": [2.0]})
+    for x, y in ((table, [[3.0, 4.0]]), ([[3.0, 4.0]], table)):
+        a, b, _ = two(x, y)
+        assert a.names == b.names == ("a", "b")
+    with pytest.raises(
+        ValueError, match="y has 3 columns where x has 2; give the same variables in the same"
+    ):
+        two(table, np.ones((4, 3)))
+    with pytest.raises(ValueError, match="y has 2 columns where x has 1; give"):
+        two([1.0], table)
+
+
+def test_two_series_of_different_names_are_one_variable():
+    a, b, _ = two(pd.Series([1.0], name="before"), pd.Series([2.0], name="after"))
+    assert (a.names, b.names) == (("before",), ("after",))
+
+
+def test_three_samples_share_columns_and_codes(frame):
+    tables, _ = read_tables(
+        {"x": [["m", 1]], "y": frame({"g": ["z"], "n": [2]}), "z": frame({"n": [3], "g": ["a"]})},
+        nan_policy="raise",
+        same_columns=True,
+        paired=False,
+        minimum=1,
+    )
+    assert [table.values.tolist() for table in tables] == [[[1.0, 1.0]], [[2.0, 2.0]], [[0.0, 3.0]]]
+    assert {table.names for table in tables} == {("g", "n")}
+
+
+def test_different_names(frame):
+    x, y = frame({"a": [1], "b": [2]}), frame({"a": [1], "c": [2]})
+    message = r"only x has 'b' and only y has 'c' \(x: 'a', 'b'; y: 'a', 'c'\); rename or drop"
+    with pytest.raises(ValueError, match=message):
+        two(x, y)
+    with pytest.raises(ValueError, match=r"same columns, but only y has 'c' \(x: 'a'; y: 'a', 'c'\)"):
+        two(frame({"a": [1]}), y)
+    with pytest.raises(ValueError, match=r"only x has 'v0', .*'v7' and 12 more and only y has 'a'"):
+        two(frame({f"v{d}": [1] for d in range(20)}), frame({"a": [1]}))
+
+
+def test_widths_of_arrays():
+    with pytest.raises(ValueError, match="y has 1 column where x has 2; give the same variables"):
+        two(np.ones((3, 2)), np.ones(3))
+    a, b, _ = two(np.ones((3, 2)), np.ones(3), same_columns=False)
+    assert (a.values.shape, b.values.shape) == ((3, 2), (3, 1))
+
+
+def test_numbers_against_text(frame):
+    message = "column 'a' holds text or categories in y but numbers in x; give it the same type in both"
+    with pytest.raises(TypeError, match=message):
+        two(frame({"a": [1, 2]}), frame({"a": ["1", "2"]}))
+    with pytest.raises(TypeError, match="column 1 holds text or categories in x but numbers in y"):
+        two([[1, "a"]], [[1, 2]])
+
+
+def test_categories_of_numbers_against_text():
+    with pytest.raises(
+        TypeError, match=r"column 'a' of x and y has categories of different types \(int, str"
+    ):
+        two(pd.DataFrame({"a": pd.Categorical([1])}), pd.DataFrame({"a": ["b"]}))
+
+
+# Codes.
+
+
+def test_codes_are_places_in_the_sorted_union(rng):
+    x, y = np.array(["d", "b", "d"]), np.array(["c", "a", "b", "b"])
+    a, b, _ = two(x, y)
+    assert (a.values[:, 0].tolist(), b.values[:, 0].tolist()) == ([3, 1, 3], [2, 0, 1, 1])
+    swapped_b, swapped_a, _ = two(y, x)
+    np.testing.assert_array_equal(swapped_a.values, a.values)
+    np.testing.assert_array_equal(swapped_b.values, b.values)
+    order = rng.permutation(4)
+    np.testing.assert_array_equal(two(x, y[order])[1].values, b.values[order])
+
+
+def test_codes_of_independence_tests_are_their_own():
+    a, b, _ = two(["d", "b"], ["c", "a"], same_columns=False, paired=True)
+    assert (a.values[:, 0].tolist(), b.values[:, 0].tolist()) == ([1, 0], [1, 0])
+
+
+def test_dropped_and_unused_levels_have_no_code():
+    x = pd.DataFrame(
+        {"g": pd.Categorical(["a", "b", "c"], categories=list("zyxcba")), "v": [np.nan, 1.0, 2.0]}
+    )
+    assert one(x, "omit").values[:, 0].tolist() == [0.0, 1.0]
+
+
+def test_text_is_sorted_as_text_and_categories_by_their_own_order():
+    assert one(["10", "9"]).values[:, 0].tolist() == [0.0, 1.0]
+    assert one(pd.Series(pd.Categorical([10, 9]))).values[:, 0].tolist() == [1.0, 0.0]
+
+
+# Missing and infinite values.
+
+GAPS = np.array([[1.0, 2.0], [np.nan, 3.0], [4.0, 5.0], [6.0, np.nan]])
+
+
+def test_omit():
+    table = one(GAPS, "omit")
+    assert table.values.tolist() == [[1.0, 2.0], [4.0, 5.0]]
+    assert table.rows.tolist() == [0, 2]
+    a, b, met = two(GAPS, GAPS[:2], nan_policy="omit")
+    assert (a.rows.tolist(), b.rows.tolist(), met) == ([0, 2], [0], False)
+
+
+def test_omit_in_pairs():
+    a, b, _ = two(GAPS, [np.nan, 1.0, 2.0, 3.0], nan_policy="omit", same_columns=False, paired=True)
+    assert (a.rows.tolist(), b.rows.tolist()) == ([2], [2])
+    assert (a.values.tolist(), b.values.tolist()) == ([[4.0, 5.0]], [[2.0]])
+
+
+def test_propagate():
+    a, b, met = two(GAPS, GAPS[[0]], nan_policy="propagate")
+    assert met is True
+    assert (a.rows.tolist(), b.rows.tolist()) == ([0, 2], [0])
+    assert two(GAPS[[0]], GAPS[[2]], nan_policy="propagate")[2] is False
+    assert two([np.nan, np.nan], [1.0, 2.0], nan_policy="propagate", minimum=2)[2] is True
+    assert two([None, None], ["a", "b"], nan_policy="propagate", paired=True)[2] is True
+
+
+def test_raise_names_the_sample_and_the_remedy():
+    message = r"y has missing values in 2 of 4 rows \(first: row 1\); drop or impute.*nan_policy='omit'"
+    with pytest.raises(ValueError, match=message):
+        two(GAPS[[0, 0, 0, 0]], GAPS, paired=True)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), np.float32("nan")])
+@pytest.mark.parametrize("present", [1.0, "a"])
+def test_what_is_missing(missing, present):
+    x = np.array([present, missing], dtype=object)
+    assert one(x, "omit").rows.tolist() == [0]
+    assert one([present, missing], "omit").rows.tolist() == [0]
+
+
+def test_the_word_nan_is_text():
+    assert one(["nan", "None", "<NA>"]).categorical.all()
+
+
+@pytest.mark.parametrize("nan_policy", ["raise", "omit", "propagate"])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, 10**400])
+def test_infinities_are_always_refused(nan_policy, bad):
+    x = np.array([[1.0, np.nan], [2.0, bad]], dtype=object)
+    with pytest.raises(ValueError, match=r"x has infinite values in 1 of 2 rows \(first: row 1\); drop or"):
+        one(x, nan_policy)
+
+
+def test_infinities_in_frames_and_beside_text(frame):
+    with pytest.raises(ValueError, match="x has infinite values in 1 of 2 rows"):
+        one(frame({"g": ["a", "b"], "v": [1.0, np.inf]}))
+    assert one(np.array([[1.0, 2.0]], dtype=np.longdouble) * 2).values.tolist() == [[2.0, 4.0]]
+    with pytest.raises(ValueError, match="infinite"):
+        one(np.array([np.longdouble("1e4000")]))
+
+
+def test_too_few_rows():
+    with pytest.raises(ValueError, match="x has 1 row; at least 2 are needed"):
+        one([1.0], minimum=2)
+    with pytest.raises(
+        ValueError, match="x has 2 rows left after 2 of 4 with missing values were dropped; at"
+    ):
+        one(GAPS, "omit", minimum=3)
+    with pytest.raises(ValueError, match=r"1 row left after 3 of 4 with missing values in any sample were"):
+        two(GAPS, [np.nan, 1, 2, 3], nan_policy="omit", same_columns=False, paired=True, minimum=2)
+    with pytest.raises(ValueError, match=r"0 rows left after 2 of 2 .* dropped; at least 1 is needed"):
+        one([None, None], "omit")
+    with pytest.raises(ValueError, match="x has 1 row; at least 2"):
+        one([np.nan], "propagate", minimum=2)
+
+
+def test_pairs_need_equally_many_rows():
+    with pytest.raises(ValueError, match="x has 4 rows and y has 1 row, but they are paired; give one row"):
+        two(GAPS, [1.0], nan_policy="omit", same_columns=False, paired=True)
+
+
+# What is refused.
+
+DAY = datetime.datetime(2020, 1, 1)
+DATES = "dates or times.*convert them to numbers, for example days since a start, or drop"
+BAD = {
+    "none": (None, TypeError, "x is None; give an array or a data frame"),
+    "number": (3.0, TypeError, "x must be an array or a data frame, but 3.0 was given"),
+    "word": ("abc", TypeError, "but 'abc' was given"),
+    "dict": ({"a": [1]}, TypeError, "must be an array or a data frame, but {'a'"),
+    "0-d": (np.array(1.0), TypeError, "must be an array or a data frame"),
+    "3-d": (np.zeros((4, 2, 2)), ValueError, r"its shape is \(4, 2, 2\); reshape it to two dimensions"),
+    "empty": ([], ValueError, "x has 0 rows; at least 1 is needed"),
+    "no rows": (np.empty((0, 2)), ValueError, "x has 0 rows"),
+    "no rows, pandas": (pd.DataFrame({"a": []}), ValueError, "x has 0 rows"),
+    "no rows, polars": (pl.DataFrame({"a": []}), ValueError, "x has 0 rows"),
+    "no columns": (np.empty((3, 0)), ValueError, r"x has no columns \(shape \(3, 0\)\); give at least one"),
+    "no columns, pandas": (pd.DataFrame(index=range(3)), ValueError, r"x has no columns \(shape \(3, 0\)"),
+    "no columns, polars": (pl.DataFrame(), ValueError, "x has no columns"),
+    "ragged": ([[1.0, 2.0], [3.0]], ValueError, "x is not a rectangular table.*same number of columns"),
+    "ragged text": ([["a"], ["b", "c"]], ValueError, "x is not a rectangular table"),
+    "masked": (np.ma.masked_less([1.0, 2.0], 1.5), ValueError, "x has masked entries; drop or fill"),
+    "sparse": (sparse.eye_array(3).tocsr(), TypeError, r"x is a sparse matrix; give x.toarray\(\)"),
+    "complex": (np.array([[1 + 1j]]), TypeError, "column 0 of x holds complex numbers; give the real and"),
+    "complex vector": ([1 + 1j], TypeError, "^x holds complex numbers"),
+    "complex object": (np.array([1 + 1j], dtype=object), TypeError, r"numbers \(\(1\+1j\) in row 0\)"),
+    "complex pandas": (pd.DataFrame({"a": [1j]}), TypeError, "column 'a' of x holds complex numbers"),
+    "bytes": (np.array([b"a"]), TypeError, "x holds bytes; decode them to text"),
+    "bytes polars": (pl.DataFrame({"a": [b"a"]}), TypeError, r"'a' of x holds bytes \(b'a' in row 0\)"),
+    "records": (np.zeros(2, dtype=[("a", float)]), TypeError, "x holds values of type .*; drop or encode"),
+    "mixed": (
+        [[1, 2.0], [1, "b"]],
+        TypeError,
+        r"column 1 of x mixes numbers and text: 2.0 \(row 0\) and 'b' \(row 1\)",
+    ),
+    "mixed pandas": (pd.DataFrame({"a": ["u", 1]}), TypeError, r"column 'a' of x mixes numbers and text: 1 "),
+    "objects": ([1.0, object()], TypeError, r"holds objects of type object \(<object .* in row 1\); drop or"),
+    "dates": (np.array(["2020-01-01"], dtype="M8[D]"), TypeError, "x holds " + DATES),
+    "durations": (np.array([1], dtype="m8[s]"), TypeError, DATES),
+    "date objects": ([[1.0, DAY.date()]], TypeError, r"column 1 of x holds dates or times \(datetime.date"),
+    "duration objects": (np.array([np.timedelta64(1, "s")], dtype=object), TypeError, DATES),
+    "dates pandas": (pd.DataFrame({"t": [pd.Timestamp(DAY)]}), TypeError, "column 't' of x holds " + DATES),
+    "zones pandas": (pd.DataFrame({"t": [pd.Timestamp(DAY, tz="UTC")]}), TypeError, DATES),
+    "durations pandas": (pd.DataFrame({"t": pd.to_timedelta([1])}), TypeError, DATES),
+    "periods pandas": (
+        pd.DataFrame({"t": pd.period_range("2020", periods=1, freq="M")}),
+        TypeError,
+        "Period",
+    ),
+    "dates polars": (pl.DataFrame({"t": [DAY.date()]}), TypeError, DATES),
+    "times polars": (pl.DataFrame({"t": [DAY.time()]}), TypeError, DATES),
+    "durations polars": (pl.DataFrame({"t": [datetime.timedelta(1)]}), TypeError, DATES),
+    "lists": (
+        np.array([[1], [1, 2], None], dtype=object),
+        TypeError,
+        r"x holds nested values \(\[1\] in row",
+    ),
+    "lists pandas": (pd.DataFrame({"a": [[1], [2]]}), TypeError, "column 'a' of x holds nested values"),
+    "lists polars": (pl.DataFrame({"a": [[1], [2]]}), TypeError, "nested values; spread them over several"),
+    "structs": (pl.DataFrame({"a": [{"b": 1}]}), TypeError, "column 'a' of x holds nested values"),
+    "twice": (
+        pd.DataFrame([[1, 2]], columns=["a", "a"]),
+        ValueError,
+        "more than one column named 'a'; rename",
+    ),
+    "twice as text": (pd.DataFrame([[1, 2]], columns=[1, "1"]), ValueError, "more than one column named '1'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_samples(case):
+    x, error, message = BAD[case]
+    with pytest.raises(error, match=message):
+        one(x)
+
+
+def test_traced_values():
+    with pytest.raises(TypeError, match="x is traced by JAX, but this function computes in NumPy"):
+        jax.jit(lambda x: one(x).values)(jnp.ones(3))
+
+
+def test_bad_policy():
+    with pytest.raises(
+        ValueError, match="nan_policy must be one of 'raise', 'omit', 'propagate', but 'drop'"
+    ):
+        one([1.0], "drop")
+
+
+def test_arrays_need_no_narwhals():
+    code = (
+        "import sys\nfrom kembed.data.tables import read_tables\n"
+        "read_tables({'x': [['a', 1.0]]}, nan_policy='omit', same_columns=True, paired=False, minimum=1)\n"
+        "print([m for m in ('narwhals', 'pandas', 'polars', 'jax', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

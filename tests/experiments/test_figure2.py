@@ -1,0 +1,59 @@
+"""Figure 2D in small: the published objective has the paper's mode, and its optimum follows the landmarks."""
+
+import numpy as np
+import pytest
+
+from kembed import Landmarks, choose_landmarks
+from kembed.experiments.grid import grid_sample
+from kembed.experiments.published import normalised_peaks, paper_peaks
+from kembed.learning.learn import learn_kernel
+
+
+@pytest.fixture(scope="module")
+def x():
+    return grid_sample(np.random.default_rng(7), rows=250)
+
+
+def test_components_have_the_stated_covariance():
+    sample = grid_sample(np.random.default_rng(0), rows=20_000, epsilon=2.0)
+    offset = sample - 14.0 * np.round(sample / 14.0)
+    # Eigenvalue 2 along (1, 1)/√2 and 1 across it: 1.5 on the diagonal, 0.5 off it.
+    np.testing.assert_allclose(np.cov(offset[:20_000].T), np.eye(2), atol=0.04)
+    np.testing.assert_allclose(np.cov(offset[20_000:].T), [[1.5, 0.5], [0.5, 1.5]], atol=0.06)
+
+
+def test_published_objective_has_the_small_mode_and_a_large_one(x):
+    # Eight samples of this size gave 0.78 to 0.87 for the small one; the paper says 0.85.
+    _, peaks = paper_peaks(x, choose_landmarks(x, Landmarks("subset", 100)))
+    assert 0.5 < peaks[0].lengthscale < 1.3
+    assert peaks[0].best
+    assert 25.0 < peaks[-1].lengthscale < 40.0
+
+
+def test_published_optimum_follows_the_noise_that_is_put_in(x):
+    # The paper says its results were not sensitive to τ². From 0.3 to 10 they are not; at 0.03 they are.
+    z = choose_landmarks(x, Landmarks("subset", 100))
+    low, middle, high = (best(paper_peaks(x, z, noise)[1]) for noise in (0.03, 0.3, 10.0))
+    assert low > 50.0
+    assert 0.5 < middle < high < 1.3
+
+
+def best(peaks):
+    return next(peak.lengthscale for peak in peaks if peak.best)
+
+
+def published(x, rule, count):
+    return best(paper_peaks(x, choose_landmarks(x, Landmarks(rule, count)))[1])
+
+
+def test_published_optimum_falls_with_landmarks_and_the_normalised_one_less(x):
+    # The library compiles anew for each number of landmarks, so there are few of them here.
+    few, some, many = (published(x, "subset", count) for count in (20, 50, 100))
+    assert few > some > many
+    assert few > 5.0 * many  # 12 to 17 times over eight samples: 20 random rows resolve no cluster
+    # On the same landmarks, from 50 to 100 of them: the normalised optimum falls too, but less.
+    # Over eight samples the published one fell 1.28- to 1.36-fold, the normalised one 1.14- to 1.19-fold.
+    assert published(x, "support", 50) > 1.25 * published(x, "support", 100)
+    z = [choose_landmarks(x, Landmarks("support", count)) for count in (50, 100)]
+    some, many = (best(normalised_peaks(learn_kernel(x, landmarks=points))) for points in z)
+    assert many < some < 1.22 * many

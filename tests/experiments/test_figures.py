@@ -1,0 +1,231 @@
+"""The experiments in small: what they measure, and that their files come whole."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from kembed import Gaussian, GaussianMeasure, fit_embedding
+from kembed.experiments import NAMES, errors, figure2, figure2_defects, figure3, output, reproduce
+from kembed.experiments.errors import Setting, measure_errors
+from kembed.experiments.grid import grid_sample, true_witness
+from kembed.experiments.published import learn_quietly
+from kembed.experiments.truth import mixture_embedding
+
+PNG = b"\x89PNG\r\n\x1a\n"
+END = b"IEND\xaeB`\x82"
+
+
+def whole(path):
+    content = path.read_bytes()
+    return content.startswith(PNG) and content.endswith(END)
+
+
+def test_reproduce_writes_whole_files_and_says_what_it_measured(tmp_path):
+    said = []
+    folder = tmp_path / "new" / "folder"
+    paths = reproduce("figure1", folder, say=said.append)
+    assert [path.name for path in paths] == ["figure1.png", "figure1.txt"]
+    assert sorted(folder.iterdir()) == paths
+    assert whole(paths[0])
+    assert paths[1].read_text(encoding="utf-8").splitlines() == said
+    # The paper: the posterior is slightly smoother than the empirical embedding, its interval goes below 0.
+    smoother, below = (
+        [float(share) for share in re.findall(pattern, "\n".join(said))]
+        for pattern in (r"has ([\d.]+)% of the squared bend", r"below 0 on ([\d.]+)%")
+    )
+    assert len(smoother) == 2  # the text's lengthscale, and the caption's
+    assert 90.0 < smoother[0] < 100.0
+    assert 99.0 < smoother[1] < 101.0  # with the caption's lengthscale there is nothing left to smooth
+    assert all(share > 20.0 for share in below)
+
+
+def test_reproduce_prints_unless_told_otherwise(tmp_path, capsys):
+    reproduce("figure1", tmp_path)
+    assert "holds the true embedding on" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["figure4", "", "Figure1", None])
+def test_another_name_is_refused(name, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"name must be one of 'figure1', 'figure2', 'figure3', 'ozone', 'all'"
+    ):
+        reproduce(name, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_is_every_name(tmp_path, monkeypatch):
+    stub = SimpleNamespace(
+        run=lambda progress, cache=None: progress, report=lambda result: [f"progress {result}"], FIGURES={}
+    )
+    monkeypatch.setattr("kembed.experiments.importlib.import_module", lambda name: stub)
+    said = []
+    paths = reproduce("all", tmp_path, progress=False, say=said.append)
+    assert [path.name for path in paths] == [f"{name}.txt" for name in NAMES]
+    assert said == ["progress False"] * len(NAMES)
+
+
+def test_a_folder_that_takes_no_files_is_refused_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("kembed.experiments.importlib.import_module", lambda name: pytest.fail("worked"))
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(OSError, match=r"folder must take files, but '.*file' does not"):
+        reproduce("figure1", file)
+    assert file.read_text() == "mine"
+
+
+def test_missing_numpyro_is_told_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("kembed.experiments.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'kembed\[bayes\]'"):
+        reproduce("all", tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path):
+    path = output.save_text("old", tmp_path / "a.txt")
+
+    def fail(name):
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        output.save(SimpleNamespace(savefig=fail), path)
+    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
+    assert path.read_text() == "old"
+
+
+def test_mixture_embedding_is_the_mean_of_the_kernel():
+    rng = np.random.default_rng(0)
+    weights, means = np.array([0.3, 0.7]), np.array([[0.0, 1.0], [-1.0, 0.5]])
+    roots = np.array([[[1.0, 0.0], [0.5, 0.3]], [[0.4, 0.1], [0.0, 0.8]]])
+    covariances = roots @ roots.transpose(0, 2, 1)
+    points = np.array([[0.0, 0.0], [1.0, -1.0], [-0.5, 2.0]])
+    part = rng.choice(2, 200_000, p=weights)
+    x = means[part] + np.einsum("nij,nj->ni", roots[part], rng.normal(size=(len(part), 2)))
+    values = Gaussian(0.6).gram(points, x)
+    error = values.std(axis=1) / np.sqrt(len(x))
+    truth = mixture_embedding(points, 0.6, weights, means, covariances)
+    assert (np.abs(values.mean(axis=1) - truth) < 4.0 * error).all()
+
+
+def test_exact_components_are_equally_many():
+    x = grid_sample(np.random.default_rng(0), 90, 1.0, exact=True)
+    for half in (x[:90], x[90:]):
+        _, counts = np.unique(np.round(half / 14.0), axis=0, return_counts=True)
+        assert counts.tolist() == [10] * 9
+    with pytest.raises(ValueError, match="multiple of 9"):
+        grid_sample(np.random.default_rng(0), 100, exact=True)
+
+
+def test_true_witness_is_that_of_a_large_sample():
+    x = grid_sample(np.random.default_rng(2), 100_000, 4.0)
+    points = np.array([[0.0, 0.0], [14.0, 14.0], [1.5, 1.5], [15.5, -12.5], [7.0, 7.0]])
+    values = Gaussian(1.0).gram(points, x)
+    found = values[:, :100_000].mean(axis=1) - values[:, 100_000:].mean(axis=1)
+    # The kernel's values have a standard deviation of about 0.15; two means of 1e5 of them differ by 7e-4.
+    np.testing.assert_allclose(found, true_witness(points, 1.0, 4.0), atol=2.8e-3)
+    assert true_witness(points[:1], 1.0, 4.0) > 0.01
+    np.testing.assert_allclose(true_witness(points, 1.0, 1.0), 0.0, atol=1e-15)
+
+
+ROWS = 180
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Figure 2 with few points and few data sets; landmarks are learned on once, not for each defect."""
+    x = grid_sample(np.random.default_rng(1), ROWS)
+    learned = learn_quietly(x, figure2.SHOWN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure2, "learn_quietly", lambda x, landmarks: learned)
+        patch.setattr(figure2_defects, "learn_quietly", lambda x, landmarks: learned)
+        patch.setattr(figure2_defects, "COUNTS", (20, 100))
+        patch.setattr(figure2_defects, "FREE_LENGTHSCALES", np.array([0.1, 1.0, 10.0, 100.0]))
+        patch.setattr(figure2_defects, "NOISES", np.geomspace(1e-10, 10.0, 8))
+        patch.setattr(errors, "RESAMPLES", 39)
+        result = figure2.run(progress=False, rows=ROWS, repetitions=2, epsilons=(1.0, 40.0))
+        yield result, figure2.report(result), {name: draw(result) for name, draw in figure2.FIGURES.items()}
+
+
+def test_learned_kernel_sees_what_the_median_does_not(small):
+    errors = small[0].errors
+    assert errors.retained[Setting("published", False, 40.0)] == 0
+    assert errors.retained[Setting("published", True, 40.0)] == 0
+    # Equally many of each component: every relabeling unbalances them, so a wide kernel never rejects.
+    assert errors.retained[Setting("median", True, 40.0)] == 2
+    assert errors.retained[Setting("median", True, 1.0)] == 2
+    assert errors.epsilons == [1.0, 40.0]
+    assert {one.rule for one in errors.ours} == {"bkl", "fused"}
+    assert len(errors.lengthscales[True]) == len(errors.lengthscales[False]) == 4
+    assert errors.error(Setting("median", True, 1.0)) == 0.0
+
+
+def test_errors_do_not_depend_on_how_threads_fall(monkeypatch):
+    monkeypatch.setattr(errors, "RESAMPLES", 39)
+    found = []
+    for workers in (3, 1):
+        monkeypatch.setattr(errors.os, "cpu_count", lambda workers=workers: workers)
+        found.append(measure_errors(5, repetitions=2, epsilons=(2.0,), rows=ROWS, hard=None, progress=False))
+    assert found[0].retained == found[1].retained
+    np.testing.assert_array_equal(found[0].lengthscales[True], found[1].lengthscales[True])
+    assert found[0].ours == []
+
+
+def test_witness_is_large_where_the_samples_differ(small):
+    found = small[0].witness
+    assert found.values.shape == found.truth.shape == (168, 168)
+    assert found.contrast > 2.0
+    assert found.cell_correlation > max(0.5, found.correlation)
+
+
+def test_figure2_is_drawn_and_told(small, tmp_path):
+    result, sentences, figures = small
+    assert set(figures) == {"figure2", "figure2_defects"}
+    for name, figure in figures.items():
+        assert whole(output.save(figure, tmp_path / f"{name}.png"))
+    assert "learned, exactly 20 of each: " in "\n".join(sentences)
+    chosen = {noise: figure2.best(peaks) for noise, peaks in result.defects.given.items()}
+    assert chosen[0.01] > 10.0 * chosen[1.0]  # the optimum follows τ²
+
+
+class Samples:
+    """What the figure needs of `KernelSamples`, without the minute of NUTS."""
+
+    learned = SimpleNamespace(measure=GaussianMeasure([0.0], [[1.0]]))
+    lengthscale = np.linspace(0.9, 1.1, 80).reshape(4, 20)
+
+    def kernels(self, size, rng):
+        return [Gaussian(ell) for ell in rng.choice(self.lengthscale.ravel(), size)]
+
+    def __repr__(self):
+        return "draws"
+
+
+def test_figure3_in_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(figure3, "sample_kernel", lambda x, **options: Samples())
+    monkeypatch.setattr(figure3, "SHOWN", 40)
+    monkeypatch.setattr(figure3, "GRID", figure3.GRID[::4])
+    monkeypatch.setattr(figure3, "CENTRAL", figure3.CENTRAL[::4])
+    monkeypatch.setattr(figure3, "COUNTS", (20,))
+    monkeypatch.setattr(figure3, "LENGTHSCALES", np.geomspace(0.1, 100.0, 4))
+    monkeypatch.setattr(figure3, "NOISES", np.geomspace(1e-8, 1.0, 5))
+    result = figure3.run(sizes=(40, 200), progress=False, repeats=15)
+    mode = result.local[20]
+    assert mode.lengthscale < 0.3 < result.witnesses[200].samples.lengthscale.min()
+    assert mode.same.mean > 1.5 * (1.0 - figure3.LEVEL)  # far from calibrated: 0.2 would be right
+    assert result.differ[40].mean < result.differ[200].mean
+    assert np.unravel_index(result.ridge.argmax(), result.ridge.shape)[0] == 3  # the far end
+    band = result.witnesses[200]
+    assert (band.lower < band.upper).all()
+    assert band.excluded == np.mean((band.lower > 0.0) | (band.upper < 0.0), where=figure3.CENTRAL)
+    assert whole(output.save(figure3.plot(result), tmp_path / "figure3.png"))
+    sentences = "\n".join(figure3.report(result))
+    assert f"n = 200: draws;\n  the 80% band of the witness excludes 0 on {band.excluded:.0%}" in sentences
+    assert "over 15 null data sets" in sentences
+
+
+def test_bands_exclude_zero_as_often_as_they_should():
+    kernel = Gaussian(1.0)
+    rng = np.random.default_rng(0)
+    same = figure3.excluded_share(100, False, lambda x: fit_embedding(x, kernel), rng, 100)
+    assert abs(same.mean - 0.2) < 4.0 * same.error + 0.03  # the plug-in covariance is a little too small
+    assert same.error < 0.04

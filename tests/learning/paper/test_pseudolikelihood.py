@@ -1,0 +1,730 @@
+"""The marginal pseudolikelihood: values, volumes far and near, derivatives, streaming, errors."""
+
+import json
+import math
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+
+import kembed.learning.paper.feature_sums
+import kembed.learning.paper.pseudolikelihood as pl
+from tests import reference as ref
+from kembed import (
+    Gaussian,
+    GaussianMeasure,
+    Lebesgue,
+    Matern12,
+    Matern32,
+    Matern52,
+    MultiScale,
+    Product,
+    RationalQuadratic,
+    Scaled,
+    Sum,
+    log_pseudolikelihood,
+)
+from kembed.learning.paper.gaussian_sums import GAUSSIAN_DIMENSIONS, FeatureSums, gaussian_sums
+from kembed.learning.paper.volumes import log_volumes, moment_log_volumes, pivoted_log_volumes
+
+jax.config.update("jax_enable_x64", True)
+
+CENTRE = np.array([0.3, -0.2, 0.1])
+SPREAD = np.array([[1.5, -0.4, 0.2], [-0.4, 0.7, 0.1], [0.2, 0.1, 0.9]])
+FULL = np.array([[0.8, 0.3, 0.1], [0.3, 0.6, -0.2], [0.1, -0.2, 0.9]])
+
+
+def data(n, D, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, D))
+
+
+def make_measure(name, D):
+    if name == "lebesgue":
+        return Lebesgue(), "lebesgue"
+    c, V = CENTRE[:D], SPREAD[:D, :D]
+    return GaussianMeasure(c, V, 2.0), (c, V, 2.0)
+
+
+def r_of(terms, measure):
+    """The prior covariance of a mixture of Gaussians, term by term in closed form."""
+    parts = []
+    for w, A in terms:
+        for v, B in terms:
+            if measure == "lebesgue":
+                part = ref.convolved_gaussian_lebesgue(A, B)
+            else:
+                part = ref.convolved_gaussian_measure(A, B, *measure)
+            parts.append(ref.scaled(part, w * v))
+    return ref.sum_of(*parts)
+
+
+def gaussian_family(name, D):
+    """(the library's kernel, its terms (weight, covariance))."""
+    eye, ard, full = np.eye(D), np.array([0.6, 0.9, 1.2])[:D], FULL[:D, :D]
+    return {
+        "iso": (Gaussian(0.7), [(1.0, 0.49 * eye)]),
+        "ard": (Gaussian(ard), [(1.0, np.diag(ard**2))]),
+        "full": (Gaussian(covariance=full), [(1.0, full)]),
+        "scaled": (Scaled(Scaled(Gaussian(0.7), 3.0), 0.5), [(1.5, 0.49 * eye)]),
+        "multiscale": (
+            MultiScale([0.5, 1.4], [0.8, 0.3]),
+            [(0.8, 0.25 * eye), (0.3, 1.96 * eye)],
+        ),
+        "sum": (
+            Sum(Gaussian(0.6), 0.7 * Gaussian(covariance=full)),
+            [(1.0, 0.36 * eye), (0.7, full)],
+        ),
+        "product": (
+            Product(Gaussian(1.1), 1.3 * Gaussian(ard)),
+            [(1.3, np.linalg.inv(eye / 1.21 + np.diag(1 / ard**2)))],
+        ),
+    }[name]
+
+
+def other_family(name):
+    """(the library's kernel, the reference's), whose r the library has by quadrature over scales."""
+    return {
+        "rational quadratic": (RationalQuadratic(0.8, 1.7), ref.rational_quadratic(0.8, 1.7)),
+        "matern12": (Matern12(0.9), ref.matern(0.9, 0.5)),
+        "matern32": (Matern32(0.9), ref.matern(0.9, 1.5)),
+        "matern52": (Matern52(0.9), ref.matern(0.9, 2.5)),
+        "sum": (
+            Sum(2.0 * Matern32(0.9), Gaussian(0.7)),
+            ref.sum_of(ref.scaled(ref.matern(0.9, 1.5), 2.0), one_scale_gaussian(0.7)),
+        ),
+        "product": (
+            Product(Matern52(1.1), Gaussian(1.5)),
+            ref.product_of(ref.matern(1.1, 2.5), one_scale_gaussian(1.5)),
+        ),
+    }[name]
+
+
+def one_scale_gaussian(lengthscale):
+    return ref.multiscale([lengthscale], [1.0])
+
+
+# ------------------------------------------------------------------ values
+
+
+@pytest.mark.parametrize(
+    ("name", "D", "measure"),
+    [
+        ("iso", 1, "lebesgue"),
+        ("iso", 3, "lebesgue"),
+        ("ard", 2, "gaussian"),
+        ("full", 3, "gaussian"),
+        ("scaled", 2, "lebesgue"),
+        ("multiscale", 2, "lebesgue"),
+        ("sum", 3, "gaussian"),
+        ("product", 1, "gaussian"),
+    ],
+)
+def test_value_of_gaussian_mixtures(name, D, measure):
+    kernel, terms = gaussian_family(name, D)
+    nu, nu_ref = make_measure(measure, D)
+    x, z = data(3, D), data(4, D, 1)
+    k = ref.sum_of(*(ref.scaled(ref.gaussian(V), w) for w, V in terms))
+    expected = ref.log_pseudolikelihood(k, r_of(terms, nu_ref), x, z, 0.3)
+    value = log_pseudolikelihood(x, kernel=kernel, noise=0.3, landmarks=z, measure=nu)
+    assert type(value) is float
+    assert value == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "D", "measure"),
+    [
+        ("rational quadratic", 3, "lebesgue"),
+        ("matern12", 2, "gaussian"),
+        ("matern52", 3, "gaussian"),
+        ("sum", 2, "gaussian"),
+        ("product", 2, "lebesgue"),
+    ],
+)
+def test_value_of_other_kernels(name, D, measure):
+    """With the library's own r, which is good to 1e-6 and checked by itself; all else to 1e-10."""
+    kernel, k = other_family(name)
+    nu, _ = make_measure(measure, D)
+    x, z = data(3, D), data(4, D, 1)
+    expected = ref.log_density_full(ref.gram(k, z, x), kernel.convolved(nu).gram(z), 0.3)
+    expected += sum(ref.log_volume_fd(k, row, z) for row in x)
+    value = log_pseudolikelihood(x, kernel=kernel, noise=0.3, landmarks=z, measure=nu)
+    assert value == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [
+        ("rational quadratic", "lebesgue"),
+        ("matern12", "gaussian"),
+        ("matern32", "lebesgue"),
+        ("matern52", "gaussian"),
+    ],
+)
+def test_value_with_r_by_quadrature(name, measure):
+    kernel, k = other_family(name)
+    nu, nu_ref = make_measure(measure, 1)
+    x, z = data(3, 1), np.array([[-0.8], [0.5]])
+    expected = ref.log_pseudolikelihood(k, ref.convolved(k, nu_ref, 1), x, z, 0.3)
+    value = log_pseudolikelihood(x, kernel=kernel, noise=0.3, landmarks=z, measure=nu)
+    # r is a sum over scales that is good to 1e-6 by design; |R| and 1/A are of order 1
+    assert value == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(("n", "m", "noise"), [(1, 3, 0.3), (5, 2, 1e-3), (4, 4, 10.0)])
+def test_log_marginal_is_the_full_density(n, m, noise):
+    rng = np.random.default_rng(n)
+    K, root = rng.uniform(size=(n, m)), rng.normal(size=(m, m))
+    sums = pl.FeatureSums(jnp.asarray(K.sum(axis=0)), jnp.asarray((K**2).sum()), jnp.asarray(0.0))
+    value = jax.jit(pl.log_marginal)(sums, jnp.asarray(root @ root.T), noise, float(n))
+    assert float(value) == pytest.approx(ref.log_density_full(K.T, root @ root.T, noise), rel=1e-10)
+
+
+# ------------------------------------------------------------------ volume elements
+
+
+def scaled_rows(D, seed=0):
+    """Landmarks, and rows from among them to 1000 lengthscales from all of them, for lengthscale 1."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(6, D))
+    rows = [rng.normal(size=D)]
+    for distance in (5, 27, 40, 1000):
+        u = rng.normal(size=D)
+        rows.append(Z.mean(axis=0) + (distance + 3) * u / np.linalg.norm(u))
+    return np.array(rows), Z
+
+
+def near_and_far(D, seed=0):
+    """One landmark half a lengthscale away, the others a hundred."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=D)
+    u = rng.normal(size=(5, D))
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    return x[None], x + u * np.array([[0.5], [100.0], [100.3], [100.7], [101.0]])
+
+
+@pytest.mark.parametrize("way", ["pivoted", "summed"])
+@pytest.mark.parametrize("place", [scaled_rows, near_and_far])
+@pytest.mark.parametrize("D", [1, 2, 3])
+def test_volumes_and_their_slopes_at_any_distance(D, place, way):
+    X, Z = place(D)
+
+    def pivoted(log_l, row, Z):
+        t = (row - Z)[None]
+        a = -0.5 * (t**2).sum(axis=2) * jnp.exp(-2 * log_l)
+        return pivoted_log_volumes(a, t)[0] - 2 * D * log_l
+
+    def summed(log_l, row, Z):
+        return pl.feature_sums(Gaussian(jnp.exp(log_l)), row[None], jnp.ones(1), Z).log_volume
+
+    with_slope = jax.jit(jax.value_and_grad(pivoted if way == "pivoted" else summed))
+    for row in X:
+        expected = ref.log_volume_gaussian_mp(row, Z, 1.0)
+        expected_slope = ref.log_volume_gaussian_mp_grad(row, Z, 1.0)
+        for unit in (1.0, 2.0**-20, 2.0**30):  # powers of two scale the data without rounding
+            value, slope = with_slope(math.log(unit), unit * row, unit * Z)
+            # log(unit) is rounded, which moves the distance by 1e-15
+            assert float(value) + D * math.log(unit) == pytest.approx(expected, rel=1e-13, abs=1e-9)
+            assert float(slope) == pytest.approx(expected_slope, rel=1e-10, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["rational quadratic", "matern12", "matern32", "matern52", "sum", "product"])
+def test_volumes_of_other_kernels_at_any_distance(name):
+    kernel, k = other_family(name)
+    X, Z = scaled_rows(2)
+    value = jax.jit(lambda row: pl.feature_sums(kernel, row[None], jnp.ones(1), jnp.asarray(Z)).log_volume)
+    for row in X:
+        expected = ref.log_volume_fd(k, row, Z)
+        assert float(value(row)) == pytest.approx(expected, rel=1e-11, abs=1e-9)
+
+
+def hard_configurations(D, count, seed):
+    """Landmarks near, far, in tight clusters, nearly in a hyperplane; rows near and far."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        Z = rng.normal(size=(5, D)) * 10.0 ** rng.uniform(-7, 0.7, size=(1, D))
+        Z += rng.normal(size=D) * 10.0 ** rng.uniform(-3, 2)
+        x = Z[rng.integers(5)] + rng.normal(size=D) * 10.0 ** rng.uniform(-7, 1.2)
+        yield x, Z
+
+
+@pytest.mark.parametrize("D", [1, 2, 3])
+def test_untrustworthy_moments_are_not_trusted(D):
+    @jax.jit
+    def both(x, Z):
+        a = -0.5 * ((x - Z) ** 2).sum(axis=1)[None]
+        fast, trusted, total = moment_log_volumes(jnp.exp(2 * a), x[None], Z)
+        whole, _ = log_volumes(jnp.exp(2 * a), x[None], Z, lambda rows: a)
+        return fast[0], trusted[0], total[0], whole[0]
+
+    verdicts = []
+    for x, Z in hard_configurations(D, 400, D):
+        fast, trusted, total, whole = both(x, Z)
+        expected = ref.log_volume_gaussian_mp(x, Z, 1.0)
+        verdicts.append(bool(trusted))
+        if trusted:
+            assert float(fast) == pytest.approx(expected, abs=1e-9)
+        # columns whose spreads differ by 1e7 cost the slow way as many digits
+        assert float(whole) == pytest.approx(expected, rel=1e-12, abs=1e-6)
+        k = ref.gaussian(np.eye(D))
+        assert float(total) == pytest.approx(sum(k(x, z) ** 2 for z in Z), rel=1e-12, abs=1e-300)
+    assert 20 < sum(verdicts) < 400 - (D > 1) * 20  # both verdicts were put to the test
+
+
+def test_moments_of_ordinary_rows_are_trusted():
+    """The fast way is what is used, not the slow way for everything."""
+    X, Z = data(200, 3), data(50, 3, 1)
+    B = jnp.exp(-((X[:, None] - Z) ** 2).sum(axis=2))
+    fast, trusted, _ = jax.jit(moment_log_volumes)(B, X, Z)
+    assert bool(trusted.all())
+    slow = jax.jit(pivoted_log_volumes)(0.5 * jnp.log(B), X[:, None] - Z)
+    np.testing.assert_allclose(fast, slow, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("D", "kernel"), [(1, Gaussian(1.0)), (2, Gaussian(1.0)), (2, Gaussian(1.0) + Matern32(1.0))]
+)
+def test_a_row_without_volume_gives_minus_infinity(D, kernel):
+    """With m = D landmarks taken from the data, J has rank D-1 at each of them: gamma is 0."""
+    x = data(4, D)
+    assert ref.log_volume_gaussian_mp(x[0], x[:D], 1.0) == -math.inf
+    assert log_pseudolikelihood(x, kernel=kernel, noise=1.0, landmarks=x[:D]) == -math.inf
+
+
+# ------------------------------------------------------------------ the whole objective
+
+
+@pytest.mark.parametrize("D", [1, 2])
+def test_finite_value_and_slope_for_every_lengthscale(D):
+    @jax.jit
+    def f(log_l, noise, x, z):
+        def value(log_l, noise):
+            return log_pseudolikelihood(x, kernel=Gaussian(jnp.exp(log_l)), noise=noise, landmarks=z)
+
+        return jax.value_and_grad(value, argnums=(0, 1))(log_l, noise)
+
+    x, z = data(20, D), data(6, D, 1)
+    for scale in (1e-12, 1.0, 1e12):
+        for relative in np.logspace(-4, 4, 17):
+            for noise in (1.0, 1e-8):  # the latter disappears in R at large lengthscales
+                value, slopes = f(math.log(relative * scale), noise, scale * x, scale * z)
+                assert np.isfinite([value, *slopes]).all(), (scale, relative, noise)
+
+
+@pytest.mark.parametrize("c", [1e-12, 1e-6, 1e6, 1e12])
+def test_units_only_shift_the_value(c):
+    """x -> cx with everything else in the new unit: a density in x gains c^-(nD)."""
+    x, z = data(12, 2), data(5, 2, 1)
+
+    def value(c):
+        measure = GaussianMeasure(c * CENTRE[:2], c**2 * SPREAD[:2, :2])
+        return log_pseudolikelihood(
+            c * x, kernel=Gaussian(0.8 * c), noise=0.3, landmarks=c * z, measure=measure
+        )
+
+    assert value(c) == pytest.approx(value(1.0) - 24 * math.log(c), rel=1e-11)
+
+
+@pytest.mark.parametrize("shift", [1024.0, 2.0**30])
+def test_shifts_leave_the_value_alone_under_lebesgue(shift):
+    x, z = (np.round(points * 2**16) / 2**16 for points in (data(12, 2), data(5, 2, 1)))
+    a, b = (
+        log_pseudolikelihood(x + s, kernel=Gaussian(0.8), noise=0.3, landmarks=z + s) for s in (0.0, shift)
+    )
+    assert a == pytest.approx(b, rel=1e-12)
+
+
+def test_row_order_does_not_matter():
+    x, z = data(40, 2), data(6, 2, 1)
+    order = np.random.default_rng(0).permutation(40)
+    a, b = (
+        log_pseudolikelihood(rows, kernel=Gaussian(0.8), noise=0.3, landmarks=z) for rows in (x, x[order])
+    )
+    assert a == pytest.approx(b, rel=1e-12)
+
+
+def objective(weights, x, z, lengthscale=0.8, noise=0.3):
+    """The library's inner function, for a new trace at every call."""
+    return pl.paper_objective(
+        Gaussian(lengthscale), noise, jnp.asarray(x), jnp.asarray(weights), jnp.asarray(z), Lebesgue()
+    )
+
+
+def test_weights_count_rows():
+    x, z = data(7, 2), data(5, 2, 1)
+    weights = np.array([1.0, 2.0, 1.0, 3.0, 0.0, 1.0, 0.0])
+    repeated_rows = np.repeat(x, weights.astype(int), axis=0)
+    f = jax.jit(objective)
+    weighted, repeated = f(weights, x, z), f(np.ones(8), repeated_rows, z)
+    assert float(weighted) == pytest.approx(float(repeated), rel=1e-12)
+    moved = x.copy()
+    moved[[4, 6]] = [[1e3, -1e3], z[0]]  # rows that count for nothing may lie anywhere
+    assert float(f(weights, moved, z)) == pytest.approx(float(weighted), rel=1e-13)
+
+
+def test_chunks_do_not_matter(monkeypatch):
+    x, z = data(23, 2), data(5, 2, 1)
+    x[3] += 100.0  # one row that needs the slow way
+
+    def value_and_slope():
+        f = jax.value_and_grad(lambda t: objective(np.ones(23), x, z, t[0], t[1]))
+        return jax.jit(f)(jnp.array([0.8, 0.3]))
+
+    value, slope = value_and_slope()
+    monkeypatch.setattr(kembed.learning.paper.feature_sums, "CHUNK_ENTRIES", 37)  # the last chunk is padded
+    chunked, chunked_slope = value_and_slope()
+    assert float(chunked) == pytest.approx(float(value), rel=1e-12)
+    np.testing.assert_allclose(chunked_slope, slope, rtol=1e-11)
+    monkeypatch.setattr(kembed.learning.paper.feature_sums, "CHUNK_ENTRIES", 1)  # row by row
+    single = jax.jit(lambda t: objective(np.ones(23), x, z, t[0], t[1]))(jnp.array([0.8, 0.3]))
+    assert float(single) == pytest.approx(float(value), rel=1e-12)
+
+
+def test_jit_and_eager_agree():
+    x, z = np.array([[0.3], [2.0]]), np.array([[-0.5], [0.9]])
+    compiled = jax.jit(lambda t: objective(np.ones(2), x, z, t))(0.8)
+    with jax.disable_jit():
+        eager = objective(np.ones(2), x, z, jnp.asarray(0.8))
+    direct = log_pseudolikelihood(x, kernel=Gaussian(0.8), noise=0.3, landmarks=z)
+    assert float(eager) == pytest.approx(float(compiled), rel=1e-12)
+    assert direct == pytest.approx(float(compiled), rel=1e-12)
+
+
+# ------------------------------------------------------------------ derivatives
+
+
+def build(name, D, t):
+    """Arguments of log_pseudolikelihood as a function of a vector of numbers."""
+    z = data(5, D, 1)
+    plain = {"kernel": Gaussian(0.8), "noise": 0.3, "landmarks": z, "measure": Lebesgue()}
+    return (
+        plain
+        | {
+            "lengthscale": lambda: {"kernel": Gaussian(t[0]), "noise": t[1]},
+            "ard": lambda: {"kernel": Gaussian(t)},
+            "covariance": lambda: {"kernel": Gaussian(covariance=jnp.array([[t[0], t[1]], [t[1], t[2]]]))},
+            "alpha": lambda: {"kernel": RationalQuadratic(t[0], t[1])},
+            "matern": lambda: {"kernel": t[1] * Matern32(t[0])},
+            "multiscale": lambda: {"kernel": MultiScale(t[:2], t[2:])},
+            "sum": lambda: {"kernel": Gaussian(t[0]) + Matern52(t[1])},
+            "landmarks": lambda: {"landmarks": z + t.reshape(z.shape)},
+            "measure": lambda: {"measure": GaussianMeasure(t[0], t[1], t[2])},
+        }[name]()
+    )
+
+
+DERIVATIVES = [
+    ("lengthscale", 2, [0.8, 0.3]),
+    ("ard", 3, [0.7, 0.9, 1.3]),
+    ("covariance", 2, [0.8, 0.2, 0.6]),
+    ("alpha", 2, [0.9, 1.7]),
+    ("matern", 2, [0.9, 1.4]),
+    ("multiscale", 2, [0.5, 1.5, 0.4, 0.8]),
+    ("sum", 2, [0.8, 1.2]),
+    ("landmarks", 2, [0.0] * 10),
+    ("measure", 2, [0.2, 0.9, 1.5]),
+]
+
+
+def differences(f, t, h=1e-3):
+    """Central differences of fourth order: h = 1e-3 leaves about 1e-11 of either error."""
+    slopes = []
+    for unit in np.eye(len(t)):
+        a, b, c, d = (np.asarray(f(t + s * h * unit)) for s in (-2, -1, 1, 2))
+        slopes.append((8 * (c - b) - (d - a)) / (12 * h))
+    return np.array(slopes)
+
+
+@pytest.mark.parametrize(("name", "D", "start"), DERIVATIVES)
+def test_gradient_against_differences(name, D, start):
+    x, t = data(8, D), np.array(start)
+    x[0] += 10.0  # a row that needs the slow way (10 lengthscales and more)
+    f = jax.jit(jax.value_and_grad(lambda t: log_pseudolikelihood(x, **build(name, D, t))))
+    slope = np.asarray(f(t)[1])
+    expected = differences(lambda t: f(t)[0], t)
+    assert np.abs(slope).max() > 1e-2
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("name", "D", "start"), DERIVATIVES[1:2])
+def test_forward_and_reverse_mode_agree(monkeypatch, name, D, start):
+    x, t = jnp.asarray([*data(8, D).tolist(), [10.0] * D]), jnp.array(start)
+
+    def gradient():
+        def f(t):
+            with_t = build(name, D, t)
+            return pl.paper_objective(
+                with_t["kernel"],
+                with_t["noise"],
+                x,
+                jnp.ones(9),
+                jnp.asarray(with_t["landmarks"]),
+                with_t["measure"],
+            )
+
+        return jax.jit(jax.grad(f))(t)
+
+    def refuse(*args):
+        raise AssertionError("the other path was taken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            kembed.learning.paper.feature_sums, "_streamed", refuse
+        )  # riding along never comes here
+        forward = gradient()
+    monkeypatch.setattr(kembed.learning.paper.feature_sums, "FORWARD_MODE_PARAMETERS", 0)
+    monkeypatch.setattr(kembed.learning.paper.feature_sums, "_unit_directions", refuse)
+    np.testing.assert_allclose(forward, gradient(), rtol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "D", "start"), DERIVATIVES[:1])
+def test_hessian_against_differences(name, D, start):
+    x, t = data(8, D), np.array(start)
+
+    def f(t):
+        return log_pseudolikelihood(x, **build(name, D, t))
+
+    hessian = np.asarray(jax.jit(jax.hessian(f))(t))
+    np.testing.assert_allclose(hessian, hessian.T, rtol=1e-9, atol=1e-9 * np.abs(hessian).max())
+    expected = differences(jax.jit(jax.grad(f)), t)
+    np.testing.assert_allclose(hessian, expected, rtol=1e-6, atol=1e-8 * np.abs(hessian).max())
+
+
+# ------------------------------------------------------------------ determinant and quadratic form
+
+
+def test_log_det_and_quadratic_of_a_good_matrix():
+    rng = np.random.default_rng(0)
+    root, b = rng.normal(size=(4, 4)), rng.normal(size=4)
+    R = root @ root.T
+    log_det, quadratic = pl.log_det_and_quadratic(jnp.asarray(R), 0.1, jnp.asarray(b))
+    A = R + 0.1 * np.eye(4)
+    assert float(log_det) == pytest.approx(np.linalg.slogdet(A)[1], rel=1e-12)
+    assert float(quadratic) == pytest.approx(b @ np.linalg.inv(A) @ b, rel=1e-12)
+
+
+def test_shift_below_rounding_of_a_singular_matrix():
+    """Two equal landmarks: the pivot 1 + shift - 1 rounds to 0, and Cholesky fails."""
+    shift = 1e-18
+    R = jnp.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    b = jnp.array([0.3, 0.3, 0.5])
+    assert not np.isfinite(np.asarray(jnp.linalg.cholesky(R + shift * jnp.eye(3)))).all()
+
+    def f(shift, b):
+        log_det, quadratic = pl.log_det_and_quadratic(R, shift, b)
+        return log_det + quadratic
+
+    with mpmath.workdps(60):
+        s = mpmath.mpf(shift)
+        log_det = mpmath.log((2 + s) ** 2 * s)
+        b0, b2 = mpmath.mpf(0.3), mpmath.mpf(0.5)
+        expected = float(log_det + 2 * b0**2 / (2 + s) + b2**2 / (2 + s))
+    assert float(f(shift, b)) == pytest.approx(expected, rel=1e-12)
+    value, slopes = jax.value_and_grad(f, argnums=(0, 1))(shift, b)
+    assert float(value) == pytest.approx(expected, rel=1e-12)
+    assert float(slopes[0]) == pytest.approx(1 / shift, rel=1e-12)  # the rest is of order 1
+    # along (1, -1) the slope is rounding over shift, so only the other two directions mean anything
+    assert np.isfinite(np.asarray(slopes[1])).all()
+    assert float(slopes[1][0] + slopes[1][1]) == pytest.approx(0.6, rel=1e-12)
+    assert float(slopes[1][2]) == pytest.approx(0.5, rel=1e-12)
+
+
+def test_clipped_eigenvalues_of_a_smooth_kernel():
+    """Thirty landmarks within a lengthscale: R has rank about 8 in double precision."""
+    z = np.linspace(0, 1, 30)[:, None]
+    R = Gaussian(1.0).convolved(Lebesgue()).gram(z)
+    shift = 1e-25
+    log_det, quadratic = pl.log_det_and_quadratic(jnp.asarray(R), shift, jnp.asarray(R[:, 3]))
+    eigenvalues = np.linalg.eigvalsh(R)
+    # eigenvalues that are all rounding differ between routines, but not in size: from shift to 1e-14
+    big = eigenvalues > 1e-12
+    least = np.log(eigenvalues[big]).sum() + (~big).sum() * math.log(shift)
+    most = np.log(eigenvalues[big]).sum() + (~big).sum() * math.log(1e-14)
+    assert least - 1e-3 < float(log_det) < most + 1e-3
+    assert np.isfinite(float(quadratic))
+
+    @jax.jit
+    @jax.grad
+    def slope(log_l):
+        R = Gaussian(jnp.exp(log_l)).convolved(Lebesgue())._gram(z, z)
+        return sum(pl.log_det_and_quadratic(R, shift, R[:, 3]))
+
+    assert np.isfinite(float(slope(0.0)))
+
+
+# ------------------------------------------------------------------ precision
+
+
+SCRIPT = """
+import json
+import numpy as np, jax, jax.numpy as jnp
+from kembed import Gaussian, log_pseudolikelihood
+rng = np.random.default_rng(0)
+x, z = rng.normal(size=(20, 2)), rng.normal(size=(5, 2))
+out = {"before": jax.config.jax_enable_x64}
+value = log_pseudolikelihood(x, kernel=Gaussian(0.7), noise=0.01, landmarks=z)
+out |= {"value": value, "kind": type(value).__name__, "after": jax.config.jax_enable_x64}
+
+x32, z32 = jnp.asarray(x), jnp.asarray(z)
+x64, z64 = np.asarray(x32, dtype=float), np.asarray(z32, dtype=float)
+out["dtype"] = str(x32.dtype)
+out["single"] = log_pseudolikelihood(x32, kernel=Gaussian(0.7), noise=0.01, landmarks=z32)
+out["double"] = log_pseudolikelihood(x64, kernel=Gaussian(0.7), noise=0.01, landmarks=z64)
+
+try:
+    jax.grad(lambda l: log_pseudolikelihood(x, kernel=Gaussian(l), noise=1.0, landmarks=z))(0.7)
+except ValueError as error:
+    out["message"] = str(error)
+print(json.dumps(out))
+"""
+
+
+@pytest.fixture(scope="module")
+def without_x64():
+    """What a fresh interpreter gets, in which nobody has asked JAX for double precision."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_double_precision_without_the_global_switch(without_x64):
+    seen = without_x64
+    assert (seen["before"], seen["kind"], seen["after"]) == (False, "float", False)
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(20, 2)), rng.normal(size=(5, 2))
+    expected = log_pseudolikelihood(x, kernel=Gaussian(0.7), noise=0.01, landmarks=z)
+    assert seen["value"] == pytest.approx(expected, rel=1e-13)
+
+
+def test_single_precision_arrays_are_computed_with_in_double(without_x64):
+    """The same numbers as float32 JAX arrays and as float64 NumPy arrays give the same value."""
+    assert without_x64["dtype"] == "float32"
+    assert without_x64["single"] == pytest.approx(without_x64["double"], rel=1e-13)
+
+
+def test_tracing_in_single_precision_is_refused(without_x64):
+    assert "single precision" in without_x64["message"]
+    assert "jax_enable_x64" in without_x64["message"]
+
+
+# ------------------------------------------------------------------ bad input
+
+GOOD = {"kernel": Gaussian(1.0), "noise": 1.0, "landmarks": data(4, 2, 1)}
+
+
+def with_nan(x):
+    x = x.copy()
+    x[2, 1] = math.nan
+    return x
+
+
+@pytest.mark.parametrize(
+    ("x", "change", "error", "message"),
+    [
+        (data(6, 2), {"landmarks": data(1, 2)}, ValueError, "at least as many landmarks as columns"),
+        (data(6, 3), {}, ValueError, "x has 3 columns where 2 were expected"),
+        (with_nan(data(6, 2)), {}, ValueError, "x has missing values.*row 2"),
+        (data(6, 2), {"landmarks": with_nan(data(4, 2))}, ValueError, "landmarks has missing"),
+        (data(6, 2), {"noise": 0.0}, ValueError, "noise must be positive"),
+        (data(6, 2), {"noise": -1.0}, ValueError, "noise must be positive"),
+        (data(6, 2), {"noise": math.nan}, ValueError, "noise must be positive"),
+        (data(6, 2), {"noise": np.ones(4)}, ValueError, "noise must be a number"),
+        (data(6, 2), {"objective": "papers"}, ValueError, "objective must be one of 'paper'"),
+        (data(6, 2), {"kernel": "median"}, TypeError, "must be a kernel object.*'median'"),
+        (data(6, 2), {"kernel": 0.5}, TypeError, r"write kembed.Gaussian\(0.5\)"),
+        (data(6, 2), {"kernel": Gaussian}, TypeError, r"write kembed.Gaussian\(...\)"),
+        (data(6, 2), {"kernel": Gaussian([1.0, 1.0, 1.0])}, ValueError, "3 lengthscales but the"),
+        (data(6, 2), {"measure": "lebesgue"}, TypeError, "measure must be Lebesgue"),
+        (None, {}, TypeError, "x is None"),
+        (np.empty((0, 2)), {}, ValueError, "x has 0 rows"),
+        ([["a", "b"]], {}, TypeError, "x must hold numbers"),
+    ],
+)
+def test_bad_input_is_refused(x, change, error, message):
+    with pytest.raises(error, match=message):
+        log_pseudolikelihood(x, **(GOOD | change))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_flat_data_are_refused_at_any_scale(scale):
+    constant, duplicate = data(6, 2), data(6, 2)
+    constant[:, 1] = 3.0
+    duplicate[:, 1] = duplicate[:, 0]
+    for x, message in ((constant, "column 1 of x is constant"), (duplicate, "linearly dependent")):
+        x = scale * x
+        with pytest.raises(ValueError, match=message):
+            log_pseudolikelihood(x, kernel=Gaussian(scale), noise=1.0, landmarks=x[:4])
+
+
+def test_columns_of_very_different_scale_are_not_flat():
+    scales = np.array([1e-12, 1e12])
+    value = log_pseudolikelihood(
+        data(6, 2) * scales, kernel=Gaussian(scales), noise=1.0, landmarks=data(4, 2, 1) * scales
+    )
+    plain = log_pseudolikelihood(data(6, 2), kernel=Gaussian([1.0, 1.0]), noise=1.0, landmarks=data(4, 2, 1))
+    # the units of the two columns cancel, in the volume and in the Lebesgue measure alike
+    assert value == pytest.approx(plain, rel=1e-11)
+
+
+@pytest.mark.parametrize("D", GAUSSIAN_DIMENSIONS)
+@pytest.mark.parametrize("ard", [False, True])
+def test_closed_form_derivatives_of_the_gaussian(D, ard):
+    """Sums and derivatives from moments equal forward mode through the plain sums."""
+    X, Z = jnp.asarray(data(40, D)), jnp.asarray(data(15, D, seed=5))
+    weights = jnp.linspace(0.5, 2.0, 40)
+    lengthscale = jnp.linspace(0.9, 1.4, D) if ard else jnp.asarray(1.1)
+
+    def poison():  # returned only if the closed form refuses, and then the comparison fails
+        nothing = FeatureSums(jnp.full(15, jnp.nan), jnp.asarray(jnp.nan), jnp.asarray(jnp.nan))
+        return [nothing] * (1 + lengthscale.size)
+
+    def plain(ell):
+        return kembed.learning.paper.feature_sums._streamed(Gaussian(ell), X, weights, Z)
+
+    sums, *derivatives = jax.jit(lambda ell: gaussian_sums(Gaussian(ell), X, weights, Z, poison))(lengthscale)
+    jacobian = jax.jacfwd(plain)(lengthscale)
+    for ours, expected in zip(sums, plain(lengthscale), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-11)
+    for field, expected in zip(FeatureSums._fields, jacobian, strict=True):
+        ours = np.stack([getattr(derivative, field) for derivative in derivatives], axis=-1)
+        np.testing.assert_allclose(ours.reshape(expected.shape), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_closed_form_gives_way_to_the_careful_one():
+    X = jnp.asarray([[0.3, 0.2], [60.0, 50.0]])  # the second row is 70 lengthscales from every landmark
+    Z, weights = jnp.asarray(data(15, 2, seed=5)), jnp.ones(2)
+    flag = FeatureSums(jnp.full(15, 7.0), jnp.asarray(7.0), jnp.asarray(7.0))
+    sums, _ = gaussian_sums(Gaussian(jnp.asarray(1.0)), X, weights, Z, lambda: [flag, flag])
+    assert float(sums.squares) == 7.0
+
+
+@pytest.mark.parametrize("D", [2, 3, 4])
+@pytest.mark.parametrize("lengthscale", [1.0, 0.05, 0.01])
+def test_a_row_that_is_a_landmark(D, lengthscale):
+    """Its own landmark has the largest weight and no direction: 0 times e^1000 must not count."""
+    Z = data(D + 3, D, seed=7)
+
+    def volume(log_l):
+        sums = kembed.learning.paper.feature_sums.feature_sums
+        return sums(Gaussian(jnp.exp(log_l)), jnp.asarray(Z[:1]), jnp.ones(1), jnp.asarray(Z)).log_volume
+
+    value, slope = jax.value_and_grad(volume)(np.log(lengthscale))
+    assert float(value) == pytest.approx(ref.log_volume_gaussian_mp(Z[0], Z, lengthscale), rel=1e-10)
+    assert float(slope) == pytest.approx(ref.log_volume_gaussian_mp_grad(Z[0], Z, lengthscale), rel=1e-8)
+
+
+def test_a_landmark_given_twice_adds_no_direction():
+    """Two copies are one landmark of double weight; rounding must not pass for a second direction."""
+    Z = np.array([[0.0, 0.0], [30.0, 1.0], [-2.0, 33.0]])
+    twice = np.concatenate([Z, Z[:1]])
+    x = np.array([0.3, 0.4])
+    expected = ref.log_volume_gaussian_mp(x, twice, 1.0)
+    a = jnp.asarray(-0.5 * ((x - twice) ** 2).sum(axis=1)[None])
+    assert float(pivoted_log_volumes(a, jnp.asarray(x - twice)[None])[0]) == pytest.approx(
+        expected, rel=1e-10
+    )

@@ -1,0 +1,156 @@
+"""NUTS over kernels: agreement with quadrature, honest modes, embeddings that integrate."""
+
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+
+from kembed import Gaussian, sample_kernel
+from kembed.learning.kernel_samples import mode_shares, nearest_mode
+
+RNG = np.random.default_rng
+
+
+@pytest.fixture(scope="module")
+def data():
+    return RNG(0).normal(size=(60, 1))
+
+
+@pytest.fixture(scope="module")
+def samples(data):
+    return sample_kernel(data, landmarks=15, noise=2.0, n_chains=2, n_warmup=150, n_draws=300, progress=False)
+
+
+def test_posterior_of_the_lengthscale_is_that_of_quadrature(samples):
+    """With τ² given one number is left, ℓ; a grid gives its posterior exactly."""
+    import jax
+
+    from kembed.learning.nuts import Held, _median_distance, log_posterior
+
+    state = samples.learned.state
+    held = Held(_median_distance(state.problem), state.thetas[0][1])
+    log_scale = np.linspace(-2.5, 3.0, 221)
+    with jax.enable_x64(True):
+        density = jax.jit(jax.vmap(lambda a: log_posterior(state.spec, a[None], state.problem, held)))(
+            log_scale
+        )
+    weight = np.exp(np.asarray(density) - density.max())
+    weight = weight / weight.sum()
+    mean = weight @ log_scale
+    sd = np.sqrt(weight @ (log_scale - mean) ** 2)
+    drawn = np.log(samples.lengthscale / state.frame.scale[0])
+    # bulk ESS is over 100, so 4 standard errors of the mean are 0.4 sd
+    assert samples.ess > 100
+    assert abs(drawn.mean() - mean) < 0.4 * sd
+    assert 0.75 < drawn.std() / sd < 1.33
+
+
+def test_chains_agree_without_divergences(samples):
+    assert samples.rhat < 1.05
+    assert samples.divergences == 0
+    assert "R-hat" in repr(samples)
+    assert "\n" not in repr(samples)
+
+
+def test_arviz_sees_every_variable(samples):
+    data = samples.to_arviz()
+    assert set(data.posterior.data_vars) == {"lengthscale"}  # τ² was given
+    assert data.posterior.sizes["chain"] == 2
+    assert data.posterior.sizes["draw"] == 300
+    assert list(samples.summary().index) == ["lengthscale"]
+    np.testing.assert_array_equal(samples.noise, 2.0)
+
+
+def test_units_of_the_draws_are_those_of_the_data(data, samples):
+    other = sample_kernel(
+        1e3 * data, landmarks=15, noise=2.0, n_chains=2, n_warmup=150, n_draws=300, progress=False
+    )
+    # chains are chaotic in the last digit: the distributions agree, not the draws
+    assert np.median(other.lengthscale) == pytest.approx(1e3 * np.median(samples.lengthscale), rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # twenty steps of adaptation are too few
+def test_same_seed_same_draws(data):
+    def draw(seed):
+        return sample_kernel(
+            data, landmarks=15, noise=2.0, n_chains=2, n_warmup=20, n_draws=10, progress=False, rng=seed
+        ).lengthscale
+
+    np.testing.assert_array_equal(draw(1), draw(1))
+    assert not np.array_equal(draw(1), draw(2))
+
+
+def test_embedding_draws_integrate_over_kernels(data, samples):
+    points = np.linspace(-2, 2, 5)
+    draws = samples.sample_embedding(points, data, size=60, rng=0)
+    assert draws.shape == (60, 5)
+    kernels = samples.kernels(60, rng=0)
+    assert len({float(kernel.lengthscale) for kernel in kernels}) > 30
+    # the variance exceeds that of a single kernel at the median: hyperparameters add to it
+    from kembed import fit_embedding
+
+    one = fit_embedding(data, Gaussian(np.median(samples.lengthscale)), measure=samples.learned.measure).sd(
+        points
+    )
+    assert (draws.std(axis=0) > 1.2 * one).all()
+
+
+def test_modes_are_weighted_by_their_share_not_by_chains():
+    rng = RNG(0)
+    peaks = np.array([[0.0, 0.0], [5.0, 0.0]])
+    free = np.stack([0.1 * rng.normal(size=(500, 2)), peaks[1] + 0.2 * rng.normal(size=(500, 2))])
+    which = nearest_mode(free, peaks)
+    assert list(which) == [0, 1]
+
+    def log_density(at):  # heights 1 and e^-1, widths .1 and .2
+        return np.logaddexp(-0.5 * (at @ at) / 0.01, -1.0 - 0.5 * ((at - peaks[1]) @ (at - peaks[1])) / 0.04)
+
+    mass = mode_shares(free, which, 3, log_density)
+    # half the log determinant of a covariance of 500 draws has sd .045, twice; three of their sum are 0.2
+    assert mass[1] / mass[0] == pytest.approx(4.0 * np.exp(-1.0), rel=0.2)
+    assert mass[2] == 0.0
+
+
+def test_several_modes_and_divergences_are_said_aloud(samples):
+    theta = samples.theta.copy()
+    theta[1, :, 0] += 3.0
+    split = dataclasses.replace(
+        samples, theta=theta, chain_mode=np.array([0, 1]), mass=np.array([0.75, 0.25])
+    )
+    with pytest.warns(UserWarning, match=r"several modes .* 75%, .* 25%"):
+        split.warn()
+    assert split.to_arviz().posterior.sizes["chain"] == 1
+    assert split.to_arviz(all_modes=True).posterior.sizes["chain"] == 2
+    assert float(repr(split).split("lengthscale ")[1].split()[0]) == pytest.approx(
+        np.median(samples.lengthscale[0]), rel=1e-3
+    )
+    # weighted by share, whatever the number of chains
+    small = float(np.median(samples.lengthscale)) * 5
+    share = np.mean([float(kernel.lengthscale) > small for kernel in split.kernels(2000, rng=0)])
+    assert abs(share - 0.25) < 4 * np.sqrt(0.25 * 0.75 / 2000)
+    theta = samples.theta.copy()
+    theta[1, :, 0] += 3.0
+    with pytest.warns(UserWarning, match="chains have not settled"):
+        dataclasses.replace(samples, theta=theta).warn()
+    with pytest.warns(UserWarning, match="600 divergent draws"):
+        dataclasses.replace(samples, diverging=np.ones((2, 300), bool)).warn()
+
+
+def test_bad_arguments(data, monkeypatch):
+    with pytest.raises(TypeError, match="learn_kernel"):
+        sample_kernel(data, "auto")
+    with pytest.raises(ValueError, match="n_chains must be at least 1"):
+        sample_kernel(data, n_chains=0)
+    with pytest.raises(ValueError, match="n_warmup must be at least 10"):
+        sample_kernel(data, n_warmup=1)
+    monkeypatch.setitem(sys.modules, "numpyro", None)
+    with pytest.raises(ImportError, match=r"kembed\[bayes\]"):
+        sample_kernel(data)
+
+
+def test_plot_has_a_line_for_each_chain(samples):
+    from matplotlib.figure import Figure
+
+    axes = samples.plot(Figure().subplots())
+    assert len(axes.patches) == 2

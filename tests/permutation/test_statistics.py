@@ -1,0 +1,312 @@
+"""MMD² and HSIC: loops, hand-worked values, and the identities that define them."""
+
+import numpy as np
+import pytest
+from scipy.stats import energy_distance
+from tests import reference
+
+from kembed import Gaussian, Matern32, hsic_test, mmd_test
+from kembed.permutation import statistics
+from kembed.permutation.gram import kernel_pairs
+from kembed.permutation.labelings import (
+    Labelings,
+    _column_forms,
+    _ring_forms,
+    column_sums,
+    label_forms,
+    sizes,
+)
+from kembed.permutation.low_rank import whitened
+from kembed.permutation.rings import draw_star
+
+
+def linear(a, b):
+    return a @ b.T
+
+
+def induced(a, b):
+    """The kernel that the distance |a - b| induces, on one column."""
+    return np.abs(a) + np.abs(b).T - np.abs(a - b.T)
+
+
+def mmd(x, y, kernel, **options):
+    return mmd_test(x, y, kernel=kernel, n_resamples=19, rng=0, **options).statistic
+
+
+def hsic(x, y, kernel, **options):
+    return hsic_test(x, y, kernel=kernel, n_resamples=30, rng=0, **options).statistic
+
+
+# By hand. With k(a, b) = ab the mean embedding is the mean.
+
+
+def test_mmd_by_hand():
+    x, y = [1.0, 3.0], [2.0, 5.0]
+    assert mmd(x, y, linear, statistic="biased") == pytest.approx((2.0 - 3.5) ** 2, abs=1e-12)
+    assert mmd(x, y, linear) == pytest.approx(1 * 3 + 2 * 5 - 2 * 2.0 * 3.5, abs=1e-12)
+    weights = ([1.0, 3.0], [2.0, 1.0])  # means 10/4 and 9/3
+    assert mmd(x, y, linear, statistic="biased", weights=weights) == pytest.approx(0.25, abs=1e-12)
+    assert mmd(x, y, linear, weights=weights) == pytest.approx(3 + 10 - 2 * 2.5 * 3.0, abs=1e-12)
+    gaussian = np.exp(-2.0) + np.exp(-4.5) - 0.5 * 2 * np.exp(-0.5) - 0.5 * (np.exp(-8.0) + np.exp(-2.0))
+    assert mmd(x, y, Gaussian(1.0)) == pytest.approx(gaussian, abs=1e-12)
+
+
+def test_hsic_by_hand():
+    """With k(a, b) = ab the biased HSIC is the squared covariance (over n)."""
+    x = [0.0, 0.0, 1.0, 1.0]
+    assert hsic(x, x, linear, statistic="biased") == pytest.approx(1 / 16, abs=1e-12)
+    assert hsic(x, x, linear) == pytest.approx(1 / 6, abs=1e-12)
+    y = [0.0, 1.0, 0.0, 1.0]
+    assert hsic(x, y, linear, statistic="biased") == pytest.approx(0.0, abs=1e-12)
+    # Of the 24 choices of four different rows only (i, j, q) = (4, 3, 2) adds anything: -2 k_43 l_42.
+    assert hsic(x, y, linear) == pytest.approx(-1 / 12, abs=1e-12)
+
+
+# Loops.
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(("n", "m"), [(2, 3), (5, 5), (9, 4)])
+def test_mmd_of_every_labeling_against_loops(n, m, weighted, biased, rng):
+    N = n + m
+    x = rng.normal(size=(N, 2))
+    kernel = Matern32(1.3)
+    K = reference.gram(reference.matern(1.3, 1.5), x, x)
+    v = rng.uniform(0.5, 2.0, N) if weighted else None
+    labels = rng.permutation([1.0] * n + [0.0] * m)
+    star = draw_star(N, 2 * N + 1, rng)
+    arc = draw_star(N, N // 2, rng)
+    explicit = np.stack([labels, *(rng.permutation(labels) for _ in range(6))], axis=1)
+
+    def turned(star):
+        columns = []
+        for ring in star.rings:
+            for k in range(N):
+                a = np.empty(N)
+                a[ring.left] = labels[np.roll(ring.right, -k)]
+                columns.append(a)
+        return star.values([np.array(columns)]).T
+
+    one_ring = Labelings(labels, arc)
+    assert one_ring.by_products(1)
+    np.testing.assert_array_equal(one_ring.written_out(), turned(arc))
+    by_transforms = _ring_forms(kernel_pairs(kernel, x), one_ring, None)
+    by_product = _column_forms(kernel_pairs(kernel, x), one_ring, None, None)
+    for a, b in zip(by_transforms[0], by_product[0], strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-11)
+    for labelings, columns in (
+        (Labelings(labels, star), turned(star)),
+        (one_ring, turned(arc)),
+        (Labelings(labels, None, explicit), explicit),
+    ):
+        (forms,) = label_forms([kernel_pairs(kernel, x)], labelings, v, None)
+        values = statistics.mmd2(forms, sizes(labelings, v), biased=biased)
+        expected = [reference.mmd2_loops(K, a > 0.5, v, biased=biased) for a in columns.T]
+        np.testing.assert_allclose(values, expected, atol=1e-12)
+    assert mmd(
+        x[labels == 1.0],
+        x[labels == 0.0],
+        kernel,
+        statistic="biased" if biased else "unbiased",
+        weights=None if v is None else (v[labels == 1.0], v[labels == 0.0]),
+    ) == pytest.approx(reference.mmd2_loops(K, labels, v, biased=biased), abs=1e-12)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("n", [4, 5, 8])
+def test_hsic_against_loops(n, biased, rng):
+    x, y = rng.normal(size=(n, 2)), rng.normal(size=(n, 1))
+    K = reference.gram(reference.gaussian(np.eye(2)), x, x)
+    L = reference.gram(reference.matern(0.7, 1.5), y, y)
+    value = hsic(x, y, (Gaussian(1.0), Matern32(0.7)), statistic="biased" if biased else "unbiased")
+    assert value == pytest.approx(reference.hsic_loops(K, L, biased=biased), abs=1e-13)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("n", [4, 5])
+def test_hsic_of_every_pairing_against_loops(n, biased, rng):
+    """Few rows: the null distribution is every pairing, in any order."""
+    from itertools import permutations
+
+    x, y = rng.normal(size=n), rng.normal(size=n)
+    K, L = (reference.gram(reference.gaussian(1.0), side, side) for side in (x, y))
+    result = hsic_test(x, y, kernel=Gaussian(1.0), statistic="biased" if biased else "unbiased", rng=0)
+    expected = [reference.hsic_loops(K, L[np.ix_(p, p)], biased=biased) for p in permutations(range(n))]
+    np.testing.assert_allclose(np.sort(result.null_distribution), np.sort(expected), atol=1e-13)
+    at_least = sum(value >= result.statistic - 1e-12 for value in expected)
+    assert result.pvalue == pytest.approx(at_least / len(expected), abs=1e-15)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7, 50, None])
+def test_column_sums_against_matrices(batch, rng):
+    x, W, v = rng.normal(size=(11, 2)), rng.normal(size=(11, 4)), rng.uniform(1.0, 2.0, 11)
+    K = reference.gram(reference.gaussian(np.eye(2)), x, x)
+    np.fill_diagonal(K, 0.0)
+    ((quadratic, rows, squares),) = column_sums(kernel_pairs(Gaussian(1.0), x), W, v, batch)
+    np.testing.assert_allclose(quadratic, np.einsum("ic,ij,jc->c", W, K, W), atol=1e-12)
+    np.testing.assert_allclose(rows, v * (K @ v), atol=1e-12)
+    np.testing.assert_allclose(squares, ((K * np.outer(v, v)) ** 2).sum(), rtol=1e-12)
+
+
+def test_centred_moments_against_the_centred_matrix(rng):
+    A = rng.normal(size=(9, 9))
+    K = A @ A.T
+    H = np.eye(9) - 1 / 9
+    bare = K - np.diag(K.diagonal())
+    trace, norm = statistics.centred_moments(bare.sum(axis=1), float((bare**2).sum()), K.diagonal())
+    np.testing.assert_allclose([trace, norm], [np.trace(H @ K @ H), ((H @ K @ H) ** 2).sum()])
+
+
+def test_rows_that_are_all_equal_have_no_centred_moments():
+    assert statistics.centred_moments(np.full(8, 7.0), 56.0, np.ones(8)) == (0.0, 0.0)
+
+
+# Identities.
+
+
+def test_the_biased_mmd_is_a_squared_distance_of_embeddings(rng):
+    x, y = rng.normal(size=(7, 3)), rng.normal(size=(9, 3)) + 0.5
+    K = reference.gram(reference.gaussian(np.eye(3)), np.concatenate([x, y]), np.concatenate([x, y]))
+    w = np.repeat([1 / 7, -1 / 9], [7, 9])
+    value = mmd(x, y, Gaussian(1.0), statistic="biased")
+    assert value == pytest.approx(w @ K @ w, abs=1e-13)
+    assert value > 0.0
+
+
+def test_the_biased_hsic_is_a_trace(rng):
+    x, y = rng.normal(size=(9, 3)), rng.normal(size=(9, 2))
+    K, L = (reference.gram(reference.gaussian(np.eye(s.shape[1])), s, s) for s in (x, y))
+    H = np.eye(9) - 1 / 9
+    expected = np.trace(K @ H @ L @ H) / 81
+    assert hsic(x, y, Gaussian(1.0), statistic="biased") == pytest.approx(expected, abs=1e-14)
+
+
+def test_a_distance_induced_kernel_gives_the_energy_distance(rng):
+    # E|x-y| = (0 + 2 + 1 + 1)/4 = 1, E|x-x'| = 1/2, E|y-y'| = 1
+    assert mmd([0.0, 1.0], [0.0, 2.0], induced, statistic="biased") == pytest.approx(0.5, abs=1e-13)
+    assert reference.energy_distance([0.0, 1.0], [0.0, 2.0]) == pytest.approx(0.5)
+    x, y = rng.normal(size=8), rng.normal(size=6) + 1.0
+    value = mmd(x, y, induced, statistic="biased")
+    assert value == pytest.approx(reference.energy_distance(x, y), abs=1e-12)
+    assert value == pytest.approx(energy_distance(x, y) ** 2, abs=1e-12)  # SciPy gives its square root
+
+
+def test_integer_weights_are_repeated_rows(rng):
+    x, y = rng.normal(size=(6, 2)), rng.normal(size=(5, 2))
+    u, v = rng.integers(1, 4, 6), rng.integers(1, 4, 5)
+    weighted = mmd(x, y, Gaussian(1.0), statistic="biased", weights=(u, v))
+    repeated = mmd(np.repeat(x, u, axis=0), np.repeat(y, v, axis=0), Gaussian(1.0), statistic="biased")
+    assert weighted == pytest.approx(repeated, abs=1e-13)
+
+
+@pytest.mark.parametrize("statistic", ["biased", "unbiased"])
+def test_equal_weights_are_no_weights(statistic, rng):
+    x, y = rng.normal(size=(12, 2)), rng.normal(size=(9, 2))
+    plain = mmd_test(x, y, kernel="median", statistic=statistic, rng=0, n_resamples=99)
+    threes = (np.full(12, 3.0), np.full(9, 3.0))
+    weighted = mmd_test(x, y, kernel="median", statistic=statistic, rng=0, n_resamples=99, weights=threes)
+    np.testing.assert_allclose(weighted.null_distribution, plain.null_distribution, atol=1e-13)
+    assert weighted.pvalue == plain.pvalue
+
+
+def test_unbiased_means_unbiased(rng):
+    """The mean over all labelings of one pool (MMD²) and over all pairings (HSIC) is 0."""
+    x, y = rng.normal(size=(3, 1)), rng.normal(size=(4, 1)) + 1.0
+    result = mmd_test(x, y, kernel=Gaussian(1.0), rng=0)
+    assert result.enumerated
+    assert len(result.null_distribution) == 35
+    assert result.null_distribution.mean() == pytest.approx(0.0, abs=1e-14)
+    result = hsic_test(rng.normal(size=5), rng.normal(size=5), kernel=Gaussian(1.0), rng=0)
+    assert len(result.null_distribution) == 120
+    assert result.null_distribution.mean() == pytest.approx(0.0, abs=1e-14)
+
+
+# Units.
+
+UNITS = {
+    "tiny": (1e-12, 0.0),
+    "huge": (1e12, 0.0),
+    "shifted": (1.0, 4096.0),
+    "of their own": (np.array([1e-12, 1e12, 3.0]), np.array([0.0, 0.0, -64.0])),
+}
+
+
+def table(rng, n):
+    """On a grid, so that a shift loses no digits."""
+    return np.round(rng.normal(size=(n, 3)) * 2**20) / 2**20
+
+
+@pytest.mark.parametrize("word", ["median", "fused"])
+@pytest.mark.parametrize("units", UNITS)
+def test_units_and_shifts_do_not_change_the_two_sample_test(word, units, rng):
+    scale, shift = UNITS[units]
+    x, y = table(rng, 15), 1.3 * table(rng, 12)
+    y = np.round(y * 2**20) / 2**20
+    plain = mmd_test(x, y, kernel=word, n_resamples=99, rng=0)
+    moved = mmd_test(x * scale + shift, y * scale + shift, kernel=word, n_resamples=99, rng=0)
+    assert moved.pvalue == plain.pvalue
+    assert moved.statistic == pytest.approx(plain.statistic, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_units_and_shifts_do_not_change_the_independence_test(units, rng):
+    scale, shift = UNITS[units]
+    x = table(rng, 15)
+    y = table(rng, 15)[:, 0]
+    plain = hsic_test(x, y, kernel="median", n_resamples=99, rng=0)
+    moved = hsic_test(x * scale + shift, y, kernel="median", n_resamples=99, rng=0)
+    assert moved.pvalue == plain.pvalue
+    assert moved.statistic == pytest.approx(plain.statistic, rel=1e-6, abs=1e-9)
+
+
+def test_units_and_shifts_do_not_change_the_fused_independence_test(rng):
+    x, y = table(rng, 14)[:, :2], table(rng, 14)[:, 0]
+    plain = hsic_test(x, y, n_resamples=99, rng=0)
+    moved = hsic_test(x * np.array([1e-12, 1e12]), 1e9 * y, n_resamples=99, rng=0)
+    assert moved.pvalue == plain.pvalue
+
+
+# Digits.
+
+
+@pytest.mark.parametrize("ell", [1e2, 1e3, 1e4, 1e6])
+def test_a_very_wide_kernel_keeps_its_digits(ell, rng):
+    """As ℓ → ∞ MMD² → (mean difference)²/ℓ² and HSIC → (covariance)²/ℓ⁴: nothing is lost against 1."""
+    x, y = rng.normal(size=(40, 1)), rng.normal(size=(40, 1)) + 0.5
+    linear = mmd_test(x, y, kernel=lambda a, b: a @ b.T, rng=0)
+    wide = mmd_test(x, y, kernel=Gaussian(ell), rng=0)
+    assert wide.statistic * ell**2 == pytest.approx(linear.statistic, rel=20.0 / ell**2 + 1e-7)
+    assert wide.pvalue == pytest.approx(linear.pvalue, abs=0.01)
+    together = hsic_test(x, x + y, kernel=Gaussian(ell), rng=0)
+    plain = hsic_test(x, x + y, kernel=lambda a, b: a @ b.T, rng=0)
+    assert together.statistic * ell**4 == pytest.approx(plain.statistic, rel=100.0 / ell**2 + 1e-6)
+
+
+def test_a_very_narrow_kernel_keeps_its_digits(rng):
+    """In a hundred dimensions all entries off the diagonal are tiny, and exact."""
+    x, y = rng.normal(size=(30, 100)), 0.7 * rng.normal(size=(30, 100))
+    K = reference.gram(reference.gaussian(np.eye(100)), np.concatenate([x, y]), np.concatenate([x, y]))
+    labels = np.repeat([True, False], 30)
+    result = mmd_test(x, y, kernel=Gaussian(1.0), rng=0)
+    assert result.statistic == pytest.approx(reference.mmd2_loops(K, labels, biased=False), rel=1e-9)
+    assert result.pvalue < 0.2
+
+
+def test_a_common_offset_costs_no_digits(rng):
+    x, y = np.round(rng.normal(size=(2, 20, 3)) * 64) / 64  # exact in binary, also after the shift
+    near = mmd_test(x, y, kernel=Gaussian(0.3), rng=0)
+    far = mmd_test(x + 2.0**33, y + 2.0**33, kernel=Gaussian(0.3), rng=0)
+    assert far.statistic == pytest.approx(near.statistic, rel=1e-12)
+
+
+def test_the_whitened_member_is_the_quadratic_form_it_says(rng):
+    """dᵀ(Σ + ρI)⁻¹d with the pooled covariance of the features, divided by N."""
+    features = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
+    labels = rng.permutation(np.repeat([1.0, 0.0], [20, 30]))
+    factor = whitened(features, 0.1)
+    K = factor.columns @ factor.columns.T
+    d = features[labels == 1.0].mean(axis=0) - features[labels == 0.0].mean(axis=0)
+    covariance = np.cov(features.T, bias=True)
+    inverse = np.linalg.inv(covariance + 0.1 * np.trace(covariance) * np.eye(4))
+    assert reference.mmd2_loops(K, labels > 0.5, biased=True) == pytest.approx(d @ inverse @ d)

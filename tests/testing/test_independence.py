@@ -1,0 +1,467 @@
+"""hsic_test: what must not change the answer, the level, every null against loops, every refusal."""
+
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+from scipy.spatial.distance import cdist
+from tests import reference
+
+import kembed.testing.choice as _choice
+from kembed import Gaussian, Matern32, hsic_test
+from kembed.data.space import make_space
+from kembed.permutation import nulls
+from kembed.permutation.low_rank import Factor
+from kembed.testing import independence
+from kembed.testing.choice import choose, lowered
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+def gaussian(a, b):
+    return np.exp(-0.5 * cdist(a, b, "sqeuclidean"))
+
+
+def quick(x, y, **options):
+    return hsic_test(x, y, **{"kernel": "median", "n_resamples": 99, "rng": 0} | options)
+
+
+def same(a, b):
+    """The same answer: p to the last bit, the statistic to rounding."""
+    assert a.pvalue == b.pvalue
+    assert a.statistic == pytest.approx(b.statistic, rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(a.null_distribution, b.null_distribution, rtol=1e-9, atol=1e-12)
+    assert a.enumerated == b.enumerated
+
+
+def refused(words, kind=ValueError, **options):
+    """The call is refused, and the message has all the words."""
+    x, y = options.pop("x", np.arange(9.0)), options.pop("y", np.arange(9.0) ** 2)
+    with pytest.raises(kind) as caught:
+        quick(x, y, **options)
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+
+
+# Neither the order of rows nor that of sides changes anything.
+
+
+def continuous(rng):
+    x = rng.normal(size=(13, 2))
+    return x, x[:, :1] ** 2 + rng.normal(size=(13, 1))
+
+
+def as_wide(rng):
+    x = rng.normal(size=(12, 2))
+    return x, x**2 + rng.normal(size=(12, 2))
+
+
+def tied(rng):
+    return rng.integers(0, 3, (14, 1)).astype(float), rng.integers(0, 2, (14, 1)).astype(float)
+
+
+def mixed(rng):
+    words = np.array(["a", "b", "c"], dtype=object)
+    left = np.column_stack([rng.integers(0, 3, 12).astype(object), words[rng.integers(0, 2, 12)]])
+    return left, words[rng.integers(0, 3, (12, 1))]
+
+
+def few(rng):
+    return rng.normal(size=(5, 1)), rng.normal(size=(5, 1))
+
+
+@pytest.mark.parametrize("make", [continuous, as_wide, tied, mixed, few])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": "fused"},
+        {"kernel": [Gaussian(0.5), "median"]},
+        {"statistic": "biased"},
+        {"null": "gamma"},
+        {"null": "spectral"},
+    ],
+    ids=lambda options: str(options).split(" at 0x")[0],
+)
+def test_any_order_gives_the_same_answer(make, options, rng):
+    x, y = make(rng)
+    first = quick(x, y, **options)
+    order = rng.permutation(len(x))
+    same(quick(x[order], y[order], **options), first)
+    same(quick(y, x, **options), first)
+    same(quick(y[order], x[order], **options), first)
+
+
+@pytest.mark.parametrize("statistic", ["unbiased", "features"])
+def test_sides_take_their_kernels_with_them(statistic, rng):
+    x, y = as_wide(rng)
+    one, two = Gaussian(0.5), Matern32(2.0)
+    first = quick(x, y, kernel=(one, two), statistic=statistic)
+    swapped = quick(y, x, kernel=(two, one), statistic=statistic)
+    same(swapped, first)
+    assert first.kernel == (one, two)
+    assert swapped.kernel == (two, one)
+    several = quick(x, y, kernel=([one, two], gaussian))
+    assert [member.kernel for member in several.members] == [(one, gaussian), (two, gaussian)]
+    turned = quick(y, x, kernel=(gaussian, [one, two]))
+    assert [member.kernel for member in turned.members] == [(gaussian, one), (gaussian, two)]
+    for ours, theirs in zip(several.members, turned.members, strict=True):
+        assert ours.statistic == pytest.approx(theirs.statistic, abs=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sides_with_the_same_values_can_be_swapped_too(seed):
+    """Ranks, for example: both sides hold 0, 1, ..., n - 1, in another order."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.permutation(12), rng.permutation(12)
+    same(quick(y, x), quick(x, y))
+
+
+def test_the_same_seed_gives_the_same_answer(rng):
+    x, y = continuous(rng)
+    same(quick(x, y, rng=5), quick(x, y, rng=np.random.default_rng(5)))
+
+
+# Each kernel sees one side, unordered.
+
+
+@pytest.mark.parametrize("kernel", ["fused", "median"])
+def test_any_pairing_of_the_rows_meets_the_same_kernels(kernel, rng):
+    x, y = as_wide(rng)
+    first = quick(x, y, kernel=kernel)
+    for _ in range(2):
+        other = quick(x, y[rng.permutation(12)], kernel=kernel)
+        assert [repr(m.kernel) for m in other.members] == [repr(m.kernel) for m in first.members]
+        assert abs(other.statistic - first.statistic) > 1e-12
+
+
+# The level.
+
+
+@pytest.mark.parametrize(("kernel", "draws"), [("median", 400), ("fused", 100)])
+def test_the_level_holds_where_rows_are_tied(kernel, draws):
+    """Rejections at 5% and 20% stay below what a binomial law passes once in 10⁴."""
+    rng = np.random.default_rng(21)
+    pvalues = []
+    for _ in range(draws):
+        x, y = rng.integers(0, 4, (12, 1)), rng.integers(0, 4, (12, 1))
+        pvalues.append(hsic_test(x, y, kernel=kernel, n_resamples=99, rng=rng).pvalue)
+    for level in (0.05, 0.2):
+        assert np.sum(np.array(pvalues) <= level + 1e-12) <= stats.binom.ppf(1 - 1e-4, draws, level)
+
+
+def test_without_ties_the_level_is_met_exactly():
+    """400 draws at 20%: neither above nor below what a binomial law passes once in 10⁴."""
+    rng = np.random.default_rng(22)
+    count = sum(
+        quick(rng.normal(size=10), rng.normal(size=10), n_resamples=49, rng=rng).pvalue <= 0.2
+        for _ in range(400)
+    )
+    assert stats.binom.ppf(1e-4, 400, 0.2) <= count <= stats.binom.ppf(1 - 1e-4, 400, 0.2)
+
+
+def test_dependence_without_correlation_is_found(rng):
+    angle = rng.uniform(0, 2 * np.pi, 100)
+    for options in (each for each in OPTIONS if each != {"null": "wild"}):
+        assert quick(np.cos(angle), np.sin(angle), **options).pvalue < 0.05
+
+
+# Nulls against loops.
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_random_pairings_are_among_all_of_them(biased, rng):
+    x, y = rng.normal(size=5), rng.normal(size=5)
+    K, L = (reference.gram(reference.gaussian(1.0), side, side) for side in (x, y))
+    result = quick(x, y, kernel=Gaussian(1.0), statistic="biased" if biased else "unbiased", n_resamples=60)
+    every = [reference.hsic_loops(K, L[np.ix_(p, p)], biased=biased) for p in permutations(range(5))]
+    assert not result.enumerated
+    assert len(result.null_distribution) == 60
+    gaps = np.abs(result.null_distribution[:, None] - np.array(every)).min(axis=1)
+    assert gaps.max() < 1e-13
+    assert result.statistic == pytest.approx(every[0], abs=1e-13)
+    assert result.pvalue == (1 + np.sum(result.null_distribution >= result.statistic - 1e-13)) / 61
+
+
+def test_the_wild_bootstrap_against_a_loop(rng):
+    x, y = rng.normal(size=(8, 1)), rng.normal(size=(8, 2))
+    K = reference.gram(reference.gaussian(1.0), x, x)
+    L = reference.gram(reference.gaussian(4.0 * np.eye(2)), y, y)
+    kernel = (Gaussian(1.0), Gaussian(2.0))
+    result = quick(x, y, kernel=kernel, null="wild", n_resamples=20, memory=2.0)
+    assert result.statistic == pytest.approx(reference.wild_hsic_loops(K, L, np.ones(8)), abs=1e-14)
+    assert result.statistic == pytest.approx(reference.hsic_loops(K, L, biased=True), abs=1e-14)
+    W = nulls.wild_weights(8, 20, 2.0, np.random.default_rng(0))
+    expected = [reference.wild_hsic_loops(K, L, W[:, b]) for b in range(20)]
+    np.testing.assert_allclose(result.null_distribution, expected, atol=1e-14)
+
+
+def test_the_wild_bootstrap_keeps_its_level_on_slow_series():
+    """Two independent autoregressions: permutations reject far too often, the wild bootstrap does not."""
+    rng = np.random.default_rng(23)
+    rejected = {"permutation": 0, "wild": 0}
+    for _ in range(100):
+        series = rng.normal(size=(100, 2))
+        for t in range(1, 100):
+            series[t] += 0.9 * series[t - 1]
+        for null in rejected:
+            memory = 20.0 if null == "wild" else None
+            rejected[null] += quick(*series.T, null=null, memory=memory, rng=rng).pvalue <= 0.05
+    assert rejected["wild"] <= stats.binom.ppf(1 - 1e-4, 100, 0.1)
+    assert rejected["permutation"] > rejected["wild"]
+
+
+def test_features_converge_to_the_exact_statistic(rng, monkeypatch):
+    monkeypatch.setattr(independence, "FEATURES", 400)
+    x = rng.normal(size=20)
+    y = x + 0.5 * rng.normal(size=20)
+    for statistic in ("features", "unbiased"):
+        result = quick(x, y, statistic=statistic)
+        assert result.pvalue == 0.01
+    exact = quick(x, y)
+    assert quick(x, y, statistic="features").statistic == pytest.approx(exact.statistic, rel=0.25)
+
+
+# Kernels.
+
+
+def test_a_kernel_object_and_its_function_agree(rng):
+    x, y = as_wide(rng)
+    same(quick(x, y, kernel=Gaussian(1.0)), quick(x, y, kernel=gaussian))
+    same(quick(x, y, kernel=(Gaussian(1.0), gaussian)), quick(x, y, kernel=gaussian))
+
+
+def test_several_kernels_are_all_paired(rng):
+    x, y = as_wide(rng)
+    result = quick(x, y, kernel=["median", Gaussian(0.5)])
+    assert len(result.members) == 4
+    alone = quick(x, y, kernel=(Gaussian(0.5), "median"))
+    assert result.members[2].statistic == pytest.approx(alone.statistic, abs=1e-13)
+
+
+def test_kernels_that_are_refused():
+    refused(["kernel", "'mediam'", "'median'"], kernel="mediam")
+    refused(["kernel", "2.0", "Gaussian(2.0)"], TypeError, kernel=2.0)
+    refused(["kernel", "2.0", "Gaussian(2.0)"], TypeError, kernel=("median", 2.0))
+    refused(["kernel", "empty", "at least one"], kernel=[])
+    refused(["kernel", "shape (9, 9)", "(9,)"], kernel=lambda a, b: np.ones(len(a)))
+    refused(["kernel", "symmetric"], kernel=lambda a, b: a + 0.0 * b.T)
+    refused(["kernel", "finite"], kernel=lambda a, b: np.full((len(a), len(b)), np.inf))
+    refused(["statistic='features'", "kernel", "function"], TypeError, kernel=gaussian, statistic="features")
+    for null in ("gamma", "spectral", "wild"):
+        for kernel in ("fused", ["median", Gaussian(1.0)], ("median", "fused")):
+            refused([f"null={null!r}", "one kernel", "kernel='median'"], kernel=kernel, null=null)
+
+
+def test_a_list_of_one_word_that_stands_for_several_is_refused_too():
+    refused(["null='gamma'", "one kernel", "kernel='median'"], kernel=["fused"], null="gamma")
+
+
+# Data frames, missing and degenerate values.
+
+
+@pytest.mark.parametrize("kernel", ["median", "fused"])
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_frames_give_what_arrays_give(frame, kernel, rng):
+    number, word = rng.normal(size=14), rng.choice(["u", "v"], 14).tolist()
+    y = rng.choice(["a", "b", "c"], 14).tolist()
+    rows = [[float(a), b] for a, b in zip(number, word, strict=True)]
+    framed = quick(frame({"number": number, "word": word}), frame({"colour": y}), kernel=kernel)
+    same(framed, quick(rows, y, kernel=kernel))
+
+
+def test_series_ints_and_bools(rng):
+    x, y = rng.integers(0, 5, (2, 12))
+    first = quick(x.astype(float), (y > 2).astype(float))
+    same(quick(x, y > 2), first)
+    same(quick(pd.Series(x), pl.Series(y > 2)), first)
+    same(quick(x.tolist(), (y > 2)[:, None]), first)
+
+
+def test_missing_values_under_each_policy(rng):
+    x, y = continuous(rng)
+    holes = x.copy()
+    holes[3, 0] = np.nan
+    refused(["x", "missing values in 1 of 13 rows", "row 3", "nan_policy='omit'"], x=holes, y=y)
+    refused(["y", "missing values", "nan_policy='omit'"], x=y, y=holes)
+    same(quick(holes, y, nan_policy="omit"), quick(np.delete(x, 3, axis=0), np.delete(y, 3, axis=0)))
+    nothing = quick(holes, y, nan_policy="propagate")
+    assert np.isnan(nothing.pvalue)
+    assert np.isnan(nothing.statistic)
+    assert "p = nan" in repr(nothing)
+    assert np.isnan(quick(np.full(5, np.nan), np.full(5, np.nan), nan_policy="propagate").pvalue)
+    refused(["nan_policy", "'omit'", "'drop'"], nan_policy="drop")
+    for policy in ("raise", "omit", "propagate"):
+        refused(["y", "infinite values", "drop"], y=np.r_[np.inf, np.zeros(8)], nan_policy=policy)
+
+
+OPTIONS = [
+    {},
+    {"kernel": "fused"},
+    {"statistic": "biased"},
+    {"statistic": "features"},
+    {"null": "gamma"},
+    {"null": "spectral"},
+    {"null": "wild"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: str(options).split(" at 0x")[0])
+@pytest.mark.parametrize("n", [4, 9, 20])
+def test_rows_that_are_all_equal_say_nothing(n, options):
+    for seed in range(5):
+        both = quick(np.full((n, 2), 0.3), np.full(n, 1e12), rng=seed, **options)
+        assert both.pvalue == 1.0
+        assert both.statistic == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: str(options).split(" at 0x")[0])
+@pytest.mark.parametrize("n", [4, 20])
+def test_a_side_that_is_constant_is_independent_of_anything(n, options, rng):
+    for seed in range(5):
+        one = quick(np.full(n, 0.3), rng.normal(size=n), rng=seed, **options)
+        assert one.pvalue == 1.0
+        assert one.statistic == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+@pytest.mark.parametrize("kernel", ["median", "fused"])
+def test_huge_and_tiny_values(kernel, size, rng):
+    x = rng.normal(size=25)
+    result = quick(size * x, x**2 / size, kernel=kernel)
+    assert result.pvalue == 0.01
+    assert np.isfinite(result.statistic)
+
+
+def test_four_rows_are_enough_and_three_are_not(rng):
+    result = quick([0.0, 1.0, 5.0, 6.0], [0.0, 1.0, 5.0, 6.0])
+    assert result.enumerated
+    assert len(result.null_distribution) == 24
+    assert 24 * result.pvalue == pytest.approx(round(24 * result.pvalue), abs=1e-12)
+    refused(["x", "3 rows", "4 are needed"], x=np.arange(3.0), y=np.arange(3.0))
+    refused(["x", "9 rows", "y", "8 rows", "paired"], y=np.arange(8.0))
+    refused(["x", "None"], TypeError, x=None)
+
+
+def test_every_pairing_as_the_data_is_compared_with_the_same_numbers():
+    """With all pairings at hand the null of a fused test must not depend on which of them came up."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
+    kernel = [Gaussian([0.3, 3.0]), Gaussian([3.0, 0.3])]
+    found, pvalues = [], []
+    for order in permutations(range(4)):
+        result = quick(x, y[list(order)], kernel=kernel)
+        assert result.enumerated
+        found.append(np.sort(result.null_distribution))
+        pvalues.append(result.pvalue)
+    for p in pvalues:
+        assert np.mean(np.array(pvalues) <= p + 1e-12) == pytest.approx(p, abs=1e-12)
+    np.testing.assert_allclose(found, np.broadcast_to(found[0], (24, 24)), atol=1e-9)
+
+
+def test_bad_arguments():
+    refused(["n_resamples", "at least 1", "0"], n_resamples=0)
+    refused(["n_resamples", "whole number", "9.5"], TypeError, n_resamples=9.5)
+    refused(["batch", "at least 1", "0"], batch=0)
+    refused(["rng", "seed", "-1"], TypeError, rng=-1)
+    refused(["memory", "positive", "0"], null="wild", memory=0.0)
+    refused(["statistic", "'unbiased'", "'linear'"], statistic="linear")
+    refused(["null", "'permutation'", "'normal'"], null="normal")
+
+
+# Work.
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"kernel": "fused"}, {"null": "wild"}, {"null": "gamma"}],
+    ids=lambda options: str(options).split(" at 0x")[0],
+)
+def test_the_size_of_a_batch_changes_nothing(batch, options, rng):
+    x, y = as_wide(rng)
+    small, whole = quick(x, y, batch=batch, **options), quick(x, y, **options)
+    assert small.pvalue == pytest.approx(whole.pvalue, rel=1e-10)
+    assert small.statistic == pytest.approx(whole.statistic, abs=1e-12)
+    np.testing.assert_allclose(small.null_distribution, whole.null_distribution, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("statistic", ["unbiased", "biased"])
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian(8.0), (Gaussian(8.0), Matern32(0.05)), [Gaussian(8.0), Gaussian(0.3)], "fused"],
+)
+def test_low_rank_and_dense_agree(kernel, statistic, rng, monkeypatch):
+    x = rng.normal(size=(80, 1))
+    y = np.sin(2.0 * x) + rng.normal(size=(80, 1))
+    dense = quick(x, y, kernel=kernel, statistic=statistic)
+    monkeypatch.setattr(_choice, "LARGE", 10)
+    low = quick(x, y, kernel=kernel, statistic=statistic)
+    assert low.pvalue == dense.pvalue
+    for ours, theirs in zip(low.members, dense.members, strict=True):
+        assert ours.statistic == pytest.approx(theirs.statistic, abs=1e-10)
+    np.testing.assert_allclose(low.null_distribution, dense.null_distribution, rtol=1e-5, atol=1e-7)
+
+
+def test_smooth_kernels_on_many_rows_go_through_factors(rng, monkeypatch):
+    """The branch that the test above means to compare is really taken."""
+    monkeypatch.setattr(_choice, "LARGE", 10)
+    space = make_space(rng.normal(size=(80, 1)), np.array([False]))
+    side = choose(Gaussian(8.0), space, rng)
+    ((factor, _),) = lowered(side.members)
+    assert isinstance(factor, Factor)
+    assert independence._factors_are_cheaper(factor, factor)
+
+
+def test_a_function_that_is_not_positive_definite_survives_many_rows(rng, monkeypatch):
+    """-|a - b| on both sides is distance covariance, and no F Fᵀ."""
+    x = rng.normal(size=(20, 1))
+    y = x**2 + 0.3 * rng.normal(size=(20, 1))
+
+    def minus_distance(a, b):
+        return -cdist(a, b)
+
+    dense = quick(x, y, kernel=minus_distance)
+    assert dense.statistic > 0.0
+    monkeypatch.setattr(_choice, "LARGE", 10)
+    same(quick(x, y, kernel=minus_distance), dense)
+
+
+def test_distance_covariance_is_hsic_with_distances(rng):
+    """4 HSIC with k = (|a| + |b| - |a - b|)/2 is the squared distance covariance (Sejdinovic et al. 2013)."""
+    x, y = rng.normal(size=9), rng.normal(size=9)
+
+    def induced(a, b):
+        return 0.5 * (np.abs(a) + np.abs(b).T - np.abs(a - b.T))
+
+    A, B = (np.abs(side[:, None] - side) for side in (x, y))
+    H = np.eye(9) - 1 / 9
+    dcov2 = ((H @ A @ H) * (H @ B @ H)).sum() / 81
+    value = quick(x, y, kernel=induced, statistic="biased").statistic
+    assert 4.0 * value == pytest.approx(dcov2, abs=1e-13)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: str(options).split(" at 0x")[0])
+def test_the_result_reads_well(options, rng):
+    x, y = as_wide(rng)
+    result = quick(x, y, **options)
+    text = repr(result)
+    assert f"p = {result.pvalue:.4g}" in text
+    assert "HSIC" in text
+    assert "12 rows" in text
+    assert result.null in text
+    assert " x " in text
+    assert "array(" not in text
+    assert 0.0 < result.pvalue <= 1.0
+    assert len(result.null_distribution) == 99
+
+
+def test_the_inputs_are_left_alone(rng):
+    x, y = as_wide(rng)
+    before = x.copy(), y.copy()
+    for options in OPTIONS:
+        quick(x, y, **options)
+    np.testing.assert_array_equal((x, y), before)

@@ -1,0 +1,940 @@
+"""mmd_test: what must not change the answer, the level, every statistic against loops, every refusal."""
+
+import contextlib
+import subprocess
+import sys
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+from scipy.spatial.distance import cdist
+from tests import reference
+
+import kembed.core.progress as _progress
+import kembed.testing.choice as _choice
+from kembed import Delta, Gaussian, Matern32, OnColumns, Product, Scaled, TestOutcome, learn_kernel, mmd_test
+from kembed.core.progress import _Silent
+from kembed.data.pool import make_pool
+from kembed.data.space import make_space
+from kembed.data.tables import read_tables
+from kembed.permutation import nulls
+from kembed.permutation.low_rank import Factor, as_pairs
+from kembed.permutation.random_features import random_features
+from kembed.testing import two_sample
+from kembed.testing.choice import choose, lowered
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+def gaussian(a, b):
+    return np.exp(-0.5 * cdist(a, b, "sqeuclidean"))
+
+
+def quick(x, y, **options):
+    return mmd_test(x, y, **{"kernel": "median", "n_resamples": 99, "rng": 0} | options)
+
+
+def same(a, b):
+    """The same answer: p to the last bit, the statistic to rounding."""
+    assert a.pvalue == b.pvalue
+    assert a.statistic == pytest.approx(b.statistic, rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(a.null_distribution, b.null_distribution, rtol=1e-10, atol=1e-12)
+    assert a.enumerated == b.enumerated
+
+
+def refused(words, kind=ValueError, **options):
+    """The call is refused, and the message has all the words."""
+    x, y = options.pop("x", np.arange(8.0)), options.pop("y", np.arange(9.0) ** 2)
+    with pytest.raises(kind) as caught:
+        quick(x, y, **options)
+    for word in words:
+        assert word in str(caught.value), str(caught.value)
+
+
+# Neither the order of rows nor that of samples changes anything.
+
+
+def continuous(rng):
+    return rng.normal(size=(13, 2)), rng.normal(size=(10, 2)) + 0.5
+
+
+def equally_many(rng):
+    return rng.normal(size=(11, 2)), 1.5 * rng.normal(size=(11, 2))
+
+
+def tied(rng):
+    return rng.integers(0, 3, (12, 2)).astype(float), rng.integers(0, 3, (12, 2)).astype(float)
+
+
+def mixed(rng):
+    x, y = tied(rng)
+    words = np.array(["a", "b", "c"], dtype=object)
+    return (
+        np.column_stack([x.astype(object), words[rng.integers(0, 2, 12)]]),
+        np.column_stack([y.astype(object), words[rng.integers(0, 3, 12)]]),
+    )
+
+
+def words_only(rng):
+    words = np.array(["a", "b", "c"], dtype=object)
+    return words[rng.integers(0, 2, (9, 2))], words[rng.integers(0, 3, (12, 2))]
+
+
+def few(rng):
+    return rng.normal(size=(3, 1)), rng.normal(size=(3, 1))
+
+
+TABLES = [continuous, equally_many, tied, mixed, words_only, few]
+
+
+def check_orders(x, y, **options):
+    rng = np.random.default_rng(7)
+    weights = options.pop("weights", (None, None))
+
+    def run(x, y, u, v):
+        return quick(x, y, weights=None if u is None else (u, v), **options)
+
+    u, v = weights
+    first = run(x, y, u, v)
+    for _ in range(2):
+        i, j = rng.permutation(len(x)), rng.permutation(len(y))
+        p, q = (None, None) if u is None else (u[i], v[j])
+        same(run(x[i], y[j], p, q), first)
+        swapped = run(y[j], x[i], q, p)
+        same(swapped, first)
+        assert swapped.sizes == first.sizes[::-1]
+
+
+@pytest.mark.parametrize("make", TABLES)
+@pytest.mark.parametrize("kernel", ["fused", "median", [Gaussian(0.5), "median"]])
+def test_any_order_gives_the_same_answer(make, kernel, rng):
+    check_orders(*make(rng), kernel=kernel)
+
+
+@pytest.mark.parametrize("make", [table for table in TABLES if table not in (mixed, words_only)])
+def test_any_order_gives_the_same_answer_with_a_function(make, rng):
+    """A function of numbers, so on numeric tables."""
+    check_orders(*make(rng), kernel=gaussian)
+
+
+@pytest.mark.parametrize("make", [tied, mixed, equally_many])
+@pytest.mark.parametrize("kernel", ["fused", "median"])
+@pytest.mark.parametrize("weight", ["any", "tied"])
+def test_any_order_gives_the_same_answer_with_weights(make, kernel, weight, rng):
+    x, y = make(rng)
+    draw = (lambda n: rng.uniform(0.5, 2.0, n)) if weight == "any" else (lambda n: rng.integers(1, 3, n))
+    check_orders(x, y, kernel=kernel, weights=(draw(len(x)), draw(len(y))))
+
+
+@pytest.mark.parametrize("make", [continuous, tied])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"statistic": "biased"},
+        {"statistic": "linear"},
+        {"statistic": "linear", "null": "normal"},
+        {"statistic": "block"},
+        {"statistic": "features"},
+        {"statistic": "features", "kernel": "fused"},
+        {"null": "gamma"},
+        {"null": "spectral"},
+    ],
+    ids=lambda options: str(options).split(" at 0x")[0],
+)
+def test_any_order_gives_the_same_answer_for_every_statistic(make, options, rng):
+    check_orders(*make(rng), **options)
+
+
+@pytest.mark.parametrize("make", [equally_many, tied])
+def test_any_order_gives_the_same_answer_column_by_column(make, rng):
+    x, y = make(rng)
+    first = quick(x, y, by_column=True)
+    other = quick(y[::-1], x[rng.permutation(len(x))], by_column=True)
+    assert [(c.name, c.pvalue, c.adjusted_pvalue) for c in first.columns] == [
+        (c.name, c.pvalue, c.adjusted_pvalue) for c in other.columns
+    ]
+
+
+@pytest.mark.parametrize("n", [5, 12])  # with every sign, and with random ones
+@pytest.mark.parametrize("statistic", ["unbiased", "biased"])
+def test_pairs_in_any_order_and_sides_in_either(n, statistic, rng):
+    x = np.round(rng.normal(size=(n, 2)), 1)
+    y = np.round(x + 0.7 * rng.normal(size=(n, 2)), 1)
+    first = quick(x, y, paired=True, statistic=statistic)
+    same(quick(y, x, paired=True, statistic=statistic), first)
+    order = rng.permutation(n)
+    reordered = quick(x[order], y[order], paired=True, statistic=statistic)
+    assert reordered.pvalue == first.pvalue
+    assert reordered.statistic == pytest.approx(first.statistic, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_columns_are_matched_by_name(frame, rng):
+    x = frame(dict(zip("abc", rng.normal(size=(3, 12)), strict=True)))
+    y = frame(dict(zip("abc", rng.normal(size=(3, 12)), strict=True)))
+    same(quick(x, y[["c", "a", "b"]]), quick(x, y))
+
+
+def test_the_same_seed_gives_the_same_answer_and_a_generator_moves_on(rng):
+    x, y = continuous(rng)
+    same(quick(x, y, rng=5), quick(x, y, rng=np.random.default_rng(5)))
+    generator = np.random.default_rng(5)
+    first, second = quick(x, y, rng=generator), quick(x, y, rng=generator)
+    assert not np.array_equal(first.null_distribution, second.null_distribution)
+
+
+# The kernel never sees the labels.
+
+
+def the_matrices(choice):
+    parts = [as_pairs(part) for part in choice.members]
+    every = np.arange(parts[0].size)
+    return [matrix for part in parts for matrix in part.rectangles(every, every)]
+
+
+@pytest.mark.parametrize("make", [continuous, tied, mixed, words_only])
+@pytest.mark.parametrize("kernel", ["fused", "median", [Gaussian(0.7), "median"]])
+def test_the_choice_is_a_function_of_the_unordered_rows(make, kernel, rng):
+    x, y = make(rng)
+    (a, b), _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
+    rows = np.concatenate([a.values, b.values])
+    first = choose(kernel, make_space(rows, a.categorical), np.random.default_rng(0))
+    for _ in range(2):
+        order = rng.permutation(len(rows))
+        other = choose(kernel, make_space(rows[order], a.categorical), np.random.default_rng(0))
+        assert [repr(k) for k in other.kernels] == [repr(k) for k in first.kernels]
+        np.testing.assert_array_equal(other.shares, first.shares)
+        for ours, theirs in zip(the_matrices(first), the_matrices(other), strict=True):
+            np.testing.assert_allclose(theirs, ours[np.ix_(order, order)], rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["fused", "median"])
+def test_any_relabeling_of_the_pooled_rows_meets_the_same_kernels(kernel, rng):
+    rows = np.round(rng.normal(size=(20, 2)), 1)
+    first = quick(rows[:8], rows[8:], kernel=kernel)
+    for _ in range(3):
+        other = rows[rng.permutation(20)]
+        relabeled = quick(other[:8], other[8:], kernel=kernel)
+        assert [repr(m.kernel) for m in relabeled.members] == [repr(m.kernel) for m in first.members]
+        assert abs(relabeled.statistic - first.statistic) > 1e-9
+
+
+def test_the_learned_kernel_is_a_function_of_the_unordered_rows(rng):
+    x, y = rng.normal(size=(15, 1)), 2.0 * rng.normal(size=(15, 1))
+    first = quick(x, y, kernel="bkl")
+    rows = rng.permutation(np.concatenate([x, y]))
+    other = quick(rows[:15], rows[15:], kernel="bkl")
+    assert first.kernel.lengthscale == other.kernel.lengthscale
+    assert first.learned is not None
+    assert first.kernel.lengthscale > 0.0
+    same(quick(y[::-1], x, kernel="bkl"), first)
+
+
+# The level.
+
+
+@pytest.mark.parametrize(("kernel", "draws"), [("median", 400), ("fused", 200)])
+def test_the_level_holds_where_rows_are_tied(kernel, draws):
+    """Rejections at 5% and 20% stay below what a binomial law passes once in 10⁴."""
+    rng = np.random.default_rng(11)
+    pvalues = []
+    for _ in range(draws):
+        x, y = rng.integers(0, 4, (12, 1)), rng.integers(0, 4, (12, 1))
+        pvalues.append(mmd_test(x, y, kernel=kernel, n_resamples=99, rng=rng).pvalue)
+    for level in (0.05, 0.2):
+        assert np.sum(np.array(pvalues) <= level + 1e-12) <= stats.binom.ppf(1 - 1e-4, draws, level)
+
+
+def test_without_ties_the_level_is_met_exactly():
+    """200 draws at 20%: neither above nor below what a binomial law passes once in 10⁴."""
+    rng = np.random.default_rng(12)
+    low, high = stats.binom.ppf([1e-4, 1 - 1e-4], 200, 0.2)
+    for options in ({}, {"weights": "drawn"}, {"statistic": "block"}, {"statistic": "features"}):
+        count = 0
+        for _ in range(200):
+            x, y = rng.normal(size=(9, 1)), rng.normal(size=(12, 1))
+            if "weights" in options:
+                options["weights"] = (rng.uniform(0.5, 2, 9), rng.uniform(0.5, 2, 12))
+            count += quick(x, y, n_resamples=49, rng=rng, **options).pvalue <= 0.2
+        assert low <= count <= high, options
+
+
+@pytest.mark.parametrize("correlation", [-0.9, 0.9])
+@pytest.mark.parametrize("null", ["permutation", "wild"])
+def test_the_level_holds_for_dependent_pairs(null, correlation):
+    """400 draws at 10%: the two rows of a pair depend on each other, the pairs do not.
+
+    The wild bootstrap is an approximation, so its bounds are those of 6% and 12%.
+    """
+    rng = np.random.default_rng(13)
+    count = 0
+    for _ in range(400):
+        x = rng.normal(size=50)
+        y = correlation * x + np.sqrt(1 - correlation**2) * rng.normal(size=50)
+        count += (
+            quick(x, y, paired=True, null=null, memory=1.0 if null == "wild" else None, rng=rng).pvalue <= 0.1
+        )
+    low, high = (0.06, 0.12) if null == "wild" else (0.1, 0.1)
+    assert stats.binom.ppf(1e-4, 400, low) <= count <= stats.binom.ppf(1 - 1e-4, 400, high)
+
+
+# Every statistic against loops.
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_sign_flips_against_a_loop_with_every_arrangement(biased, rng):
+    x, y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2)) + 0.5
+    z = np.concatenate([x, y])
+    K = reference.gram(reference.gaussian(np.eye(2)), z, z)
+    result = quick(x, y, kernel=Gaussian(1.0), paired=True, statistic="biased" if biased else "unbiased")
+    every = [reference.paired_mmd2_loops(K, signs, biased=biased) for signs in product((1, -1), repeat=4)]
+    assert result.enumerated
+    assert result.statistic == pytest.approx(every[0], abs=1e-13)
+    np.testing.assert_allclose(np.sort(result.null_distribution), np.sort(every), atol=1e-13)
+    assert result.pvalue == pytest.approx(np.mean(np.array(every) >= every[0] - 1e-12), abs=1e-15)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_random_sign_flips_are_among_all_of_them(biased, rng):
+    x, y = rng.normal(size=(5, 1)), rng.normal(size=(5, 1))
+    z = np.concatenate([x, y])
+    K = reference.gram(reference.gaussian(1.0), z, z)
+    options = {"kernel": Gaussian(1.0), "paired": True, "statistic": "biased" if biased else "unbiased"}
+    result = quick(x, y, n_resamples=30, **options)  # 32 arrangements
+    every = [reference.paired_mmd2_loops(K, signs, biased=biased) for signs in product((1, -1), repeat=5)]
+    assert not result.enumerated
+    assert len(result.null_distribution) == 30
+    gaps = np.abs(result.null_distribution[:, None] - np.array(every)).min(axis=1)
+    assert gaps.max() < 1e-12
+    assert result.pvalue == (1 + np.sum(result.null_distribution >= result.statistic - 1e-12)) / 31
+
+
+def test_the_wild_bootstrap_against_a_loop(rng):
+    x, y = rng.normal(size=(7, 1)), rng.normal(size=(5, 1))
+    z = np.concatenate([x, y])
+    K = reference.gram(reference.gaussian(1.0), z, z)
+    result = quick(x, y, kernel=Gaussian(1.0), null="wild", n_resamples=20, memory=2.0)
+    assert result.statistic == pytest.approx(reference.wild_mmd2_loops(K, np.ones(7), np.ones(5)), abs=1e-13)
+    seed = np.random.default_rng(0)
+    u, v = (nulls.wild_weights(n, 20, 2.0, seed) for n in (7, 5))
+    expected = [reference.wild_mmd2_loops(K, u[:, b], v[:, b]) for b in range(20)]
+    np.testing.assert_allclose(result.null_distribution, expected, atol=1e-13)
+
+
+def shuffled(x, y, seed):
+    """The kernel matrix of the pool and the rows of each sample in the order a running mean takes them."""
+    tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
+    pool = make_pool(tables, None, "none")
+    z = pool.space.values
+    first = seed.permutation(np.flatnonzero(pool.labels == 1.0))
+    second = seed.permutation(np.flatnonzero(pool.labels == 0.0))
+    return reference.gram(reference.gaussian(1.0), z, z), list(first), list(second)
+
+
+@pytest.mark.parametrize(("n", "m"), [(4, 4), (9, 12), (35, 80)])
+def test_linear_and_block_statistics_against_loops(n, m, rng):
+    x, y = rng.normal(size=n), rng.normal(size=m)
+    K, first, second = shuffled(x, y, np.random.default_rng(0))
+    linear = quick(x, y, kernel=Gaussian(1.0), statistic="linear")
+    assert linear.statistic == pytest.approx(reference.linear_mmd2_loops(K, first, second), abs=1e-13)
+    smaller = min(n, m)
+    blocks = smaller // int(np.sqrt(smaller))
+    block = quick(x, y, kernel=Gaussian(1.0), statistic="block")
+    assert block.statistic == pytest.approx(reference.block_mmd2_loops(K, first, second, blocks), abs=1e-13)
+
+
+def among_all(draws, every):
+    """Draws are among the values of all relabelings, each as often as it should be (χ², 1 in 10⁴)."""
+    every = np.round(every, 12)
+    levels, times = np.unique(every, return_counts=True)
+    nearest = np.abs(draws[:, None] - levels).argmin(axis=1)
+    np.testing.assert_allclose(draws, levels[nearest], atol=1e-10)
+    expected = times * len(draws) / len(every)
+    counts = np.bincount(nearest, minlength=len(levels))
+    assert ((counts - expected) ** 2 / expected).sum() < stats.chi2.ppf(1 - 1e-4, len(levels) - 1)
+
+
+def test_the_permutation_null_of_the_linear_statistic_by_brute_force(rng):
+    x, y = rng.normal(size=4), rng.normal(size=4)
+    K, first, second = shuffled(x, y, np.random.default_rng(0))
+    result = quick(x, y, kernel=Gaussian(1.0), statistic="linear", n_resamples=3_000)
+    quads = [[first[i], first[i + 1], second[i], second[i + 1]] for i in (0, 2)]
+    every = [
+        reference.linear_mmd2_loops(K, [*p[:2], *q[:2]], [*p[2:], *q[2:]])
+        for p, q in product(permutations(quads[0]), permutations(quads[1]))
+    ]
+    among_all(result.null_distribution, every)
+
+
+def test_the_permutation_null_of_the_block_statistic_by_brute_force(rng):
+    x, y = rng.normal(size=4), rng.normal(size=4)
+    K, first, second = shuffled(x, y, np.random.default_rng(0))
+    result = quick(x, y, kernel=Gaussian(1.0), statistic="block", n_resamples=3_000)
+    every = []
+    quads = [[*first[i : i + 2], *second[i : i + 2]] for i in (0, 2)]
+    for p, q in product(combinations(range(4), 2), repeat=2):
+        parts = [
+            reference.mmd2_loops(K[np.ix_(rows, rows)], [i in chosen for i in range(4)], biased=False)
+            for rows, chosen in zip(quads, (p, q), strict=True)
+        ]
+        every.append(np.mean(parts))
+    among_all(result.null_distribution, every)
+
+
+def test_the_normal_null_is_a_z_test(rng):
+    x, y = rng.normal(size=60), rng.normal(size=60) + 3.0
+    for statistic in ("linear", "block"):
+        result = quick(x, y, statistic=statistic, null="normal")
+        assert result.pvalue == pytest.approx(stats.norm.sf(result.members[0].z), rel=1e-10)
+        assert result.pvalue < 0.05
+
+
+def test_features_converge_to_the_kernel(rng, monkeypatch):
+    x = rng.normal(size=(12, 2))
+    for kernel, exact in (
+        (Gaussian([0.7, 2.0]), reference.gaussian(np.diag([0.49, 4.0]))),
+        (Matern32(1.0), reference.matern(1.0, 1.5)),
+    ):
+        factor = random_features(kernel, x, 40_000, np.random.default_rng(0), "kernel")
+        K = reference.gram(exact, x, x)
+        np.testing.assert_allclose(factor.columns @ factor.columns.T, K, atol=5 / np.sqrt(20_000))
+        np.testing.assert_allclose(factor.diagonal, 1.0, atol=1e-9)
+    monkeypatch.setattr(two_sample, "FEATURES", 2_000)
+    y = rng.normal(size=(9, 2)) + 1.0
+    exact, rough = quick(x, y), quick(x, y, statistic="features")
+    assert rough.statistic == pytest.approx(exact.statistic, abs=4 / np.sqrt(1_000))
+    assert rough.pvalue == pytest.approx(exact.pvalue, abs=0.05)
+
+
+# Column by column.
+
+
+def test_the_shifted_column_is_found(rng):
+    x, y = rng.normal(size=(30, 3)), rng.normal(size=(25, 3))
+    y[:, 1] += 2.0
+    for kernel in ("median", "fused", Gaussian(1.0), ["median", Gaussian(1.0)]):
+        result = quick(x, y, kernel=kernel, by_column=True)
+        assert [column.name for column in result.columns] == ["column 0", "column 1", "column 2"]
+        for column in result.columns:
+            assert column.adjusted_pvalue >= column.pvalue
+        assert result.columns[1].adjusted_pvalue == 0.01
+        assert min(result.columns[0].adjusted_pvalue, result.columns[2].adjusted_pvalue) > 0.01
+        joint = quick(x, y, kernel=kernel)
+        assert joint.columns is None
+        assert joint.pvalue == result.pvalue
+
+
+def test_columns_by_name_and_of_every_kind(rng):
+    x = pd.DataFrame({"size": rng.normal(size=40), "colour": rng.choice(["red", "blue"], 40)})
+    y = pd.DataFrame({"size": rng.normal(size=40), "colour": rng.choice(["red", "green"], 40)})
+    result = quick(x, y, by_column=True, n_resamples=199)
+    size, colour = result.columns
+    assert (size.name, colour.name) == ("size", "colour")
+    assert colour.adjusted_pvalue == 1 / 200
+    assert size.pvalue > 0.01
+    assert "size" in repr(result)
+    assert "ColumnResult('colour'" in repr(colour)
+
+
+def test_one_column_by_itself_is_the_joint_test(rng):
+    result = quick(*(rng.normal(size=12) for _ in "xy"), by_column=True)
+    (column,) = result.columns
+    assert column.pvalue == column.adjusted_pvalue == result.pvalue
+
+
+def test_columns_with_every_arrangement(rng):
+    result = quick(rng.normal(size=(3, 2)), rng.normal(size=(4, 2)), by_column=True)
+    assert result.enumerated
+    for column in result.columns:
+        assert 35 * column.pvalue == pytest.approx(round(35 * column.pvalue), abs=1e-9)
+        assert column.adjusted_pvalue >= column.pvalue
+
+
+# Kernels.
+
+
+def test_a_kernel_object_and_its_function_agree(rng):
+    x, y = continuous(rng)
+    same(quick(x, y, kernel=Gaussian(1.0)), quick(x, y, kernel=gaussian))
+    same(quick(x, y, kernel=Gaussian(1.0)), quick(x, y, kernel=[Gaussian(1.0)]))
+
+
+def test_several_kernels_are_fused(rng):
+    x, y = continuous(rng)
+    several = quick(x, y, kernel=[Gaussian(1.0), gaussian, "median"])
+    assert len(several.members) == 3
+    for member, kernel in zip(several.members, [Gaussian(1.0), gaussian, "median"], strict=True):
+        assert member.statistic == pytest.approx(quick(x, y, kernel=kernel).statistic, abs=1e-12)
+    assert several.effect in [member.statistic for member in several.members]
+    assert several.kernel in [member.kernel for member in several.members]
+    twice = quick(x, y, kernel=[Gaussian(1.0), Gaussian(1.0)])
+    assert twice.pvalue == quick(x, y, kernel=Gaussian(1.0)).pvalue
+
+
+def test_kernels_that_are_refused():
+    refused(["kernel", "'mediam'", "'median'", "'fused'"], kernel="mediam")
+    refused(["kernel", "2.0", "Gaussian(2.0)"], TypeError, kernel=2.0)
+    refused(["kernel", "None", "'median'"], TypeError, kernel=None)
+    refused(["kernel", "Gaussian", "function"], TypeError, kernel=Gaussian)
+    refused(["kernel", "empty", "at least one"], kernel=[])
+    refused(["kernel", "'mediam'"], kernel=["median", "mediam"])
+    refused(["kernel", "3 lengthscales", "1 column", "one lengthscale"], kernel=Gaussian([1.0, 2.0, 3.0]))
+
+
+def test_functions_that_are_no_kernels():
+    refused(["kernel", "shape (17, 17)", "(17,)"], kernel=lambda a, b: np.ones(len(a)))
+    refused(["kernel", "symmetric", "k(y, x)"], kernel=lambda a, b: a + 0.0 * b.T)
+    refused(["kernel", "finite", "few rows"], kernel=lambda a, b: np.full((len(a), len(b)), np.nan))
+    refused(["kernel", "finite"], kernel=lambda a, b: np.full((len(a), len(b)), np.inf))
+
+
+def test_features_need_a_spectral_density():
+    refused(["statistic='features'", "kernel", "function"], TypeError, kernel=gaussian, statistic="features")
+    refused(
+        ["statistic='features'", "kernel", "statistic='unbiased'"],
+        TypeError,
+        x=["a", "b", "a"],
+        y=["b", "b", "c"],
+        statistic="features",
+    )
+
+
+# Data frames and mixed columns.
+
+
+@pytest.mark.parametrize("kernel", ["median", "fused", Gaussian(1.0)])
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_frames_give_what_arrays_give(frame, kernel, rng):
+    a, b = rng.normal(size=(2, 14))
+    c, d = rng.choice(["u", "v"], 14).tolist(), rng.choice(["v", "w"], 14).tolist()  # levels x has not seen
+    columns = {"number": a, "flag": a > 0, "word": c}, {"word": d, "number": b, "flag": b > 0}
+    x, y = (frame(part) for part in columns)
+    arrays = [
+        [[s, float(t), w] for s, t, w in zip(part["number"], part["flag"], part["word"], strict=True)]
+        for part in columns
+    ]
+    same(quick(x, y, kernel=kernel), quick(*arrays, kernel=kernel))
+    if frame is pd.DataFrame:
+        as_categories = x.astype({"word": "category"}), y.astype({"word": "category"})
+    else:
+        as_categories = [part.with_columns(pl.col("word").cast(pl.Categorical)) for part in (x, y)]
+    same(quick(*as_categories, kernel=kernel), quick(x, y, kernel=kernel))
+
+
+def test_the_names_of_levels_do_not_matter(rng):
+    x, y = rng.integers(0, 2, 12), rng.integers(0, 3, 12)
+    same(
+        quick([f"level {i}" for i in x], [f"level {i}" for i in y]),
+        quick([chr(97 + i) for i in x], [chr(97 + i) for i in y]),
+    )
+
+
+def test_a_kernel_for_numbers_meets_categories_as_equal_or_not(rng):
+    x, y = mixed(rng)
+    spelled = Product(OnColumns(Gaussian(1.0), (0, 1)), OnColumns(Delta(), (2,)))
+    same(quick(x, y, kernel=Gaussian(1.0)), quick(x, y, kernel=spelled))
+    same(quick(x[:, 2], y[:, 2], kernel=Gaussian(1.0)), quick(x[:, 2], y[:, 2], kernel=Delta()))
+
+
+def test_series_vectors_ints_and_bools(rng):
+    x, y = rng.integers(0, 5, 10), rng.integers(0, 5, 12)
+    first = quick(x.astype(float), y.astype(float))
+    same(quick(x, y), first)
+    same(quick(x.astype(np.uint8)[:, None], y.tolist()), first)
+    same(quick(pd.Series(x), pl.Series(y)), first)
+    same(quick(x > 2, y > 2), quick((x > 2).astype(float), (y > 2).astype(float)))
+
+
+# Missing, infinite, degenerate, extreme.
+
+
+def test_missing_values_under_each_policy(rng):
+    x, y = continuous(rng)
+    holes = np.insert(x, [0, 5], [[np.nan, 1.0], [0.0, np.nan]], axis=0)
+    refused(["x", "missing values in 2 of 15 rows", "nan_policy='omit'"], x=holes, y=y)
+    refused(["y", "missing values", "nan_policy='omit'"], x=x, y=holes)
+    same(quick(holes, y, nan_policy="omit"), quick(x, y))
+    nothing = quick(holes, y, nan_policy="propagate")
+    assert np.isnan(nothing.pvalue)
+    assert np.isnan(nothing.statistic)
+    assert len(nothing.null_distribution) == 0
+    assert "p = nan" in repr(nothing)
+    same(quick(x, y, nan_policy="propagate"), quick(x, y))
+    weights = rng.uniform(1.0, 2.0, 15), rng.uniform(1.0, 2.0, 10)
+    kept = np.delete(weights[0], [0, 6])
+    same(quick(holes, y, nan_policy="omit", weights=weights), quick(x, y, weights=(kept, weights[1])))
+    refused(["nan_policy", "'raise'", "'omit'", "'propagate'", "'drop'"], nan_policy="drop")
+    refused(["x", "1 row", "2 are needed"], x=[1.0, np.nan], nan_policy="omit")
+
+
+def test_pairs_with_a_missing_side_are_dropped_together(rng):
+    x, y = rng.normal(size=(2, 12))
+    a, b = np.insert(x, 3, np.nan), np.insert(y, 3, 0.5)
+    same(quick(a, b, paired=True, nan_policy="omit"), quick(x, y, paired=True))
+
+
+@pytest.mark.parametrize("weights", [None, (np.ones(5), np.ones(9))])
+@pytest.mark.parametrize("side", [np.full(9, np.nan), np.arange(9.0)], ids=["both missing", "one missing"])
+def test_nothing_but_missing_values_propagates(side, weights):
+    assert np.isnan(quick(np.full(5, np.nan), side, nan_policy="propagate", weights=weights).pvalue)
+
+
+def test_infinite_values_are_refused_under_every_policy():
+    for policy in ("raise", "omit", "propagate"):
+        refused(["x", "infinite values in 1 of 3 rows", "drop"], x=[1.0, np.inf, 2.0], nan_policy=policy)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 1e12])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": "fused"},
+        {"kernel": Gaussian(1.0), "statistic": "biased"},
+        {"statistic": "linear"},
+        {"statistic": "block"},
+        {"statistic": "features"},
+        {"null": "gamma"},
+        {"null": "spectral"},
+        {"null": "wild"},
+        {"paired": True},
+        {"by_column": True},
+        {"weights": (np.arange(1.0, 8.0) / 3, np.arange(1.0, 8.0) / 7)},
+    ],
+    ids=lambda options: ", ".join(
+        f"{name}" if name == "weights" else f"{name}={options[name]}" for name in options
+    ),
+)
+def test_rows_that_are_all_equal_say_nothing(options, value):
+    same_everywhere = np.full((7, 2), value)
+    for seed in range(5):
+        result = quick(same_everywhere, same_everywhere, rng=seed, **options)
+        assert result.pvalue == 1.0
+        assert result.statistic == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_unequal_samples_of_equal_rows_say_nothing(seed):
+    x, y = np.full((11, 1), 0.1), np.full((6, 1), 0.1)
+    for options in ({}, {"kernel": "fused"}, {"statistic": "biased"}, {"null": "wild"}):
+        assert quick(x, y, rng=seed, **options).pvalue == 1.0
+
+
+def test_a_constant_column_changes_no_p_value(rng):
+    x, y = continuous(rng)
+    for kernel in ("median", "fused"):
+        beside = [np.column_stack([np.full(len(part), 7.0), part]) for part in (x, y)]
+        assert quick(*beside, kernel=kernel).pvalue == pytest.approx(
+            quick(x, y, kernel=kernel).pvalue, abs=0.05
+        )
+    assert quick(*beside, kernel="median").pvalue == quick(x, y).pvalue
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+@pytest.mark.parametrize("kernel", ["median", "fused"])
+def test_huge_and_tiny_values(kernel, size, rng):
+    x, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2)) + 3.0
+    result = quick(size * x, size * y, kernel=kernel)
+    assert result.pvalue == 0.01
+    assert np.isfinite(result.statistic)
+
+
+def test_one_huge_row_does_not_hide_the_rest(rng):
+    x, y = rng.normal(size=(30, 2)), rng.normal(size=(30, 2)) + 2.0
+    x[0] = 1e12
+    for kernel in ("median", "fused"):
+        assert quick(x, y, kernel=kernel).pvalue == 0.01
+
+
+@pytest.mark.parametrize("kernel", ["median", "fused"])
+def test_two_rows_are_enough_and_one_is_not(kernel):
+    assert quick([0.0, 1.0], [5.0, 6.0], kernel=kernel).pvalue == pytest.approx(2 / 6)
+    refused(["x", "1 row", "2 are needed"], x=[1.0], kernel=kernel)
+    refused(["y", "1 row", "2 are needed"], y=[1.0], kernel=kernel)
+
+
+def test_tables_that_do_not_match():
+    refused(["y", "3 columns", "x has 2", "same variables"], x=np.ones((4, 2)), y=np.ones((4, 3)))
+    refused(["x", "8 rows", "y", "9 rows", "paired"], paired=True)
+    refused(["x", "text", "numbers", "y"], TypeError, x=["a", "b"], y=[1.0, 2.0])
+    frames = pd.DataFrame({"a": [1.0, 2.0]}), pd.DataFrame({"b": [1.0, 2.0]})
+    refused(["same columns", "'a'", "'b'", "rename or drop"], x=frames[0], y=frames[1])
+    refused(["x", "None", "array"], TypeError, x=None)
+    refused(["x", "shape", "two dimensions"], x=np.ones((2, 2, 2)))
+
+
+# Arguments.
+
+
+def test_bad_arguments():
+    refused(["n_resamples", "at least 1", "0"], n_resamples=0)
+    refused(["n_resamples", "whole number", "9.5"], TypeError, n_resamples=9.5)
+    refused(["n_resamples", "whole number", "True"], TypeError, n_resamples=True)
+    refused(["batch", "at least 1", "0"], batch=0)
+    refused(["batch", "whole number", "'all'"], TypeError, batch="all")
+    refused(["rng", "seed", "-1"], TypeError, rng=-1)
+    refused(["rng", "seed", "'zero'"], TypeError, rng="zero")
+    refused(["memory", "positive", "-2"], null="wild", memory=-2.0)
+    refused(["statistic", "'unbiased'", "'quadratic'"], statistic="quadratic")
+    refused(["null", "'permutation'", "'bootstrap'"], null="bootstrap")
+
+
+def test_bad_weights():
+    ones, nine = np.ones(8), np.ones(9)
+    refused(["weights", "pair", "x", "y"], TypeError, weights=ones)
+    refused(["weights", "pair"], TypeError, weights=(ones, nine, nine))
+    refused(["weights[0]", "7 entries", "one weight for each row"], weights=(np.ones(7), nine))
+    refused(["weights[1]", "5 entries", "one weight for each row"], weights=(ones, np.ones(5)))
+    refused(["weights[0]", "positive", "-1"], weights=(-ones, nine))
+    refused(["weights[1]", "positive", "0"], weights=(ones, np.zeros(9)))
+    refused(["weights[1]", "positive", "nan"], weights=(ones, nine * np.nan))
+    refused(["weights[0]", "vector", "(8, 1)"], weights=(ones[:, None], nine))
+    refused(["weights[0]", "number"], TypeError, weights=(["a"] * 8, nine))
+
+
+def test_too_many_weights():
+    refused(["weights[0]", "11 entries", "one weight for each row"], weights=(np.ones(11), np.ones(9)))
+
+
+def test_combinations_that_are_refused():
+    weights = (np.ones(8), np.ones(9))
+    refused(["null='normal'", "statistic='linear'", "null='permutation'"], null="normal")
+    for null in ("gamma", "spectral", "wild"):
+        refused(["statistic='linear'", "null='permutation' or 'normal'", null], statistic="linear", null=null)
+        refused(["weights", "null='permutation'", "leave weights out"], null=null, weights=weights)
+        refused(["by_column", "null='permutation'", "leave by_column out"], null=null, by_column=True)
+    refused(["weights", "unpaired", "leave weights out"], paired=True, weights=weights)
+    refused(["by_column", "unpaired", "leave by_column out"], paired=True, by_column=True)
+    refused(["by_column", "statistic", "leave by_column out"], statistic="block", by_column=True)
+    for options in ({"null": "gamma"}, {"null": "spectral"}, {"statistic": "linear"}):
+        refused(["paired=True", "null='permutation'", "'wild'"], y=np.arange(8.0), paired=True, **options)
+    for options in ({"null": "gamma"}, {"null": "spectral"}, {"statistic": "linear"}, {"statistic": "block"}):
+        ((name, value),) = options.items()
+        for kernel in ("fused", ["median", Gaussian(1.0)]):
+            refused([f"{name}={value!r}", "one kernel", "kernel='median'"], kernel=kernel, **options)
+    for statistic in ("linear", "block"):
+        refused(["x and y", "at least 4 rows", "statistic='unbiased'"], x=[1.0, 2.0], statistic=statistic)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"null": "gamma"}, {"statistic": "block"}],
+    ids=lambda options: str(options).split(" at 0x")[0],
+)
+def test_a_list_of_one_word_that_stands_for_several_is_refused_too(options):
+    refused(["one kernel", "kernel='median'"], kernel=["fused"], **options)
+
+
+def test_a_kernel_for_all_columns_cannot_be_used_on_one(rng):
+    x, y = continuous(rng)
+    for kernel in (
+        Gaussian([1.0, 2.0]),
+        OnColumns(Gaussian(1.0), (1,)),
+        ["median", Gaussian([1.0, 2.0])],
+    ):
+        refused(["by_column=True", "'column 0'", "one lengthscale"], x=x, y=y, by_column=True, kernel=kernel)
+
+
+def test_a_scaled_kernel_for_all_columns_cannot_be_used_on_one_either(rng):
+    x, y = continuous(rng)
+    kernel = Scaled(Gaussian([1.0, 2.0]), 2.0)
+    refused(["by_column=True", "'column 0'", "one lengthscale"], x=x, y=y, by_column=True, kernel=kernel)
+
+
+# Work.
+
+
+@pytest.mark.parametrize("batch", [1, 7, 1_000])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": "fused"},
+        {"weights": True},
+        {"paired": True},
+        {"null": "wild"},
+        {"null": "gamma"},
+        {"n_resamples": 20_000},
+    ],
+    ids=lambda options: str(options).split(" at 0x")[0],
+)
+def test_the_size_of_a_batch_changes_nothing(batch, options, rng):
+    many = options.get("n_resamples", 0) > 999
+    x, y = rng.normal(size=(2, 6 if many else 15, 2))
+    options = dict(options)
+    if "weights" in options:
+        options["weights"] = rng.uniform(1.0, 2.0, (2, 15)).tolist()
+    small, whole = quick(x, y, batch=batch, **options), quick(x, y, **options)
+    assert small.pvalue == pytest.approx(whole.pvalue, rel=1e-10)
+    assert small.statistic == pytest.approx(whole.statistic, abs=1e-12)
+    np.testing.assert_allclose(small.null_distribution, whole.null_distribution, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", [Gaussian(4.0), [Gaussian(3.0), Matern32(0.5)], "median", "fused"])
+def test_low_rank_and_dense_agree(kernel, weighted, rng, monkeypatch):
+    x, y = rng.normal(size=(40, 1)), rng.normal(size=(30, 1))
+    weights = (rng.uniform(1, 2, 40), rng.uniform(1, 2, 30)) if weighted else None
+    dense = quick(x, y, kernel=kernel, weights=weights)
+    monkeypatch.setattr(_choice, "LARGE", 10)
+    low = quick(x, y, kernel=kernel, weights=weights)
+    assert low.pvalue == dense.pvalue
+    for ours, theirs in zip(low.members, dense.members, strict=True):
+        assert ours.statistic == pytest.approx(theirs.statistic, abs=1e-9)
+    np.testing.assert_allclose(low.null_distribution, dense.null_distribution, rtol=1e-5, atol=1e-7)
+
+
+def test_smooth_kernels_are_lowered_and_rough_ones_are_not(rng, monkeypatch):
+    monkeypatch.setattr(_choice, "LARGE", 10)
+    space = make_space(rng.normal(size=(60, 1)), np.array([False]))
+    members = lowered(choose([Matern32(0.01), Gaussian(4.0)], space, rng).members)
+    (smooth, [place]) = next(pair for pair in members if isinstance(pair[0], Factor))
+    assert place == 1
+    assert smooth.columns.shape[1] < 20
+    assert [places for member, places in members if not isinstance(member, Factor)] == [[0]]
+    both = lowered((space.pairs(np.array([0.001, 4.0, 0.002])),))
+    assert sorted(tuple(places) for _, places in both) == [(0, 2), (1,)]  # dense ones stay together
+
+
+def test_a_function_that_is_not_positive_definite_survives_many_rows(rng, monkeypatch):
+    """-|a - b| is a good kernel for differences of samples, and no F Fᵀ."""
+    x, y = rng.normal(size=(20, 1)), rng.normal(size=(20, 1)) + 1.0
+
+    def minus_distance(a, b):
+        return -cdist(a, b)
+
+    dense = quick(x, y, kernel=minus_distance)
+    assert dense.statistic > 0.1
+    monkeypatch.setattr(_choice, "LARGE", 10)
+    same(quick(x, y, kernel=minus_distance), dense)
+
+
+# What comes back.
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": "fused"},
+        {"kernel": gaussian},
+        {"null": "gamma"},
+        {"statistic": "linear"},
+        {"statistic": "block", "null": "normal"},
+        {"paired": True},
+    ],
+    ids=lambda options: str(options).split(" at 0x")[0],
+)
+def test_the_result_reads_well(options, rng):
+    x, y = rng.normal(size=(2, 12, 2))
+    result = quick(x, y, **options)
+    assert isinstance(result, TestOutcome)
+    text = repr(result)
+    assert f"p = {result.pvalue:.4g}" in text
+    assert "MMD²" in text
+    assert "12 + 12 rows" in text
+    assert result.null in text
+    assert "array(" not in text
+    assert all(len(line) < 200 for line in text.splitlines())
+    assert 0.0 < result.pvalue <= 1.0
+    assert len(result.null_distribution) == 99
+    assert "z=" in repr(result.members[0])
+
+
+def test_the_result_of_every_arrangement_says_so():
+    assert "6 resamples (all of them)" in repr(quick([0.0, 1.0], [2.0, 3.0]))
+
+
+def test_the_inputs_are_left_alone(rng):
+    x, y = rng.normal(size=(2, 12, 2))
+    before = x.copy(), y.copy()
+    for options in ({}, {"kernel": "fused"}, {"paired": True}, {"null": "spectral"}):
+        quick(x, y, **options)
+    np.testing.assert_array_equal((x, y), before)
+
+
+def test_the_default_test_needs_no_jax():
+    code = (
+        "import sys, numpy as np, kembed\n"
+        "kembed.mmd_test(np.arange(20.0), np.arange(20.0) + 1.5, n_resamples=19, rng=0)\n"
+        "print('jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_median_test_needs_no_jax():
+    code = (
+        "import sys, numpy as np, kembed\n"
+        "x = np.random.default_rng(0).normal(size=(20, 2))\n"
+        "kembed.mmd_test(x[:9], x[9:], kernel='median', rng=0)\n"
+        "kembed.hsic_test(x[:, 0], x[:, 1], kernel='median', rng=0)\n"
+        "print('jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+# What a review found.
+
+
+@pytest.mark.parametrize("kernel", ["fused", "median", Gaussian(1.0)])
+@pytest.mark.parametrize("size", [1e100, 1e154, 1e200, 1e300])
+def test_one_absurd_but_finite_value(kernel, size, rng):
+    x, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    x[3, 1] = size
+    assert 0.0 < quick(x, y, kernel=kernel).pvalue <= 1.0
+
+
+@pytest.mark.parametrize("statistic", ["linear", "block"])
+def test_the_normal_null_without_variance(statistic):
+    apart = quick(np.zeros(20), np.ones(20), kernel=Gaussian(1.0), statistic=statistic, null="normal")
+    assert apart.pvalue == 0.0  # every term is the same and positive
+    same_rows = quick(np.zeros(20), np.zeros(20), kernel=Gaussian(1.0), statistic=statistic, null="normal")
+    assert same_rows.pvalue == 1.0
+
+
+def test_many_categories_do_not_blind_a_learned_kernel(rng):
+    """A mismatch costs what a typical difference does, however many discrete columns there are."""
+    x = {f"c{k}": rng.choice(list("abc"), 60, p=[0.6, 0.3, 0.1]) for k in range(8)}
+    y = {f"c{k}": rng.choice(list("abc"), 60, p=[0.2, 0.3, 0.5]) for k in range(8)}
+    for word in ("bkl", "median", "fused"):
+        assert quick(pd.DataFrame(x), pd.DataFrame(y), kernel=word).pvalue <= 0.02
+
+
+def test_columns_are_tested_by_features_too(rng):
+    x, y = rng.normal(size=(40, 2)), rng.normal([0.0, 2.0], size=(40, 2))
+    result = quick(x, y, kernel="median", statistic="features", by_column=True)
+    exact = quick(x, y, kernel="median", by_column=True)
+    for found, true in zip(result.columns, exact.columns, strict=True):
+        assert found.statistic != true.statistic  # an approximation
+        assert found.statistic == pytest.approx(true.statistic, abs=0.1)
+
+
+@pytest.mark.parametrize("options", [{}, {"paired": True}, {"null": "wild"}, {"null": "gamma"}])
+def test_no_bar_when_none_is_wanted(options, rng, monkeypatch):
+    seen = []
+    monkeypatch.setattr(_progress, "LONG", 0)
+    silent = contextlib.nullcontext(_Silent())
+    monkeypatch.setattr("tqdm.tqdm", lambda **_: seen.append(1) or silent)
+    x, y = rng.normal(size=(2, 20))
+    quick(x, y, kernel="median", progress=False, **options)
+    assert not seen
+    quick(x, y, kernel="median", progress=True, **options)
+    assert seen
+
+
+def test_a_learned_kernel_is_a_kernel(rng):
+    x, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
+    learned = learn_kernel(np.concatenate([x, y]))
+    same(quick(x, y, kernel=learned), quick(x, y, kernel=learned.kernel))
+
+
+def test_flags_are_flags(rng):
+    x, y = rng.normal(size=(2, 20))
+    for name in ("paired", "by_column"):
+        with pytest.raises(TypeError, match=f"{name} must be True or False, but 'no'"):
+            mmd_test(x, y, **{name: "no"})
