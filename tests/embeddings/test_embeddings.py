@@ -6,10 +6,10 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import stats
+from tests import reference as ref
 
 import kembed.embeddings.empirical
 import kembed.embeddings.posterior
-from tests import reference as ref
 from kembed import (
     Gaussian,
     GaussianMeasure,

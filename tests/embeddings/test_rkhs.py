@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import cho_factor, cho_solve
-
 from tests import reference
+
 from kembed import Gaussian, GaussianMeasure, Lebesgue, Matern12, Matern32, MultiScale
 
 SIZES = [11, 21, 41, 81, 161]

@@ -8,10 +8,10 @@ import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from tests import reference
 
 import kembed.core.progress as _progress
 import kembed.graphs.pc as causal
-from tests import reference
 from kembed.conditional.tester import ConditionalTester
 from kembed.graphs.background import Background
 from kembed.graphs.deciders import Decider, FisherZ, FunctionDecider, Remembered

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import erfcx
-
 from tests import reference
+
 from kembed import (
     Convolved,
     Gaussian,

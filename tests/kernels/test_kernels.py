@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process import kernels as sk
-
 from tests import reference
+
 from kembed import (
     Gaussian,
     Kernel,

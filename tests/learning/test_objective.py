@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests import reference as ref
 
 import kembed.learning.problem as _problem
-from tests import reference as ref
 from kembed import (
     Gaussian,
     GaussianMeasure,
@@ -22,9 +22,10 @@ from kembed import (
     RationalQuadratic,
     choose_landmarks,
 )
+from kembed.core.ordering import sorted_rows, sorted_to_rounding
 from kembed.learning.determinants import log_dets
 from kembed.learning.families import Family
-from kembed.learning.frame import Frame, canonical_rows, isotropic_frame, lexicographic
+from kembed.learning.frame import Frame, isotropic_frame
 from kembed.learning.integration import Rule, integration_rule
 from kembed.learning.objective import half_log_det, log_plug, posterior_mean, row_features
 from kembed.learning.problem import Spec, pose, size_class
@@ -551,8 +552,8 @@ def integral(rule, density):
 
 def rule_for(x, seed=0):
     """The rule as learning makes it, in the frame, and then as a rule in the units of x."""
-    frame = isotropic_frame(lexicographic(x))
-    y = canonical_rows(frame.into(lexicographic(x)))
+    frame = isotropic_frame(sorted_rows(x))
+    y = sorted_to_rounding(frame.into(sorted_rows(x)))
     z = choose_landmarks(y, Landmarks("support", 50))
     grid = data_scales(y, z)
     scales = np.geomspace(grid[0], math.sqrt(grid[0] * grid[-1]), 3)

@@ -10,6 +10,7 @@ from kembed.cli.inputs import load_columns, load_numbers
 from kembed.cli.options import Printing, Reading, Seeded, Testing, kernel_of, split
 from kembed.cli.screen import Screen
 from kembed.data import files
+from kembed.learning.evidence import typical_lengthscale
 
 FAMILIES = {"gaussian": "one lengthscale", "ard": "a lengthscale for every column", "auto": "best of five"}
 
@@ -109,7 +110,7 @@ def run_learn(
     scales = words.lengthscales(learned.kernel, space.spread)
     one = frame.width == 1
     unit = "" if one else " spreads of the columns"
-    best = words.scale(learned.kernel) * (float(space.spread[0]) if one else 1.0)
+    best = typical_lengthscale(learned.kernel) * (float(space.spread[0]) if one else 1.0)
     median = space.median() * (float(space.spread[0]) if one else 1.0)
     sentence = f"The data speak for a lengthscale of {best:.3g}{unit}; the median rule gives {median:.3g}."
     screen.say(sentence)
@@ -134,7 +135,7 @@ def run_learn(
         screen.table(
             ("modes, best first", "lengthscale", "log evidence"),
             [
-                (str(rank), f"{words.scale(mode.kernel):.3g}", f"{mode.log_evidence:.2f}")
+                (str(rank), f"{typical_lengthscale(mode.kernel):.3g}", f"{mode.log_evidence:.2f}")
                 for rank, mode in enumerate(learned.modes, start=1)
             ],
         )

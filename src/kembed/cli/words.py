@@ -189,13 +189,6 @@ def outcome(result: TestOutcome, testing: Testing) -> dict[str, Any]:
 # Learned kernels.
 
 
-def scale(kernel: Any) -> float:
-    """One number for a kernel's scale."""
-    from kembed.plotting import mode_scale
-
-    return float(mode_scale(kernel))
-
-
 def lengthscales(kernel: Any, spread: Any) -> list[list[float]]:
     """Every column's lengthscales in its own units."""
     import numpy as np

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kembed.core.ordering import sorted_rows
 from kembed.embeddings.empirical import row_blocks
 from kembed.kernels.base import Kernel
-from kembed.learning.frame import lexicographic
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -190,7 +190,7 @@ def balanced_rows(
     """At most `size` rows, half of them from each sample as far as it has so many; order does not matter."""
     rng = np.random.default_rng(seed)
     parts = []
-    for rows in (lexicographic(x), lexicographic(y)):
+    for rows in (sorted_rows(x), sorted_rows(y)):
         half = min(size // 2, len(rows))
         parts.append(rows[np.sort(rng.choice(len(rows), half, replace=False))])
     return np.concatenate(parts)

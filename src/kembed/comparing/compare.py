@@ -14,6 +14,7 @@ from kembed.comparing.summaries import ColumnSummary, summarise
 from kembed.comparing.witness import witness
 from kembed.comparing.witnessed import Witness
 from kembed.core import checks
+from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress
 from kembed.kernels.base import Kernel
 from kembed.testing.outcome import TestOutcome
@@ -21,6 +22,7 @@ from kembed.testing.two_sample import mmd_test
 
 if TYPE_CHECKING:
     from kembed.comparing.regions import Region
+    from kembed.learning.evidence import Evidence
 
 # Beyond this many rows in all, the test uses random features: linear in the rows, where the exact one is
 # quadratic and runs once more for every column.
@@ -30,7 +32,7 @@ HARDLY = 0.55
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Drawn):
     """What `compare` returns.
 
     `labels` are the names of the samples, `test` the outcome of the test with every column's own, `witness`
@@ -62,6 +64,11 @@ class Comparison:
     def regions(self) -> list[Region]:
         """Where they differ; see `Witness.where`."""
         return self.witness.where()
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What was learned about the kernel's scale, by the witness or else by the test."""
+        return next((found for found in (self.witness.learned, *self.test.learned) if found), None)
 
     @property
     def verdict(self) -> str:
@@ -126,15 +133,8 @@ class Comparison:
 
     def save_report(self, path: str | Path) -> Path:
         """Write the report, one self-contained HTML file, and return its path."""
-        from kembed.report import save
-
-        return save(self, path)
-
-    def plot(self) -> Any:
-        """Witness, columns, null distribution and evidence in one matplotlib figure."""
-        from kembed.plotting import plot_comparison
-
-        return plot_comparison(self)
+        written: Path = below("report").save(self, path)
+        return written
 
     def __repr__(self) -> str:
         lines = [self.verdict]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed.core.ordering import sorted_rows
 from kembed.embeddings.empirical import empirical
 from kembed.kernels.base import Kernel
-from kembed.learning.frame import lexicographic
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -26,7 +26,7 @@ def separation(x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "m D"], kernel:
     rng = np.random.default_rng(seed)
     halves = []
     for rows in (x, y):
-        rows = lexicographic(rows)[rng.permutation(len(rows))[:ROWS]]
+        rows = sorted_rows(rows)[rng.permutation(len(rows))[:ROWS]]
         halves.append((rows[::2], rows[1::2]))
     shares = []
     for fold in (0, 1):

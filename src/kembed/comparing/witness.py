@@ -11,6 +11,7 @@ from kembed.comparing.bands import Difference, balanced_rows, even_grid
 from kembed.comparing.witnessed import Witness
 from kembed.core import checks
 from kembed.core.backend import to_numpy
+from kembed.core.ordering import sorted_rows
 from kembed.data.pool import make_pool
 from kembed.data.space import Space, make_space
 from kembed.data.tables import Table, read_tables
@@ -18,7 +19,6 @@ from kembed.embeddings.landmarks import choose_landmarks
 from kembed.embeddings.posterior import fit_with_pseudo_rows
 from kembed.kernels.base import Kernel
 from kembed.kernels.measures import EmpiricalMeasure
-from kembed.learning.frame import lexicographic
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.testing.choice import choose
 
@@ -100,7 +100,7 @@ def of_tables(
     tables: tuple[Table, Table], kernel: Any, level: float, landmarks: Any, n_kernels: int, seed: int
 ) -> Witness:
     """The witness of two checked tables."""
-    x, y = (lexicographic(table.values) for table in tables)  # so that no bit depends on the order of rows
+    x, y = (sorted_rows(table.values) for table in tables)  # so that no bit depends on the order of rows
     pool = make_pool(list(tables), None, "none")
     kernels, shown, learned = _kernels(kernel, thinned(pool.space, seed), n_kernels, seed, tables)
     z = _landmarks(x, y, landmarks, bool(tables[0].categorical.any()), seed)
@@ -123,7 +123,7 @@ def _kernels(
         if tables[0].categorical.any():
             raise ValueError("kernel=KernelSamples is for numeric columns; drop the columns with categories")
         drawn: list[Kernel] = list(kernel.kernels(n_kernels, seed))
-        return drawn, drawn, kernel.learned
+        return drawn, drawn, kernel.learned.evidence()
     if isinstance(kernel, str) and kernel in ("bkl", "ard") and len(space.values) < MINIMUM_ROWS:
         warnings.warn(
             f"{len(space.values)} rows are too few to learn a kernel; the median heuristic is used",
@@ -136,10 +136,8 @@ def _kernels(
             "kernel must be a word or a kernel object here; a plain function has no known diagonal"
         )
     choice = choose(kernel, space, np.random.default_rng(seed), single="a witness")
-    given = kernel if not isinstance(kernel, str | Kernel) else None  # a LearnedKernel brings its evidence
-    learned = choice.learned if given is None else given
     (chosen,) = choice.kernels
-    return [chosen], chosen, learned
+    return [chosen], chosen, next(iter(choice.learned), None)
 
 
 def thinned(space: Space, seed: int) -> Space:

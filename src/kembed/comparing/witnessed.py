@@ -11,8 +11,9 @@ import numpy as np
 from kembed.comparing.bands import Sup, balanced_rows, pointwise, reference_points, suprema
 from kembed.comparing.regions import Region, groups, intervals
 from kembed.core import checks
+from kembed.core.drawing import Drawn
+from kembed.core.ordering import sorted_rows
 from kembed.data.tables import read_like
-from kembed.learning.frame import lexicographic
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from kembed.comparing.bands import Difference
     from kembed.data.pool import Pool
     from kembed.data.tables import Table
-    from kembed.learning.learned_kernel import LearnedKernel
+    from kembed.learning.evidence import Evidence
     from kembed.testing.outcome import ColumnResult
 
 # Every column learns its lengthscale up to this many: beyond, learning takes minutes.
@@ -62,16 +63,16 @@ class ColumnRelevance:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Witness:
+class Witness(Drawn):
     """The posterior of the witness function μ_x - μ_y: positive where x has more mass than y.
 
     `kernel` is the kernel it was computed with (a list of kernels where hyperparameters were integrated
-    out), `learned` the `LearnedKernel` behind it if there is one, `names` the columns, `sizes` the numbers of
+    out), `learned` the `Evidence` behind it if it was learned, `names` the columns, `sizes` the numbers of
     rows, `level` the level of its bands unless another is asked for.
     """
 
     kernel: Any
-    learned: LearnedKernel | None
+    learned: Evidence | None
     level: float
     tables: tuple[Table, Table] = field(repr=False)
     pool: Pool = field(repr=False)
@@ -99,7 +100,7 @@ class Witness:
 
     def _values(self) -> tuple[Float[np.ndarray, "n D"], Float[np.ndarray, "m D"]]:
         """The rows of x and of y, in an order of their own."""
-        return lexicographic(self.tables[0].values), lexicographic(self.tables[1].values)
+        return sorted_rows(self.tables[0].values), sorted_rows(self.tables[1].values)
 
     @functools.cached_property
     def reference(self) -> Float[np.ndarray, "g D"]:
@@ -260,12 +261,6 @@ class Witness:
         from kembed.comparing.witness import of_column
 
         return of_column(self, name)
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """The witness with its bands (one column), as a map (two), or its values at the rows (more)."""
-        from kembed.plotting import plot_witness
-
-        return plot_witness(self, ax, **options)
 
     def __repr__(self) -> str:
         n, m = self.sizes

@@ -29,9 +29,8 @@ from kembed.core import checks
 from kembed.core.backend import to_numpy
 from kembed.data.tables import Table, read_tables
 from kembed.kernels.base import Kernel
-from kembed.permutation.fusion import outcome
 from kembed.testing.choice import Choice
-from kembed.testing.outcome import TestOutcome
+from kembed.testing.outcome import TestOutcome, resampled_outcome
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -328,7 +327,7 @@ class ConditionalTester:
                 values, names = sides.permuted(right, left, self._orders)
                 names = tuple(pair[::-1] for pair in names)
         choice = Choice((), names, np.full(len(names), 1.0 / len(names)))
-        found = outcome("HSIC", (self.n_rows,), choice, values, null, False)
+        found = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
         return ConditionalOutcome(**{f.name: getattr(found, f.name) for f in fields(found)}, **extra)
 
     def _check_width(self, given: tuple[int, ...]) -> None:

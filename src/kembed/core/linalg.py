@@ -39,6 +39,21 @@ def squared_distances(X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[A
     return total
 
 
+def median_of_pairs(matrix: Float[Array, "n n"]) -> float:
+    """The median over pairs i < j; over those above 0 where most are 0; 0 if all are."""
+    pairs = matrix[np.triu_indices(len(matrix), k=1)]
+    middle = float(np.median(pairs)) if len(pairs) else 0.0
+    return float(np.median(pairs[pairs > 0.0])) if middle == 0.0 and pairs.any() else middle
+
+
+def log_sum_exp(values: Any, axis: int | None = None) -> Any:
+    """log Σ exp along an axis, over everything without one; in NumPy or JAX."""
+    xp = namespace(values)
+    top = values.max(axis=axis)
+    lifted = top if axis is None else xp.expand_dims(top, axis)
+    return top + xp.log(xp.exp(values - lifted).sum(axis=axis))
+
+
 def triangular_solve(lower: Float[Array, "D D"], right: Float[Array, "D n"]) -> Any:
     """L⁻¹ B for a lower triangular L."""
     if namespace(lower, right) is np:

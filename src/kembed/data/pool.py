@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.data.space import Space, make_space
 from kembed.data.tables import Table
 
@@ -47,13 +48,13 @@ def make_pool(tables: list[Table], weights: Any, order: str) -> Pool:
     if order == "pairs":
         parts, signs = _sorted_pairs(*parts)
     elif order == "none":
-        parts = [part[np.lexsort(part.T[::-1])] for part in parts]
+        parts = [sorted_rows(part) for part in parts]
         if comes_before(parts[1], parts[0]):
             parts = parts[::-1]
     rows = np.concatenate(parts)
     labels = np.concatenate([np.ones(len(parts[0])), np.zeros(len(parts[1]))])
     if order == "none":
-        places = np.lexsort(rows.T[::-1])  # stable: among equal rows those of the first sample come first
+        places = row_order(rows)  # stable: among equal rows those of the first sample come first
         rows, labels = rows[places], labels[places]
     values = rows if weights is None else np.ascontiguousarray(rows[:, :-1])
     return Pool(
@@ -75,7 +76,7 @@ def _sorted_pairs(
     every = np.arange(len(x))
     turned = differs.any(axis=1) & (y[every, first] < x[every, first])
     low, high = np.where(turned[:, None], y, x), np.where(turned[:, None], x, y)
-    places = np.lexsort(np.column_stack([low, high]).T[::-1])
+    places = row_order(np.column_stack([low, high]))
     return [low[places], high[places]], np.where(turned, -1.0, 1.0)[places]
 
 
@@ -96,11 +97,3 @@ def _both_weights(weights: Any, tables: list[Table]) -> tuple[Any, ...]:
             )
         found.append(v[table.rows])
     return tuple(found)
-
-
-def comes_before(a: Float[np.ndarray, "n D"], b: Float[np.ndarray, "m D"]) -> bool:
-    """A strict order of sorted samples: by size, then by the first entry in which they differ."""
-    if len(a) != len(b):
-        return len(a) < len(b)
-    different = np.flatnonzero((a != b).ravel())
-    return bool(len(different)) and bool(a.ravel()[different[0]] < b.ravel()[different[0]])

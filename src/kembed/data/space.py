@@ -11,26 +11,19 @@ computed from the pooled, unordered rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kembed.core.linalg import squared_distances
-from kembed.kernels.base import Kernel
-from kembed.kernels.composite import Product
-from kembed.kernels.discrete import Delta, OnColumns
-from kembed.kernels.stationary import Gaussian
-from kembed.learning.frame import lexicographic
-from kembed.permutation.gram import Pairs, gaussian_pairs
+from kembed.core.linalg import median_of_pairs, squared_distances
+from kembed.core.ordering import sorted_rows
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
-    from kembed.permutation.gram import Rectangle, Rows
-
-# The median is taken over at most so many rows, an even choice of the sorted ones.
+# The median is taken over at most so many rows, an even choice of the sorted ones: half a million distances.
 MEDIAN_ROWS = 1_000
 # A row further out than this, in spreads, is simply far: its squares must stay numbers.
 FAR = 1e100
@@ -45,9 +38,9 @@ class Space:
     spread: Float[np.ndarray, " D"]  # of numeric columns; 1 elsewhere
     penalty: Float[np.ndarray, " C"]  # √(2/p_c) of discrete columns
 
-    @property
+    @cached_property
     def numeric(self) -> Float[np.ndarray, "N E"]:
-        """Numeric columns over their spreads, about their medians."""
+        """Numeric columns over their spreads, about their medians; a column of zeros where there are none."""
         columns = self.values[:, ~self.categorical]
         if not columns.shape[1]:
             return np.zeros((len(columns), 1))
@@ -59,58 +52,37 @@ class Space:
         """Discrete columns."""
         return self.values[:, self.categorical]
 
-    @property
-    def mismatch(self) -> Callable[[Rows, Rows], Rectangle] | None:
-        """Σ_discrete 2/p_c [x_c ≠ y_c] on rectangles; None without discrete columns."""
-        if not self.categorical.any():
-            return None
-        codes, penalty = self.codes, self.penalty
+    @cached_property
+    def rows(self) -> Float[np.ndarray, "N E+C"]:
+        """Numeric columns as above, then codes: what `distances` takes."""
+        return np.column_stack([self.numeric, self.codes])
 
-        def extra(rows: Rows, columns: Rows) -> Rectangle:
-            total = np.zeros((len(rows), len(columns)))
-            for c in range(codes.shape[1]):
-                total += penalty[c] ** 2 * (codes[rows, c][:, None] != codes[columns, c])
-            return total
-
-        return extra
-
-    def pairs(self, lengthscales: Float[np.ndarray, " J"]) -> Pairs:
-        """Gaussians of the distance."""
-        return gaussian_pairs(self.numeric, np.asarray(lengthscales, dtype=float), self.mismatch)
-
-    def kernel(self, lengthscale: float | Float[np.ndarray, " E"]) -> Kernel:
-        """The Gaussian of the distance as a kernel on the user's own columns.
-
-        With a lengthscale for each numeric column, discrete ones take the geometric mean.
-        """
-        numeric = tuple(int(c) for c in np.flatnonzero(~self.categorical))
-        discrete = tuple(int(c) for c in np.flatnonzero(self.categorical))
-        if not discrete:
-            scales = lengthscale * self.spread
-            return Gaussian(float(scales[0]) if len(scales) == 1 else scales)
-        typical = float(np.exp(np.mean(np.log(lengthscale))))
-        delta = OnColumns(Delta(self.penalty / typical), discrete)
-        if not numeric:
-            return delta
-        scales = lengthscale * self.spread[~self.categorical]
-        return Product(OnColumns(Gaussian(scales), numeric), delta)
+    def distances(
+        self, rows: Float[np.ndarray, "n E+C"], others: Float[np.ndarray, "m E+C"]
+    ) -> Float[np.ndarray, "n m"]:
+        """d² between rows of `Space.rows`."""
+        E = self.numeric.shape[1]
+        squared = squared_distances(rows[:, :E], others[:, :E])
+        squared += mismatch(rows[:, E:], others[:, E:], self.penalty)
+        return squared
 
     def median(self) -> float:
         """The median distance over pairs of distinct rows (of all pairs, where that is not 0)."""
-        rows = lexicographic(np.column_stack([self.numeric, self.codes]))
+        rows = sorted_rows(self.rows)
         if len(rows) > MEDIAN_ROWS:
             rows = rows[np.linspace(0, len(rows) - 1, MEDIAN_ROWS).round().astype(int)]
-        E = self.numeric.shape[1]
-        squared = squared_distances(rows[:, :E], rows[:, :E])
-        for c, penalty in enumerate(self.penalty):
-            squared += penalty**2 * (rows[:, E + c, None] != rows[:, E + c])
-        squared = squared[np.triu_indices(len(rows), 1)]
-        if not squared.any():  # every row the same, or a thinned table of duplicates
-            return 1.0
-        middle = float(np.median(squared))
-        if middle == 0.0:
-            middle = float(np.median(squared[squared > 0.0]))
-        return float(np.sqrt(middle))
+        # Every row the same, or a thinned table of duplicates: any lengthscale would do.
+        return float(np.sqrt(median_of_pairs(self.distances(rows, rows)))) or 1.0
+
+
+def mismatch(
+    codes: Float[np.ndarray, "n C"], others: Float[np.ndarray, "m C"], penalty: Float[np.ndarray, " C"]
+) -> Float[np.ndarray, "n m"]:
+    """Σ_c penalty_c² [x_c ≠ y_c]."""
+    total = np.zeros((len(codes), len(others)))
+    for c, cost in enumerate(penalty):
+        total += cost**2 * (codes[:, c, None] != others[:, c])
+    return total
 
 
 def make_space(values: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]) -> Space:

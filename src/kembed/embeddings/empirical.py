@@ -15,6 +15,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import to_numpy
+from kembed.core.drawing import Drawn
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.convolution import Convolved, section_inner
 from kembed.kernels.measures import EmpiricalMeasure, Measure
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 BLOCK_ENTRIES = 4_194_304
 
 
-class Embedding:
+class Embedding(Drawn):
     """An estimate of a mean embedding: a function in the RKHS of `kernel`.
 
     Every estimate is Σ_i w_i k(·, x_i) + Σ_l β_l r(·, z_l); `_sections` lists such sums.
@@ -70,12 +71,6 @@ class Embedding:
         """‖μ - μ'‖ in the RKHS: the maximum mean discrepancy (its square is MMD²)."""
         squared = self.inner(self) - 2.0 * self.inner(other) + other.inner(other)
         return float(np.sqrt(max(squared, 0.0)))
-
-    def plot(self, ax: Any = None, points: Any = None, level: float = 0.9) -> Any:
-        """The embedding of one column as a curve, with its band, of two as a map; returns the axes."""
-        from kembed.plotting import plot_embedding
-
-        return plot_embedding(self, ax, points, level)
 
     def __sub__(self, other: Embedding) -> Callable[[Any], np.ndarray]:
         """The witness function μ - μ'."""

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.linalg import squared_distances
+from kembed.core.linalg import median_of_pairs, squared_distances
+from kembed.core.ordering import sorted_rows
 from kembed.embeddings.landmarks import choose_landmarks
 
 # Above this many rows the median is taken over a seeded subsample: two million distances fix it to
@@ -35,31 +36,22 @@ def median_lengthscale(x: Any, convention: str = "half", *, max_rows: int = MAX_
     x = np.asarray(checks.points(x, "x", minimum=2))
     checks.choice(convention, "convention", ("half", "full"))
     max_rows = checks.count(max_rows, "max_rows", 2)
-    everything = x
+    some = x
     if len(x) > max_rows:
-        order = np.lexsort(x.T[::-1])
-        chosen = np.random.default_rng(0).choice(len(x), max_rows, replace=False)
-        x = x[order[chosen]]
-    distances = _pair_distances(x)
-    median = float(np.median(distances))
+        some = sorted_rows(x)[np.random.default_rng(0).choice(len(x), max_rows, replace=False)]
+    # A subsample may hold nothing but duplicates: then the distinct rows decide.
+    median = _median_distance(some) or _median_distance(choose_landmarks(x, max_rows))
     if median == 0.0:
-        distances = distances[distances > 0.0]
-        if not len(distances):  # a subsample of duplicates: fall back on the distinct rows
-            distinct = choose_landmarks(everything, max_rows)
-            if len(distinct) < 2:
-                raise ValueError(
-                    "all rows of x are equal, so no distance says anything about the scale; "
-                    "check the data, or give the kernel's lengthscale yourself"
-                )
-            distances = _pair_distances(distinct)
-        median = float(np.median(distances))
+        raise ValueError(
+            "all rows of x are equal, so no distance says anything about the scale; "
+            "check the data, or give the kernel's lengthscale yourself"
+        )
     return median / 2.0**0.5 if convention == "full" else median
 
 
-def _pair_distances(x: np.ndarray) -> np.ndarray:
-    """|x_i - x_j| over i < j; scaled first, so that usual squares neither overflow nor underflow."""
+def _median_distance(x: np.ndarray) -> float:
+    """The median of |x_i - x_j|; scaled first, so that usual squares neither overflow nor underflow."""
     offset = np.abs(x - np.median(x, axis=0)).max(axis=1)
     scale = float(np.median(offset)) or float(offset.max()) or 1.0
     with np.errstate(over="ignore"):  # an outlier at infinity leaves the median alone
-        squared = squared_distances(x / scale, x / scale)
-    return scale * np.sqrt(squared[np.triu_indices(len(x), k=1)])
+        return scale * median_of_pairs(np.sqrt(squared_distances(x / scale, x / scale)))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.ordering import sorted_rows
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -100,7 +101,7 @@ def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator
         return distinct
     if rule.rule == "subset":
         return distinct[np.sort(rng.choice(len(distinct), count, replace=False))]
-    rows = x[np.lexsort(x.T[::-1])]
+    rows = sorted_rows(x)
     if rule.rule == "quantiles" or (rule.rule == "support" and D == 1):  # the same thing, exactly
         middle = (np.arange(count) + 0.5) / count
         found = distinct_sorted_rows(np.quantile(rows, middle, axis=0))

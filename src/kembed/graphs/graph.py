@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kembed.core.drawing import Drawn
 from kembed.core.text import plain
 from kembed.graphs.background import Background, reachable
 from kembed.graphs.orientation import directed, unshielded
@@ -49,7 +50,7 @@ class Conflict(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CausalGraph:
+class CausalGraph(Drawn):
     """What `pc` found: a graph that stands for all causal graphs the tests cannot tell apart.
 
     `separating_sets` has, for each pair that the tests took apart, the set that makes it independent, and
@@ -229,12 +230,6 @@ class CausalGraph:
             width = f"penwidth={0.5 + 2.5 * edge.frequency:.2f}"
             lines.append(f"  {_quoted(edge.a)} -> {_quoted(edge.b)} [{width}{looks[edge.mark]}];")
         return "\n".join([*lines, "}", ""])
-
-    def plot(self, ax: Any = None) -> Any:
-        """The graph with line width by frequency; returns the matplotlib axes."""
-        from kembed.plotting.graphs import plot_graph
-
-        return plot_graph(self, ax)
 
     def _edge(self, a: str, b: str) -> Edge | None:
         _place(self.names, a), _place(self.names, b)

@@ -9,7 +9,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import namespace, pytree, show
-from kembed.kernels.base import Components, Kernel, check_kernel
+from kembed.kernels.base import MADE, Components, Kernel, check_kernel
 
 
 @pytree
@@ -137,3 +137,6 @@ def _log_sum(logs: list[Any]) -> Any:
     for log in logs[1:]:
         total = namespace(total, log).logaddexp(total, log)
     return total
+
+
+MADE.update(scaled=Scaled, sum=Sum, product=Product)

@@ -20,7 +20,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import namespace, pytree
 from kembed.core.linalg import factor, psd_root, squared_distances, triangular_solve
-from kembed.kernels.base import Kernel, PairFunction, check_kernel
+from kembed.kernels.base import MADE, Kernel, PairFunction, check_kernel
 from kembed.kernels.composite import as_full
 from kembed.kernels.measures import EmpiricalMeasure, GaussianMeasure, Lebesgue, Measure
 
@@ -246,3 +246,6 @@ def _mean_and_covariance(measure: Measure, D: int) -> tuple[Any, Any]:
     assert isinstance(measure, GaussianMeasure)
     Gamma = np.asarray(measure.covariance)
     return measure.centre * np.ones(D), Gamma if Gamma.ndim == 2 else Gamma * np.eye(D)
+
+
+MADE.update(convolved=Convolved)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed.core.ordering import distinct_rows
+
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Float
 
 # Directions in which the data spread less than this share of their widest are rounding.
 FLAT = 1e-10
-# Coordinates that agree to this many digits are tied when rows are put in order.
-TIE_DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,16 +47,6 @@ class Frame:
     def log_unit(self) -> float:
         """log of the volume of the frame's unit cube: a density in x is that in y over it."""
         return float(np.log(self.scale).sum())
-
-
-def lexicographic(x: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
-    """The rows in lexicographic order: the same for any order they came in."""
-    return x[np.lexsort(x.T[::-1])]
-
-
-def canonical_rows(y: Float[np.ndarray, "n E"]) -> Float[np.ndarray, "n E"]:
-    """Rows of a frame in an order that rounding in the frame does not disturb."""
-    return y[np.lexsort(np.round(y, TIE_DIGITS).T[::-1])]
 
 
 def isotropic_frame(x: Float[np.ndarray, "n D"], *, whiten: bool = False) -> Frame:
@@ -92,11 +82,6 @@ def column_frame(x: Float[np.ndarray, "n D"]) -> Frame:
     """The frame for kernels with a lengthscale for each column: the columns are the axes."""
     centre = np.median(x, axis=0)
     return Frame(centre, np.eye(x.shape[1]), spread_along(x[distinct_rows(x)] - centre))
-
-
-def distinct_rows(x: Float[np.ndarray, "n D"]) -> Bool[np.ndarray, " n"]:
-    """Which rows differ from the one before, in a sorted table."""
-    return np.concatenate([[True], (x[1:] != x[:-1]).any(axis=1)])
 
 
 def spread_along(u: Float[np.ndarray, "n E"]) -> Float[np.ndarray, " E"]:

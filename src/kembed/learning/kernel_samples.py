@@ -12,6 +12,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import to_numpy
+from kembed.core.drawing import Drawn
 from kembed.embeddings.posterior import fit_embedding
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def mode_shares(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelSamples:
+class KernelSamples(Drawn):
     """Draws from the posterior over kernels.
 
     `lengthscale` and `noise` (τ²) have shape (chains, draws) and so on. `chain_mode` says in
@@ -221,12 +222,6 @@ class KernelSamples:
                 for kernel in self.kernels(size, generator)
             ]
         )
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Histogram of the lengthscale, a colour for each chain; options as for `plot_samples`."""
-        from kembed.plotting import plot_samples
-
-        return plot_samples(self, ax, **options)
 
     def __repr__(self) -> str:
         C, N, _ = self.theta.shape

@@ -15,13 +15,14 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import to_numpy
+from kembed.core.ordering import distinct_rows, sorted_rows, sorted_to_rounding
 from kembed.embeddings.heuristics import median_lengthscale
 from kembed.embeddings.landmarks import DEFAULT_COUNT, PER_COLUMN, Landmarks, as_rule, place
 from kembed.kernels.measures import GaussianMeasure, Lebesgue
 from kembed.kernels.stationary import Gaussian, Matern32, MultiScale, RationalQuadratic, Stationary
 from kembed.learning import search
 from kembed.learning.families import Family, family_of
-from kembed.learning.frame import Frame, canonical_rows, distinct_rows, lexicographic, spread_along
+from kembed.learning.frame import Frame, spread_along
 from kembed.learning.integration import Rule, integration_rule
 from kembed.learning.learned_kernel import Curve, LearnedKernel, Mode, State
 from kembed.learning.problem import Problem, Spec, pose
@@ -104,7 +105,7 @@ def learn_kernel(
         raise TypeError(f"prior must be a function of (kernel, noise), but {prior!r} was given")
     prior = None if prior is None else _Prior(prior)
     seed = checks.generator(0 if rng is None else rng)
-    rows = lexicographic(x)
+    rows = sorted_rows(x)
     if (rows[0] == rows[-1]).all():
         raise ValueError("all rows of x are equal, so there is no scale to learn; check the data")
     if isinstance(kernel, str):
@@ -171,7 +172,7 @@ def _learn(
 ) -> LearnedKernel:
     paper = objective == "paper"
     frame = _frame(rows, family, paper)
-    y = canonical_rows(frame.into(rows))
+    y = sorted_to_rounding(frame.into(rows))
     z = _landmarks(y, landmarks, frame, rows.shape[1], seed)
     learn_noise = noise == "learn"
     spec = Spec(family, learn_noise, measure == "learn" and not paper, prior, not paper, paper)

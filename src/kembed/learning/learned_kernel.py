@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.drawing import Drawn
+from kembed.learning.evidence import Evidence, typical_lengthscale
 from kembed.learning.integration import log_student_t
 from kembed.learning.objective import Fit, log_mixture, log_plug, row_features
 from kembed.learning.problem import BACKGROUND_WIDTH
@@ -55,7 +57,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedKernel:
+class LearnedKernel(Drawn):
     """A kernel learned from data, with the evidence for it.
 
     `kernel` and `noise` (τ²) are those of the best mode; `modes` has all that were found, the best first;
@@ -84,6 +86,11 @@ class LearnedKernel:
     def score(self) -> float:
         """Log evidence less ½ log n for each hyperparameter: what families are compared by."""
         return self.log_evidence - 0.5 * self.parameters * float(np.log(self.n))
+
+    def evidence(self, unit: str = "") -> Evidence:
+        """The curve and its modes in one shape with what tests learn; `unit` says what x was measured in."""
+        peaks = np.array([typical_lengthscale(mode.kernel) for mode in self.modes])
+        return Evidence(*self.curve, peaks, unit, self.median, self)
 
     def __repr__(self) -> str:
         others = f", {len(self.modes)} modes" if len(self.modes) > 1 else ""
@@ -126,12 +133,6 @@ class LearnedKernel:
         log_p = log_plug(rows, state.fit.mean, state.fit.noise) - state.fit.log_z
         background = log_student_t(y, BACKGROUND_WIDTH * state.problem.spread, 1.0)
         return log_mixture(log_p, background, state.epsilon)
-
-    def plot(self, ax: Any = None) -> Any:
-        """The objective over scales, every mode and the median rule marked; returns the matplotlib axes."""
-        from kembed.plotting import plot_learned
-
-        return plot_learned(self, ax)
 
     def _replace_families(self, scores: dict[str, float]) -> LearnedKernel:
         return replace(self, families=scores)

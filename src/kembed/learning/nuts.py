@@ -18,6 +18,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import float64, namespace
+from kembed.core.linalg import median_of_pairs, squared_distances
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning.kernel_samples import KernelSamples, mode_shares, nearest_mode
 from kembed.learning.learn import learn_kernel
@@ -89,7 +90,7 @@ def sample_kernel(
     seed = int(checks.generator(0 if rng is None else rng).integers(2**31))
     state = learned.state
     E = state.problem.x.shape[1]
-    scale = _median_distance(state.problem)
+    scale = median_of_pairs(np.sqrt(squared_distances(*[state.problem.landmarks] * 2)))
     hopeful = [
         k for k, mode in enumerate(learned.modes) if mode.log_evidence > learned.log_evidence - HOPELESS
     ]
@@ -191,12 +192,6 @@ def _log_jacobian(spec: Spec, free: Any, theta: Any, E: int) -> Any:
     if spec.learn_noise:
         total = total - xp.logaddexp(0.0, -free[-1]) - xp.logaddexp(0.0, free[-1])
     return total
-
-
-def _median_distance(problem: Problem) -> float:
-    z = problem.landmarks
-    distances = np.sqrt(((z[:, None] - z[None]) ** 2).sum(axis=-1))
-    return float(np.median(distances[np.triu_indices(len(z), k=1)]))
 
 
 @functools.cache

@@ -9,8 +9,8 @@ of μ(z), A = R + (τ²/n) I and a = A⁻¹μ̂, so that μ̂ - μ̄ = (τ²/n) 
 The first line is a density estimate, the second the price of having fitted μ. At ε = 0 their sum is exactly
 the paper's marginal pseudolikelihood (μ integrated out in closed form) minus n log Z. Two approximations are
 made: Z is taken at μ̄, not under the integral over μ; and with ε > 0 the price is that of the pure model. The
-first is not small everywhere (tests/learning/test_objective.py integrates by brute force): it errs on the low side,
-by 1-2 nats at the best setting of those tried and by far more at small u.
+first is not small everywhere (tests/learning/test_objective.py integrates by brute force): it errs on the low
+side, by 1-2 nats at the best setting of those tried and by far more at small u.
 
 The temperature is u = τ²/tr Cov[φ_z(X)], between 0 and 1: noise beyond all the scatter there is would say
 nothing but that p is proportional to γ. Everything here is written for NumPy and JAX alike.

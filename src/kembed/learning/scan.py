@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from kembed.core.ordering import distinct_rows, sorted_rows, sorted_to_rounding
 from kembed.embeddings.landmarks import Landmarks, place
 from kembed.kernels.stationary import Gaussian
 from kembed.learning import search
+from kembed.learning.evidence import Evidence
 from kembed.learning.families import Family
-from kembed.learning.frame import canonical_rows, distinct_rows, lexicographic, spread_along
+from kembed.learning.frame import spread_along
 from kembed.learning.integration import integration_rule
 from kembed.learning.problem import Spec, pose
 
@@ -27,14 +29,6 @@ DRAWS = 1_024
 BANK = 4
 # A volume element costs the cube of the axes; beyond these few the scan looks at the widest ones.
 MAX_AXES = 16
-
-
-class EvidenceScan(NamedTuple):
-    """Log evidence a row over Gaussian lengthscales, and its local maxima, the best first."""
-
-    lengthscales: Float[np.ndarray, " L"]
-    log_evidence: Float[np.ndarray, " L"]
-    peaks: Float[np.ndarray, " P"]
 
 
 class Effort(NamedTuple):
@@ -52,20 +46,20 @@ USUAL = Effort(MAX_ROWS, LANDMARKS, DRAWS, search.PER_DECADE, search.TEMPERATURE
 COARSE = Effort(120, 16, 256, 3, np.geomspace(0.1, 1.0, 2))
 
 
-def scan_evidence(x: Float[np.ndarray, "n D"], effort: Effort = USUAL) -> EvidenceScan:
+def scan_evidence(x: Float[np.ndarray, "n D"], effort: Effort = USUAL) -> Evidence:
     """The scan over an isotropic Gaussian's lengthscale: a function of the unordered rows.
 
     The rows must not all be equal. Peaks at the ends of the scan are left out, unless there is no other.
     """
     rng = np.random.default_rng(0)
-    rows = lexicographic(x)
+    rows = sorted_rows(x)
     family = Family(Gaussian, "isotropic")
     frame = family.frame(rows)
-    y = canonical_rows(frame.into(rows))
+    y = sorted_to_rounding(frame.into(rows))
     if len(y) > effort.rows:
         y = y[np.sort(rng.choice(len(y), effort.rows, replace=False))]
     whole = y
-    y = canonical_rows(y[:, :MAX_AXES]) if y.shape[1] > MAX_AXES else y
+    y = sorted_to_rounding(y[:, :MAX_AXES]) if y.shape[1] > MAX_AXES else y
     # Distances shrink when axes are left out; what was found is stretched back.
     stretch = 1.0
     if y is not whole:
@@ -81,10 +75,10 @@ def scan_evidence(x: Float[np.ndarray, "n D"], effort: Effort = USUAL) -> Eviden
     peaks = search.local_maxima(scanned.values)
     inside = [k for k in peaks if 0 < k < len(scales) - 1] or peaks[:1]
     size = float(frame.scale[0]) * stretch
-    return EvidenceScan(scales * size, scanned.values / n - frame.log_unit, scales[inside] * size)
+    return Evidence(scales * size, scanned.values / n - frame.log_unit, scales[inside] * size)
 
 
-def best_scale(scan: EvidenceScan) -> float:
+def best_scale(scan: Evidence) -> float:
     """The best peak of a scan, between its points where a parabola through three of them says so."""
     k = int(np.flatnonzero(scan.lengthscales == scan.peaks[0])[0])
     logs, values = np.log(scan.lengthscales), scan.log_evidence

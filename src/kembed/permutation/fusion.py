@@ -12,10 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kembed.permutation import nulls
-from kembed.testing.choice import Choice
-from kembed.testing.outcome import MemberResult, TestOutcome
-
 if TYPE_CHECKING:
     from jaxtyping import Float
 
@@ -24,7 +20,7 @@ SHARPNESS = 1.5
 ROUNDING = 1e-14  # of an entry
 
 
-def settled(values: Float[np.ndarray, "C J"], entry: Float[np.ndarray, " J"]) -> Float[np.ndarray, "C J"]:
+def tied(values: Float[np.ndarray, "C J"], entry: Float[np.ndarray, " J"]) -> Float[np.ndarray, "C J"]:
     """The values with those that only rounding tells apart made equal, for ranking.
 
     A statistic is a mean of kernel entries; far below the size of a usual `entry` nothing is known.
@@ -57,38 +53,3 @@ class Values(NamedTuple):
 
     statistics: Float[np.ndarray, "C J"]
     entry: Float[np.ndarray, " J"]  # root mean square of what was summed
-
-
-def outcome(
-    name: str,
-    sizes: tuple[int, ...],
-    choice: Choice,
-    values: Values,
-    null: str,
-    enumerated: bool,
-) -> TestOutcome:
-    """The result of a test from the statistics of the data and of every resample."""
-    ranked = settled(values.statistics, values.entry)
-    z = standardised(ranked)[0]
-    members = tuple(
-        MemberResult(kernel, float(value), float(out))
-        for kernel, value, out in zip(choice.kernels, values.statistics[0], z, strict=True)
-    )
-    loudest = 0
-    combined, shown = ranked[:, 0], values.statistics[:, 0]
-    if len(members) > 1:
-        combined = shown = fuse(ranked, choice.shares)
-        loudest = int(np.argmax(z))
-    return TestOutcome(
-        statistic=float(shown[0]),
-        pvalue=nulls.resampled_pvalue(float(combined[0]), combined[1:]),
-        null_distribution=np.sort(shown) if enumerated else shown[1:],
-        kernel=members[loudest].kernel,
-        effect=members[loudest].statistic,
-        name=name,
-        null=null,
-        sizes=sizes,
-        members=members,
-        learned=choice.learned,
-        enumerated=enumerated,
-    )

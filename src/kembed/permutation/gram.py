@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core.linalg import squared_distances
+from kembed.data.space import Space, mismatch
 from kembed.kernels.base import Kernel
 from kembed.kernels.stationary import Gaussian, Stationary
 
@@ -126,6 +127,18 @@ def gaussian_pairs(
     )
     diagonals = np.repeat(1.0 - np.array(offsets)[:, None], len(u), axis=1)
     return Pairs(len(u), base, maps, diagonals, offsets=offsets)
+
+
+def space_pairs(space: Space, lengthscales: Float[np.ndarray, " J"]) -> Pairs:
+    """Gaussians of the distance of a space."""
+    extra = None
+    if space.categorical.any():
+        codes, penalty = space.codes, space.penalty
+
+        def extra(rows: Rows, columns: Rows) -> Rectangle:
+            return mismatch(codes[rows], codes[columns], penalty)
+
+    return gaussian_pairs(space.numeric, np.asarray(lengthscales, dtype=float), extra)
 
 
 def _usual(base: Callable[[Rows, Rows], Rectangle], size: int) -> Rectangle:

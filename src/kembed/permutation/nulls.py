@@ -1,4 +1,4 @@
-"""What a statistic would be if nothing were going on: permutation, gamma, spectral and normal nulls.
+"""What a statistic would be if nothing were going on: permutation, gamma, spectral and wild nulls.
 
 All return an honest p-value: never 0 for resamples, where the data count as one of the draws.
 """
@@ -51,13 +51,6 @@ def gamma_draws(mean: float, variance: float, count: int, rng: np.random.Generat
     if not (mean > 0.0 and variance > 0.0):
         return np.zeros(count)
     return rng.gamma(mean**2 / variance, variance / mean, count)
-
-
-def normal_pvalue(z: float) -> float:
-    """Upper tail of the standard normal distribution."""
-    from scipy.special import ndtr
-
-    return float(ndtr(-z))
 
 
 def leading(eigenvalues: Float[np.ndarray, " N"]) -> Float[np.ndarray, " L"]:

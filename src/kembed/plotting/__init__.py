@@ -7,7 +7,7 @@ with pyplot. Results call these functions from their own `.plot()`.
 from kembed.plotting.columns import plot_columns
 from kembed.plotting.comparison import plot_comparison
 from kembed.plotting.embedding import plot_embedding
-from kembed.plotting.evidence import mode_scale, plot_learned
+from kembed.plotting.evidence import plot_learned
 from kembed.plotting.graphs import plot_graph
 from kembed.plotting.hyperparameters import plot_samples
 from kembed.plotting.null import plot_test
@@ -16,7 +16,6 @@ from kembed.plotting.witness import plot_witness
 
 __all__ = [
     "axes_or_new",
-    "mode_scale",
     "plot_columns",
     "plot_comparison",
     "plot_embedding",
@@ -26,3 +25,14 @@ __all__ = [
     "plot_test",
     "plot_witness",
 ]
+
+# The picture of every kind of result, by the name of its class: what `result.plot()` calls.
+PLOTS = {
+    "CausalGraph": plot_graph,
+    "Comparison": plot_comparison,
+    "Embedding": plot_embedding,
+    "KernelSamples": plot_samples,
+    "LearnedKernel": plot_learned,
+    "TestOutcome": plot_test,
+    "Witness": plot_witness,
+}

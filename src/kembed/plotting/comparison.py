@@ -13,8 +13,6 @@ from kembed.plotting.witness import plot_witness
 if TYPE_CHECKING:
     from kembed.comparing.compare import Comparison
 
-SPREADS = "in spreads of the columns"
-
 
 def plot_comparison(comparison: Comparison, figure: Any = None) -> Any:
     """Four panels: the witness, the columns, the null distribution and the evidence for scales.
@@ -35,13 +33,10 @@ def plot_comparison(comparison: Comparison, figure: Any = None) -> Any:
 
 def plot_evidence(comparison: Comparison, ax: Any) -> Any:
     """What was learned about the kernel's scale, by the witness or else by the test; words if nothing was."""
-    w = comparison.witness
-    learned = w.learned if w.learned is not None else comparison.test.learned
+    learned = comparison.evidence
     if learned is None:
         ax.set_axis_off()
         words = "the kernel was not learned,\nso there is no evidence to show"
         ax.text(0.5, 0.5, words, ha="center", va="center", color=GREY, transform=ax.transAxes)
         return ax
-    # Words such as "bkl" learn on columns over their spreads, a user's own LearnedKernel is in their units.
-    own = hasattr(learned, "kernel") and learned.kernel == w.kernel
-    return plot_learned(learned, ax, unit="" if own else SPREADS)
+    return plot_learned(learned, ax)

@@ -60,8 +60,8 @@ def _drawn(outcome: TestOutcome) -> str:
 def _words(outcome: TestOutcome) -> str:
     """What the p-value counts."""
     p, size = p_words(outcome.pvalue), len(outcome.null_distribution)
-    if outcome.null in ("gamma", "normal"):
-        return f"{p} ({outcome.null} approximation)"
+    if outcome.null == "gamma":
+        return f"{p} (gamma approximation)"
     if outcome.enumerated:  # the data's own arrangement is among them
         return f"{p}: {round(outcome.pvalue * size)} of {size} arrangements reach it"
     reached = round(outcome.pvalue * (size + 1)) - 1

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kembed.learning.frame import isotropic_frame, lexicographic
+from kembed.core.ordering import sorted_rows
+from kembed.learning.frame import isotropic_frame
 from kembed.plotting.style import (
     AXIS_WIDTH,
     BLACK,
@@ -180,7 +181,7 @@ def _principal(w: Witness) -> _Plane:
     """The two widest axes of the numeric columns over their spreads."""
     numeric = np.flatnonzero(~w.categorical)
     space = w.pool.space
-    frame = isotropic_frame(lexicographic(space.numeric)) if len(numeric) > 1 else None
+    frame = isotropic_frame(sorted_rows(space.numeric)) if len(numeric) > 1 else None
     if frame is None or frame.axes.shape[1] < 2:
         raise ValueError(
             "columns='principal' needs at least two numeric columns that do not move as one; "

@@ -210,26 +210,16 @@ def null(test: TestOutcome) -> Picture:
 
 def evidence(comparison: Comparison) -> Picture | None:
     """The evidence over scales; None where nothing was learned."""
-    from kembed.plotting import mode_scale, plot_learned
+    from kembed.plotting import plot_learned
 
-    learned: Any = comparison.witness.learned
-    unit = "spreads of the columns"
-    if learned is None:
-        learned = comparison.test.learned
-    elif learned.kernel is comparison.witness.kernel:
-        unit = ""
+    learned = comparison.evidence
     if learned is None:
         return None
-    scales = learned.curve.lengthscale if hasattr(learned, "curve") else learned.lengthscales
-    peaks = (
-        [mode_scale(mode.kernel) for mode in learned.modes] if hasattr(learned, "modes") else learned.peaks
-    )
-    low, high, best = (number(float(scale), 3) for scale in (np.min(scales), np.max(scales), peaks[0]))
-    alt = (
-        f"Curve of log evidence over lengthscales from {low} to {high}{f' {unit}' if unit else ''}. "
-        f"It is highest at {best}."
-    )
-    if len(peaks) > 1:
-        alt += f" There are {len(peaks)} peaks."
+    ends = (learned.lengthscales.min(), learned.lengthscales.max(), learned.peaks[0])
+    low, high, best = (number(float(scale), 3) for scale in ends)
+    unit = f" {learned.unit}" if learned.unit else ""
+    alt = f"Curve of log evidence over lengthscales from {low} to {high}{unit}. It is highest at {best}."
+    if len(learned.peaks) > 1:
+        alt += f" There are {len(learned.peaks)} peaks."
     caption = "The higher, the better this scale describes the rows of both samples together."
-    return _picture(lambda ax: plot_learned(learned, ax, unit=unit), alt, "Evidence over scales", caption)
+    return _picture(lambda ax: plot_learned(learned, ax), alt, "Evidence over scales", caption)

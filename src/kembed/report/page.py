@@ -136,17 +136,15 @@ def _narrower(span: tuple[Any, ...], whole: tuple[Any, ...]) -> bool:
 
 def _scale(comparison: Comparison) -> str | None:
     """The learned lengthscale in a sentence."""
-    from kembed.plotting import mode_scale
-
     learned = comparison.witness.learned
     if learned is None:
         return None
-    scale = f"{float(mode_scale(learned.kernel)):.2g}"
-    if learned.kernel is comparison.witness.kernel:
-        said = f"The kernel that was given has a lengthscale of {scale}."
-    else:
+    scale = f"{learned.peaks[0]:.2g}"
+    if learned.unit:
         said = f"Rows that are about {scale} spreads apart or less count as alike."
-    more = len(learned.modes) - 1
+    else:
+        said = f"The kernel that was given has a lengthscale of {scale}."
+    more = len(learned.peaks) - 1
     if more:
         said += (
             f" {more} other scale{'s' if more > 1 else ''} had a peak of evidence too; the best was taken."

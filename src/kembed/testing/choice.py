@@ -16,8 +16,10 @@ from kembed.data.space import Space
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns
+from kembed.kernels.of_space import columns_by_kind, space_kernel
 from kembed.kernels.stationary import Gaussian
-from kembed.permutation.gram import Pairs, function_pairs, kernel_pairs
+from kembed.learning.evidence import SPREADS, Evidence
+from kembed.permutation.gram import Pairs, function_pairs, kernel_pairs, space_pairs
 from kembed.permutation.low_rank import Deferred, Member, as_pairs, kernels_in, pivoted_cholesky
 from kembed.permutation.random_features import random_features
 
@@ -36,7 +38,7 @@ class Choice:
     members: tuple[Member, ...]
     kernels: tuple[Any, ...]
     shares: Float[np.ndarray, " J"]
-    learned: Any = None
+    learned: tuple[Evidence | None, ...] = ()
     fused: bool = False  # the word "fused" and nothing else
 
     @property
@@ -77,7 +79,7 @@ def choose(
             for one in kernel
         ]
         shares = [part.shares / len(parts) for part in parts]
-        learned = next((part.learned for part in parts if part.learned is not None), None)
+        learned: tuple[Evidence | None, ...] = next((part.learned for part in parts if part.learned), ())
         choice = Choice(
             tuple(member for part in parts for member in part.members),
             tuple(name for part in parts for name in part.kernels),
@@ -98,8 +100,8 @@ def _refuse_several(single: str | None, argument: str) -> None:
 
 
 def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | None, argument: str) -> Choice:
-    learned = None
-    kernel = unwrapped(kernel)
+    given, kernel = kernel, unwrapped(kernel)
+    learned = given.evidence() if given is not kernel else None
     if isinstance(kernel, str):
         if kernel not in WORDS:
             words = ", ".join(repr(word) for word in WORDS)
@@ -109,7 +111,7 @@ def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | No
             )
         if kernel == "median":
             ell = space.median()
-            kernel, pairs = space.kernel(ell), space.pairs(np.array([ell]))
+            kernel, pairs = space_kernel(space, ell), space_pairs(space, np.array([ell]))
         else:
             kernel, learned = _learned(space, ard=kernel == "ard")
             pairs = kernel_pairs(kernel, space.values)
@@ -128,7 +130,7 @@ def _one(kernel: Any, space: Space, rng: np.random.Generator, features: int | No
     member: Member = pairs
     if features is not None:
         member = random_features(kernel, space.values, features, rng, argument)
-    return Choice((member,), (kernel,), np.ones(1), learned)
+    return Choice((member,), (kernel,), np.ones(1), (learned,) if learned else ())
 
 
 def unwrapped(kernel: Any) -> Any:
@@ -144,8 +146,8 @@ def on_mixed_columns(kernel: Kernel, space: Space) -> Kernel:
     """A kernel for numeric columns, times the delta kernel of the discrete ones."""
     if not space.categorical.any() or _knows_columns(kernel):
         return kernel
-    numeric = tuple(int(c) for c in np.flatnonzero(~space.categorical))
-    delta = OnColumns(Delta(), tuple(int(c) for c in np.flatnonzero(space.categorical)))
+    numeric, discrete = columns_by_kind(space)
+    delta = OnColumns(Delta(), discrete)
     return Product(OnColumns(kernel, numeric), delta) if numeric else delta
 
 
@@ -157,18 +159,18 @@ def _knows_columns(kernel: Kernel) -> bool:
     return any(_knows_columns(part) for part in parts)
 
 
-def _learned(space: Space, ard: bool) -> tuple[Kernel, Any]:
+def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
     """A Gaussian learned on the numeric columns in units of their spreads, times delta kernels."""
     from kembed.learning.learn import learn_kernel
 
     rows = space.numeric
     if (rows == rows[0]).all():  # nothing to learn from: discrete columns alone, or rows that do not vary
-        return space.kernel(space.median()), None
+        return space_kernel(space, space.median()), None
     if ard:
         lengthscale, learned = learned_scales(space)
-        return space.kernel(lengthscale), learned
+        return space_kernel(space, lengthscale), learned and learned.evidence(SPREADS)
     learned = learn_kernel(rows)
-    return space.kernel(float(learned.kernel.lengthscale)), learned
+    return space_kernel(space, float(learned.kernel.lengthscale)), learned.evidence(SPREADS)
 
 
 def learned_scales(space: Space) -> tuple[Float[np.ndarray, " E"], Any]:
@@ -193,10 +195,10 @@ def _fused(space: Space, rng: np.random.Generator, features: int | None, side: b
     from kembed.testing.members import fused_kernels, fused_side
 
     fused = fused_side(space) if side else fused_kernels(space)
-    gaussians = [space.kernel(float(ell)) for ell in fused.lengthscales]
+    gaussians = [space_kernel(space, float(ell)) for ell in fused.lengthscales]
     members: list[Member]
     if features is None:
-        members = [space.pairs(fused.lengthscales)]
+        members = [space_pairs(space, fused.lengthscales)]
     else:
         seeds = rng.integers(2**63, size=len(gaussians))
         members = [
@@ -212,7 +214,7 @@ def _fused(space: Space, rng: np.random.Generator, features: int | None, side: b
         (*members, *fused.whitened),
         (*gaussians, *fused.whitened_names),
         fused.shares,
-        fused.learned,
+        (fused.learned,) if fused.learned else (),
         fused=True,
     )
 

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.core.progress import showing_progress
-from kembed.data.pool import comes_before
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.permutation import nulls, statistics
-from kembed.permutation.fusion import Values, outcome
+from kembed.permutation.fusion import Values
 from kembed.permutation.gram import Pairs
 from kembed.permutation.labelings import column_sums
 from kembed.permutation.low_rank import Factor, as_pairs, made
 from kembed.permutation.random_features import DEFAULT as FEATURES
 from kembed.permutation.rings import Star, correlate, draw_star, factor_turns, ring_sums
 from kembed.testing.choice import Choice, choose, lowered
-from kembed.testing.outcome import MemberResult, TestOutcome, nothing
+from kembed.testing.outcome import MemberResult, TestOutcome, nothing, resampled_outcome
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -115,18 +115,18 @@ def hsic_test(
         both, shares = _joined(left, right)
         if swapped:
             turned = tuple(pair[::-1] for pair in both.kernels)
-            both = replace(both, kernels=turned, learned=_reversed(both.learned))
+            both = replace(both, kernels=turned, learned=both.learned[::-1])
         if null in ("gamma", "spectral"):
             return _approximate(left, right, both, null, biased, n_resamples, batch, seed)
         if null == "wild":
             values = _wild(left, right, n_resamples, memory or np.sqrt(n), batch, seed)
-            return outcome("biased HSIC", (n,), both, values, null, False)
+            return resampled_outcome("biased HSIC", (n,), both, values, null, False)
         enumerated = n <= FEW_ROWS and factorial(n) <= n_resamples + 1
         if enumerated:
             values = _enumerated(left, right, shares, biased)
         else:
             values = _permuted(left, right, shares, biased, n_resamples, batch, seed)
-        return outcome("HSIC", (n,), both, values, null, enumerated)
+        return resampled_outcome("HSIC", (n,), both, values, null, enumerated)
 
 
 def _both_kernels(kernel: Any) -> tuple[Any, Any]:
@@ -141,30 +141,22 @@ def _both_kernels(kernel: Any) -> tuple[Any, Any]:
     return kernel
 
 
-def _reversed(learned: Any) -> Any:
-    return None if learned is None else learned[::-1]
-
-
 def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
     """Rows in an order of their own, and the narrower (then the lesser) side first."""
     a, b = (table.values for table in tables)
     swapped = False
-    sorted_a, sorted_b = _sorted(a), _sorted(b)
+    sorted_a, sorted_b = sorted_rows(a), sorted_rows(b)
     if a.shape[1] != b.shape[1]:
         swapped = a.shape[1] > b.shape[1]
     elif (sorted_a != sorted_b).any():
         swapped = comes_before(sorted_b, sorted_a)
     else:  # two sides with the same values: how they are paired decides
-        swapped = comes_before(*(_sorted(np.column_stack(pair)) for pair in ((b, a), (a, b))))
+        swapped = comes_before(*(sorted_rows(np.column_stack(pair)) for pair in ((b, a), (a, b))))
     if swapped:
         tables, kernels = tables[::-1], tuple(kernels[::-1])
     joint = np.column_stack([table.values for table in tables])
-    order = np.lexsort(joint.T[::-1])
+    order = row_order(joint)
     return [replace(table, values=table.values[order]) for table in tables], kernels, swapped
-
-
-def _sorted(values: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
-    return values[np.lexsort(values.T[::-1])]
 
 
 def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L"]]:
@@ -180,9 +172,9 @@ def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L
     else:
         shares = np.multiply.outer(left.shares, right.shares)
     met = np.argwhere(shares > 0.0)
-    learned = None
-    if left.learned is not None or right.learned is not None:
-        learned = (left.learned, right.learned)
+    learned: tuple[Any, ...] = ()
+    if left.learned or right.learned:
+        learned = tuple(side.learned[0] if side.learned else None for side in (left, right))
     kernels = tuple((left.kernels[j], right.kernels[k]) for j, k in met)
     together = shares[shares > 0.0]
     return Choice((), kernels, together / together.sum(), learned), shares

@@ -9,16 +9,17 @@ frozen; `benchmarks/power.py` judges it on the held-out suite.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kembed.core.linalg import squared_distances
 from kembed.data.space import Space
 from kembed.embeddings.landmarks import Landmarks, place
 from kembed.kernels.base import Kernel
-from kembed.learning.scan import EvidenceScan, scan_evidence
+from kembed.kernels.of_space import space_kernel
+from kembed.learning.evidence import SPREADS, Evidence
+from kembed.learning.scan import scan_evidence
 from kembed.permutation.low_rank import Deferred, Factor, whitened
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class FusedKernels:
     whitened: tuple[Deferred, ...]
     whitened_names: tuple[Whitened, ...]
     shares: Float[np.ndarray, " K"]
-    learned: EvidenceScan | None
+    learned: Evidence | None
 
 
 def fused_kernels(space: Space) -> FusedKernels:
@@ -92,12 +93,12 @@ def fused_side(space: Space) -> FusedKernels:
     return FusedKernels(lengthscales, factors, names, shares / shares.sum(), scan)
 
 
-def _peaks(space: Space, median: float) -> tuple[EvidenceScan | None, list[float]]:
+def _peaks(space: Space, median: float) -> tuple[Evidence | None, list[float]]:
     """Scales the evidence speaks for, the best first; at least one."""
     rows = space.numeric
     if len(rows) < LEAST_ROWS or (rows == rows[0]).all():
         return None, [STAND_IN * median]
-    scan = scan_evidence(rows)
+    scan = replace(scan_evidence(rows), unit=SPREADS, median=median)
     return scan, [float(peak) for peak in scan.peaks[:MAX_PEAKS]]
 
 
@@ -112,19 +113,13 @@ def _whitened(
             return whitened(np.exp(squared / (-2.0 * ell**2)), ridge)
 
         factors.append(Deferred(len(squared), make))
-        names.append(Whitened(space.kernel(ell), ridge))
+        names.append(Whitened(space_kernel(space, ell), ridge))
     return tuple(factors), tuple(names)
 
 
 def _landmark_distances(space: Space) -> Float[np.ndarray, "N m"]:
     """d²(x_i, z_l) to landmarks chosen from the unordered rows."""
-    numeric, codes = space.numeric, space.codes
-    rows = np.column_stack([numeric, codes])
-    E = numeric.shape[1]
     # Between two categories there is nothing, so with discrete columns landmarks must be rows.
-    rule = Landmarks("subset" if codes.shape[1] else "support", max(2, min(LANDMARKS, len(rows) // 4)))
-    z = place(rows, rule, np.random.default_rng(0))
-    squared = squared_distances(numeric, z[:, :E])
-    for c, penalty in enumerate(space.penalty):
-        squared += penalty**2 * (codes[:, c, None] != z[:, E + c])
-    return squared
+    name = "subset" if space.categorical.any() else "support"
+    rule = Landmarks(name, max(2, min(LANDMARKS, len(space.rows) // 4)))
+    return space.distances(space.rows, place(space.rows, rule, np.random.default_rng(0)))

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kembed.core.drawing import Drawn
+from kembed.permutation.fusion import Values, fuse, standardised, tied
+from kembed.permutation.nulls import resampled_pvalue
+from kembed.testing.choice import Choice
+
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from kembed.learning.evidence import Evidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +47,15 @@ class ColumnResult:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TestOutcome:
+class TestOutcome(Drawn):
     """The outcome of `mmd_test` or `hsic_test`.
 
     `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, in standard
     deviations over the data and all resamples, `kernel` is the one that spoke loudest and `effect` its MMD²
     (HSIC); for independence kernels come in pairs. `members` has every kernel's own statistic.
     `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
-    `learned` is what was learned about scales: a `LearnedKernel` with "bkl", the scan of the evidence with
-    "fused" (lengthscales in spreads of the columns), a pair of these for independence.
+    `learned` is what was learned about scales, empty if nothing was: the `Evidence` of the pooled rows, or of
+    either side for independence (None for a side that had nothing to learn from).
     """
 
     __test__ = False  # not a test of pytest
@@ -62,15 +69,9 @@ class TestOutcome:
     null: str
     sizes: tuple[int, ...]
     members: tuple[MemberResult, ...] = ()
-    learned: Any = None
+    learned: tuple[Evidence | None, ...] = ()
     columns: tuple[ColumnResult, ...] | None = None
     enumerated: bool = False
-
-    def plot(self, ax: Any = None) -> Any:
-        """The null distribution with the observed statistic in it; returns the matplotlib axes."""
-        from kembed.plotting import plot_test
-
-        return plot_test(self, ax)
 
     def __repr__(self) -> str:
         fused = len(self.members) > 1
@@ -93,6 +94,36 @@ class TestOutcome:
             for column in self.columns or ()
         ]
         return "\n".join(lines)
+
+
+def resampled_outcome(
+    name: str, sizes: tuple[int, ...], choice: Choice, values: Values, null: str, enumerated: bool
+) -> TestOutcome:
+    """The result of a test from the statistics of the data and of every resample."""
+    ranked = tied(values.statistics, values.entry)
+    z = standardised(ranked)[0]
+    members = tuple(
+        MemberResult(kernel, float(value), float(out))
+        for kernel, value, out in zip(choice.kernels, values.statistics[0], z, strict=True)
+    )
+    loudest = 0
+    combined, shown = ranked[:, 0], values.statistics[:, 0]
+    if len(members) > 1:
+        combined = shown = fuse(ranked, choice.shares)
+        loudest = int(np.argmax(z))
+    return TestOutcome(
+        statistic=float(shown[0]),
+        pvalue=resampled_pvalue(float(combined[0]), combined[1:]),
+        null_distribution=np.sort(shown) if enumerated else shown[1:],
+        kernel=members[loudest].kernel,
+        effect=members[loudest].statistic,
+        name=name,
+        null=null,
+        sizes=sizes,
+        members=members,
+        learned=choice.learned,
+        enumerated=enumerated,
+    )
 
 
 def nothing(name: str, null: str, sizes: tuple[int, ...]) -> TestOutcome:

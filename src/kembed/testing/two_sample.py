@@ -19,20 +19,20 @@ from kembed.data.pool import Pool, make_pool
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.kernels.base import Kernel
-from kembed.permutation import linear_time, nulls, statistics
-from kembed.permutation.fusion import Values, fuse, outcome, settled
+from kembed.permutation import nulls, statistics
+from kembed.permutation.fusion import Values, fuse, tied
 from kembed.permutation.labelings import Labelings, label_forms, signed_forms, sizes
 from kembed.permutation.random_features import DEFAULT as FEATURES
 from kembed.permutation.rings import draw_star
 from kembed.testing.choice import Choice, choose, lowered, unwrapped
-from kembed.testing.outcome import ColumnResult, MemberResult, TestOutcome, nothing
+from kembed.testing.outcome import ColumnResult, MemberResult, TestOutcome, nothing, resampled_outcome
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-STATISTICS = ("unbiased", "biased", "linear", "block", "features")
+STATISTICS = ("unbiased", "biased", "features")
 FEW_ROWS = 24  # more have more arrangements than anybody waits for
-NULLS = ("permutation", "gamma", "spectral", "wild", "normal")
+NULLS = ("permutation", "gamma", "spectral", "wild")
 
 
 def mmd_test(
@@ -68,13 +68,12 @@ def mmd_test(
         - a kernel object such as `Gaussian(2.0)` (in your units), a function (rows, rows) → matrix, or a list
           of any of these, which are fused.
     statistic
-        `"unbiased"` or `"biased"` MMD²; for very large samples `"linear"` (a running mean over pairs),
-        `"block"` (a mean over blocks of about √n rows) or `"features"` (random Fourier features).
+        `"unbiased"` or `"biased"` MMD²; for very large samples `"features"` (random Fourier features, linear
+        in the rows).
     null
         - `"permutation"`: exact at any sample size; every arrangement where there are few;
         - `"gamma"`, `"spectral"`: approximations without resampling, for one kernel;
-        - `"wild"`: the wild bootstrap for time series, rows in order of time, with the biased statistic;
-        - `"normal"`: for the linear and block statistics.
+        - `"wild"`: the wild bootstrap for time series, rows in order of time, with the biased statistic.
     n_resamples
         How many relabelings.
     weights
@@ -115,7 +114,7 @@ def mmd_test(
     memory = None if memory is None else float(checks.positive(memory, "memory"))
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
-    _check_combination(statistic, null, paired, weights, by_column, memory)
+    _check_combination(null, paired, weights, by_column, memory)
     tables, missing = read_tables(
         {"x": x, "y": y}, nan_policy=nan_policy, same_columns=True, paired=paired, minimum=2
     )
@@ -125,9 +124,6 @@ def mmd_test(
     order = "time" if null == "wild" else "pairs" if paired else "none"
     pool = make_pool(tables, weights, order)
     with showing_progress(progress):
-        if statistic in ("linear", "block"):
-            choice = choose(kernel, pool.space, seed, single=f"statistic={statistic!r}")
-            return linear_time.run(pool, choice, statistic, null, n_resamples, seed)
         features = FEATURES if statistic == "features" else None
         choice = choose(kernel, pool.space, seed, features=features, single=_single(null))
         biased = statistic == "biased" or null == "wild"
@@ -136,9 +132,9 @@ def mmd_test(
         if order != "none":
             values, enumerated = _signed(pool, choice, null, paired, biased, n_resamples, memory, batch, seed)
             name = "biased MMD²" if null == "wild" else "MMD²"
-            return outcome(name, pool.sizes, choice, values, null, enumerated)
+            return resampled_outcome(name, pool.sizes, choice, values, null, enumerated)
         draws, enumerated = _draw_labelings(pool, n_resamples, seed)
-        result = outcome(
+        result = resampled_outcome(
             "MMD²", pool.sizes, choice, _values(pool, choice, draws, biased, batch), null, enumerated
         )
         if not by_column:
@@ -147,29 +143,17 @@ def mmd_test(
         return replace(result, columns=columns)
 
 
-def _check_combination(
-    statistic: str, null: str, paired: bool, weights: Any, by_column: bool, memory: float | None
-) -> None:
+def _check_combination(null: str, paired: bool, weights: Any, by_column: bool, memory: float | None) -> None:
     """Refuse what does not go together, and say what does."""
-    linear = statistic in ("linear", "block")
-    if null == "normal" and not linear:
-        raise ValueError(
-            f"null='normal' is for statistic='linear' or 'block', but statistic={statistic!r}; "
-            "use null='permutation' or 'gamma'"
-        )
-    if linear and null not in ("permutation", "normal"):
-        raise ValueError(f"statistic={statistic!r} takes null='permutation' or 'normal', not {null!r}")
-    plain = not linear and null == "permutation" and not paired
     for given, name in ((weights is not None, "weights"), (by_column, "by_column")):
-        if given and not plain:
+        if given and (paired or null != "permutation"):
             raise ValueError(
-                f"{name} goes with null='permutation', unpaired samples and the unbiased, biased or features "
-                f"statistic; leave {name} out or change those"
+                f"{name} goes with null='permutation' and unpaired samples; leave {name} out or change those"
             )
-    if paired and (linear or null not in ("permutation", "wild")):
+    if paired and null not in ("permutation", "wild"):
         raise ValueError(
-            "paired=True goes with null='permutation' (swaps within pairs) or 'wild', and the unbiased, "
-            "biased or features statistic; change those, or leave paired out"
+            "paired=True goes with null='permutation' (swaps within pairs) or 'wild'; change null, or leave "
+            "paired out"
         )
     if memory is not None and null != "wild":
         raise ValueError("memory is for null='wild' (time series); leave it out, or set null='wild'")
@@ -303,7 +287,7 @@ def _by_column(
         choice = choose(_for_one_column(kernel, name), space, rng, features=features)
         column = Pool(space, pool.labels, pool.weights, (name,), pool.sizes)
         values = _values(column, choice, labelings, biased, batch)
-        fused = fuse(settled(values.statistics, values.entry), choice.shares)
+        fused = fuse(tied(values.statistics, values.entry), choice.shares)
         evidence.append(fused)
         one = len(choice.kernels) == 1
         effects.append(float(values.statistics[0, 0]) if one else float(fused[0]))

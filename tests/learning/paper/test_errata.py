@@ -9,8 +9,8 @@ import jax
 import numpy as np
 import pytest
 from scipy import integrate, optimize
-
 from tests import reference as ref
+
 from kembed import Gaussian, GaussianMeasure, Lebesgue, empirical, log_pseudolikelihood, shrinkage
 
 jax.config.update("jax_enable_x64", True)

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
+from tests import reference as ref
 
 import kembed.learning.paper.feature_sums
 import kembed.learning.paper.pseudolikelihood as pl
-from tests import reference as ref
 from kembed import (
     Gaussian,
     GaussianMeasure,
