@@ -222,7 +222,7 @@ class Witness(Drawn):
         if not 0 < len(numeric) <= ARD_COLUMNS:
             return {}
         from kembed.comparing.witness import thinned
-        from kembed.testing.choice import learned_scales
+        from kembed.testing.kernel_words import learned_scales
 
         space = thinned(self.pool.space, self.seed)
         if any(len(np.unique(column)) < FEW_VALUES for column in space.values[:, numeric].T):

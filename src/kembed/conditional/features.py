@@ -16,7 +16,7 @@ from kembed.data.space import make_space
 from kembed.kernels.base import Kernel
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.scan import COARSE, best_scale, scan_evidence
-from kembed.testing.choice import unwrapped
+from kembed.testing.kernel_words import unwrapped
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

@@ -24,7 +24,8 @@ from kembed.permutation.fusion import Values, fuse, tied
 from kembed.permutation.labelings import Labelings, label_forms, signed_forms, sizes
 from kembed.permutation.random_features import DEFAULT as FEATURES
 from kembed.permutation.rings import draw_star
-from kembed.testing.choice import Choice, choose, lowered, unwrapped
+from kembed.testing.choice import Choice, choose, lowered
+from kembed.testing.kernel_words import unwrapped
 from kembed.testing.outcome import ColumnResult, MemberResult, TestOutcome, nothing, resampled_outcome
 
 if TYPE_CHECKING:

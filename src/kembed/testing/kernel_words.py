@@ -1,0 +1,151 @@
+"""What a word for a kernel means: one kernel on the user's own columns, the same in every function.
+
+Words work in the coordinates of `Space`: numeric columns over their robust spreads, categories as equal or
+not, so that no unit and no coding decides. Every choice is a function of the unordered rows; nothing here
+sees a label.
+
+- "median": a Gaussian at the median distance;
+- "bkl": a Gaussian learned from the rows, one lengthscale; "ard": one for every numeric column;
+- "median-raw": the median rule on columns as they are, undivided, which is what most packages compute;
+- "fused" is many kernels, and means something to tests alone (`choice`).
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kembed.core.backend import to_numpy
+from kembed.data.space import Space
+from kembed.embeddings.heuristics import median_lengthscale
+from kembed.kernels.base import Kernel
+from kembed.kernels.composite import Product
+from kembed.kernels.discrete import Delta, OnColumns
+from kembed.kernels.of_space import columns_by_kind, space_kernel
+from kembed.kernels.stationary import Gaussian
+from kembed.learning.evidence import SPREADS, Evidence
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from kembed.learning.scan import Effort
+
+WORDS = ("fused", "bkl", "ard", "median", "median-raw")
+LEAST_ROWS = 8  # fewer say nothing about scales
+STAND_IN = 0.7  # of the median distance, where there is no evidence: what it chooses for normal data
+
+
+def choose_kernel(
+    kernel: Any, space: Space, *, effort: Effort | None = None, argument: str = "kernel"
+) -> tuple[Any, Evidence | None]:
+    """The one kernel that a word, a kernel object, a `LearnedKernel` or a function stands for on these rows.
+
+    With an `effort` the word "bkl" is the best scale of a scan of the evidence: the objective of
+    `learn_kernel`, looked at on fewer rows, for hundreds of kernels in a row.
+    """
+    given, kernel = kernel, unwrapped(kernel)
+    if given is not kernel:
+        return on_mixed_columns(to_numpy(kernel), space), given.evidence()
+    if isinstance(kernel, Kernel):
+        return on_mixed_columns(to_numpy(kernel), space), None
+    if isinstance(kernel, str):
+        if kernel == "median":
+            return space_kernel(space, space.median()), None
+        if kernel == "median-raw":
+            return _raw_median(space), None
+        if kernel in ("bkl", "ard"):
+            return _scanned(space, effort) if effort is not None else _learned(space, kernel == "ard")
+        words = ", ".join(repr(word) for word in WORDS)
+        raise ValueError(
+            f"{argument} must be one of {words}, a kernel object, a function or a list, "
+            f"but {kernel!r} was given"
+        )
+    if callable(kernel) and not isinstance(kernel, type):
+        return kernel, None
+    number = isinstance(kernel, Real) and not isinstance(kernel, bool)
+    hint = f"; write kembed.Gaussian({kernel})" if number else ""
+    raise TypeError(
+        f"{argument} must be a word ({', '.join(map(repr, WORDS))}), a kernel object, a function or a "
+        f"list of these, but {kernel!r} was given{hint}"
+    )
+
+
+def unwrapped(kernel: Any) -> Any:
+    """The kernel of a `LearnedKernel`; anything else as it is."""
+    if isinstance(kernel, str | Kernel) or callable(kernel):
+        return kernel
+    from kembed.learning.learned_kernel import LearnedKernel
+
+    return kernel.kernel if isinstance(kernel, LearnedKernel) else kernel
+
+
+def on_mixed_columns(kernel: Kernel, space: Space) -> Kernel:
+    """A kernel for numeric columns, times the delta kernel of the discrete ones."""
+    if not space.categorical.any() or _knows_columns(kernel):
+        return kernel
+    numeric, discrete = columns_by_kind(space)
+    delta = OnColumns(Delta(), discrete)
+    return Product(OnColumns(kernel, numeric), delta) if numeric else delta
+
+
+def _knows_columns(kernel: Kernel) -> bool:
+    """Whether the user said which columns it sees, or meant a discrete kernel for them."""
+    if isinstance(kernel, OnColumns | Delta):
+        return True
+    parts = getattr(kernel, "kernels", ()) or ([kernel.kernel] if hasattr(kernel, "kernel") else [])
+    return any(_knows_columns(part) for part in parts)
+
+
+def _raw_median(space: Space) -> Kernel:
+    if space.categorical.any():
+        raise ValueError(
+            "kernel='median-raw' takes distances of columns as they are, but some hold text or categories; "
+            "use 'median', or drop those columns"
+        )
+    if (space.values == space.values[0]).all():
+        return Gaussian(1.0)  # rows that never differ: any would do
+    return Gaussian(median_lengthscale(space.values))
+
+
+def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
+    """A Gaussian learned on the numeric columns in units of their spreads, times delta kernels."""
+    from kembed.learning.learn import learn_kernel
+
+    rows = space.numeric
+    if (rows == rows[0]).all():  # nothing to learn from: discrete columns alone, or rows that do not vary
+        return space_kernel(space, space.median()), None
+    if ard:
+        lengthscale, learned = learned_scales(space)
+        return space_kernel(space, lengthscale), learned and learned.evidence(SPREADS)
+    learned = learn_kernel(rows)
+    return space_kernel(space, float(learned.kernel.lengthscale)), learned.evidence(SPREADS)
+
+
+def _scanned(space: Space, effort: Effort) -> tuple[Kernel, Evidence | None]:
+    from kembed.learning.scan import best_scale, scan_evidence
+
+    rows = space.numeric
+    if len(rows) < LEAST_ROWS or (rows == rows[0]).all():
+        return space_kernel(space, STAND_IN * space.median()), None
+    scan = scan_evidence(rows, effort)
+    return space_kernel(space, best_scale(scan)), scan
+
+
+def learned_scales(space: Space) -> tuple[Float[np.ndarray, " E"], Any]:
+    """A lengthscale for every numeric column (ARD), in spreads, and what was learned.
+
+    Columns that do not vary get 1: they never differ, so any would do.
+    """
+    from kembed.learning.learn import learn_kernel
+
+    rows = space.numeric
+    varies = (rows != rows[0]).any(axis=0)
+    lengthscale = np.ones(rows.shape[1])
+    if not varies.any():
+        return lengthscale, None
+    pattern = Gaussian() if varies.sum() == 1 else Gaussian(np.ones(int(varies.sum())))
+    learned = learn_kernel(rows[:, varies], pattern)
+    lengthscale[varies] = learned.kernel.lengthscale
+    return lengthscale, learned
