@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,15 +15,13 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
         raise IsADirectoryError(f"{path} is a folder; name a file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or choose another")
-    handle, name = tempfile.mkstemp(suffix=path.suffix, prefix=".", dir=path.parent)
-    os.close(handle)
+    draft = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
+    # The system applies the umask to what is opened so; to ask for the umask is to change it for all threads.
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
-        write(Path(name))
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
+        write(draft)
+        os.replace(draft, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
     return path
