@@ -1,4 +1,4 @@
-"""Files are whole or not there, with the permissions any new file gets, and threads do not disturb another."""
+"""Files are whole or not there, with the permissions of any new file, and threads do not disturb each other."""
 
 import os
 import sys
