@@ -1,4 +1,4 @@
-"""Files are whole or not there, with the permissions of any new file, and threads do not disturb each other."""
+"""Files are whole or not there, with the permissions of any new file; threads do not disturb each other."""
 
 import os
 import sys

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.words import short
-from kembed.data.files import STANDARD_INPUT, InputError, checked, doubts, label, listing, read_table
+from kembed.core.text import listing
+from kembed.data.files import STANDARD_INPUT, InputError, checked, doubts, label, read_table
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,22 +1,30 @@
-"""One variable of a sample: numbers, or the levels of a categorical variable.
+"""One sample, column by column: numbers, or the levels of a categorical variable.
 
-Whatever holds it, a vector, objects or a column of a data frame, it is read here into one kind of column;
-what is neither number nor text is refused by name.
+Whatever holds it, an array, nested lists or a data frame, it is read here into one kind of column; what is
+neither number nor text is refused by name. Narwhals, which reads every kind of data frame, is imported only
+when something other than an array or a list comes in.
 """
 
 from __future__ import annotations
 
 import datetime
 import numbers
+import reprlib
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kembed.core.backend import is_jax, is_traced
+from kembed.core.text import listing
+
 if TYPE_CHECKING:
     from jaxtyping import Bool
 
+# What is neither number nor text, and what to do about it; by NumPy's kinds, and by types of objects.
 _REMEDIES = {
     "dates or times": "convert them to numbers, for example days since a start, or drop the column",
     "nested values": "spread them over several columns, or drop the column",
@@ -25,6 +33,12 @@ _REMEDIES = {
 }
 _KINDS = {"M": "dates or times", "m": "dates or times", "c": "complex numbers", "S": "bytes"}
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_SEEN: tuple[tuple[tuple[type, ...], str], ...] = (
+    (_TIMES, "dates or times"),
+    ((numbers.Complex,), "complex numbers"),
+    ((bytes,), "bytes"),
+    ((list, tuple, dict, set, np.ndarray), "nested values"),
+)
 
 
 class Column(NamedTuple):
@@ -35,35 +49,147 @@ class Column(NamedTuple):
     categorical: bool
 
 
-def from_series(series: Any, where: str) -> Column:
-    """One narwhals series."""
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """A sample under the name that its user knows it by, such as that of a file; its rows count from one."""
+
+    value: Any
+    label: str
+
+
+class Sample(NamedTuple):
+    """A sample before rows are dropped and levels coded; `framed` says that its columns go by name."""
+
+    argument: str
+    names: tuple[str, ...]
+    columns: list[Column]
+    framed: bool
+    first: int  # the number of the first row
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return len(self.columns[0].missing)
+
+    @property
+    def missing(self) -> Bool[np.ndarray, " n"]:
+        """The rows with any missing value."""
+        return np.logical_or.reduce([column.missing for column in self.columns])
+
+
+def read_sample(value: Any, argument: str) -> Sample:
+    """One sample; a `Labelled` one under its own name, with rows counted from one."""
+    first = 0
+    if isinstance(value, Labelled):
+        value, argument, first = value.value, value.label, 1
+    names, parts, kind = _parts(value, argument)
+    places = [argument if kind == "vector" else f"{title(names, d)} of {argument}" for d in range(len(names))]
+    columns = [_read_column(part, place, first) for part, place in zip(parts, places, strict=True)]
+    return Sample(argument, names, columns, kind == "frame", first)
+
+
+def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
+    """The names of the columns, the columns, and whether it was a "frame", an "array" or a "vector"."""
+    if value is None:
+        raise TypeError(f"{argument} is None; give an array or a data frame with one row per observation")
+    if is_traced(value):
+        raise TypeError(
+            f"{argument} is traced by JAX, but this function computes in NumPy; call it on plain arrays"
+        )
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        raise TypeError(f"{argument} is a sparse matrix; give {argument}.toarray()")
+    if isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value):
+        return _of_array(value, argument)
     import narwhals.stable.v2 as nw
+    from narwhals.exceptions import DuplicateError
 
-    dtype = series.dtype
-    if dtype.is_temporal():
-        raise _refusal(where, "dates or times")
-    if dtype.is_nested():
-        raise _refusal(where, "nested values")
-    if isinstance(dtype, nw.Categorical | nw.Enum):
-        return from_levels(series.to_list())
-    if dtype.is_numeric():
-        series = series.cast(nw.Float64)
-    return from_column(series.to_numpy(), where)
+    try:
+        native = nw.from_native(value, pass_through=True, allow_series=True)
+    except DuplicateError:
+        _refuse_duplicates(argument, tuple(map(str, value.columns)))
+        raise
+    if isinstance(native, nw.LazyFrame):
+        native = native.collect()
+    if isinstance(native, nw.DataFrame):
+        names = tuple(str(name) for name in native.columns)
+        _refuse_duplicates(argument, names)
+        _check_shape(native.shape, argument)
+        return names, list(native.iter_columns()), "frame"
+    if isinstance(native, nw.Series):
+        return ("column 0" if native.name in (None, "") else str(native.name),), [native], "vector"
+    if hasattr(getattr(value, "dtype", None), "categories"):  # a pandas Categorical without its Series
+        return ("column 0",), [value], "vector"
+    return _of_array(value, argument)
 
 
-def from_column(entries: np.ndarray, where: str) -> Column:
-    """A vector of numbers or of objects."""
-    kind = entries.dtype.kind
+def _of_array(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
+    """The columns of an array or nested list; a vector is one column."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{argument} has masked entries; drop or fill them first")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # ragged nested lists
+        raise ValueError(
+            f"{argument} is not a rectangular table ({error}); give every row the same number of columns"
+        ) from None
+    if array.dtype.kind == "U" and not isinstance(value, np.ndarray):
+        array = np.array(value, dtype=object)  # NumPy has made text of the numbers beside text
+    if array.ndim == 0:
+        raise TypeError(f"{argument} must be an array or a data frame, but {reprlib.repr(value)} was given")
+    kind = "vector" if array.ndim == 1 else "array"
+    array = array[:, None] if array.ndim == 1 else array
+    _check_shape(array.shape, argument)
+    names = tuple(f"column {d}" for d in range(array.shape[1]))
+    return names, [np.asarray(array[:, d]) for d in range(array.shape[1])], kind
+
+
+def _check_shape(shape: tuple[int, ...], argument: str) -> None:
+    if len(shape) != 2:
+        raise ValueError(
+            f"{argument} must have one row per observation and one column per variable, "
+            f"but its shape is {tuple(shape)}; reshape it to two dimensions"
+        )
+    if shape[1] == 0:
+        raise ValueError(f"{argument} has no columns (shape {tuple(shape)}); give at least one")
+
+
+def _refuse_duplicates(argument: str, names: tuple[str, ...]) -> None:
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ValueError(f"{argument} has more than one column named {listing(twice)}; rename or drop them")
+
+
+def title(names: tuple[str, ...], d: int) -> str:
+    """What errors call column d."""
+    return names[d] if names[d] == f"column {d}" else f"column {names[d]!r}"
+
+
+# One column.
+
+
+def _read_column(column: Any, where: str, first: int = 0) -> Column:
+    """A vector, a narwhals series or a pandas Categorical; `first` is the number of its first row."""
+    if not isinstance(column, np.ndarray):
+        if not hasattr(column, "to_native"):
+            return _from_levels(column)
+        import narwhals.stable.v2 as nw
+
+        if column.dtype.is_temporal() or column.dtype.is_nested():
+            raise _refusal(where, "dates or times" if column.dtype.is_temporal() else "nested values")
+        if isinstance(column.dtype, nw.Categorical | nw.Enum):
+            return _from_levels(column.to_list())
+        column = (column.cast(nw.Float64) if column.dtype.is_numeric() else column).to_numpy()
+    kind = column.dtype.kind
     if kind in "biuf":
         with np.errstate(over="ignore"):  # a long double beyond float becomes infinite, which is refused
-            values = entries.astype(float)
+            values = column.astype(float)
         return Column(values, np.isnan(values), False)
     if kind in "OUT":
-        return _from_objects(entries.astype(object), where)
-    raise _refusal(where, _KINDS.get(kind, f"values of type {entries.dtype}"))
+        return _from_objects(column.astype(object), where, first)
+    raise _refusal(where, _KINDS.get(kind, f"values of type {column.dtype}"))
 
 
-def _from_objects(entries: np.ndarray, where: str) -> Column:
+def _from_objects(entries: np.ndarray, where: str, first: int) -> Column:
     """Objects: all text, or all numbers, or an error that names the row."""
     missing = np.array([_is_missing(entry) for entry in entries], dtype=bool)
     values = np.full(len(entries), np.nan)
@@ -72,19 +198,20 @@ def _from_objects(entries: np.ndarray, where: str) -> Column:
         text = isinstance(entries[row], str)
         rows[text].append(row)
         if not text:
-            values[row] = _number(entries[row], where, row)
+            values[row] = _number(entries[row], where, row + first)
     if not rows[True]:
         return Column(values, missing | np.isnan(values), False)
     if not rows[False]:
         return Column(entries, missing, True)
     text_row, number_row = rows[True][0], rows[False][0]
     raise TypeError(
-        f"{where} mixes numbers and text: {entries[number_row]!r} (row {number_row}) and "
-        f"{entries[text_row]!r} (row {text_row}); make the whole column numbers or the whole column text"
+        f"{where} mixes numbers and text: {entries[number_row]!r} (row {number_row + first}) and "
+        f"{entries[text_row]!r} (row {text_row + first}); "
+        "make the whole column numbers or the whole column text"
     )
 
 
-def from_levels(levels: Iterable[Any]) -> Column:
+def _from_levels(levels: Iterable[Any]) -> Column:
     """The categories of a categorical variable, whatever they are."""
     listed = list(levels)
     entries = np.fromiter(listed, dtype=object, count=len(listed))
@@ -100,8 +227,10 @@ def _is_missing(entry: Any) -> bool:
 
 def _number(entry: Any, where: str, row: int) -> float:
     """One object as a float; a whole number beyond all floats is infinite, and refused as such."""
-    seen = _seen(entry)
-    if seen:
+    # Times before numbers: NumPy counts its time differences among the integers.
+    if isinstance(entry, _TIMES) or not isinstance(entry, numbers.Real | Decimal | np.bool_):
+        seen = next((word for kinds, word in _SEEN if isinstance(entry, kinds)), "")
+        seen = seen or f"objects of type {type(entry).__name__}"
         raise _refusal(where, seen, f" ({entry!r} in row {row})")
     try:
         return float(entry)
@@ -109,21 +238,6 @@ def _number(entry: Any, where: str, row: int) -> float:
         return np.inf
     except ValueError:  # a signalling NaN among decimals
         return np.nan
-
-
-def _seen(entry: Any) -> str:
-    """What an object is, in words; empty for a real number."""
-    if isinstance(entry, _TIMES):  # before numbers: NumPy counts its time differences among the integers
-        return "dates or times"
-    if isinstance(entry, numbers.Real | Decimal | np.bool_):
-        return ""
-    if isinstance(entry, numbers.Complex):
-        return "complex numbers"
-    if isinstance(entry, bytes):
-        return "bytes"
-    if isinstance(entry, list | tuple | dict | set | np.ndarray):
-        return "nested values"
-    return f"objects of type {type(entry).__name__}"
 
 
 def _refusal(where: str, seen: str, example: str = "") -> TypeError:

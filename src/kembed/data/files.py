@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kembed.core.text import listing, printable
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -78,8 +80,7 @@ def read_table(
 
 def label(source: str | Path) -> str:
     """What to call a source in a sentence; safe to print."""
-    text = "standard input" if str(source) == STANDARD_INPUT else str(source)
-    return text if text.isprintable() else repr(text)
+    return "standard input" if str(source) == STANDARD_INPUT else printable(str(source))
 
 
 def checked(columns: Iterable[str], present: list[str], name: str) -> list[str]:
@@ -99,16 +100,6 @@ def checked(columns: Iterable[str], present: list[str], name: str) -> list[str]:
     return wanted
 
 
-def listing(names: Iterable[str]) -> str:
-    """Up to eight names, quoted.
-
-    >>> listing("ab")
-    "'a', 'b'"
-    """
-    listed = [repr(name) for name in names]
-    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
-
-
 def doubts(frame: pl.DataFrame) -> dict[str, str]:
     """Text columns that look like numbers: why they are text, and the remedy.
 
@@ -120,30 +111,24 @@ def doubts(frame: pl.DataFrame) -> dict[str, str]:
 
     found = {}
     for series in frame.iter_columns():
-        if series.dtype != pl.String:
-            continue
         entries = series.drop_nulls()
-        if not len(entries):
+        if series.dtype != pl.String or not len(entries):
             continue
         numbers = entries.cast(pl.Float64, strict=False).is_not_null()
         commas, units = entries.str.contains(_COMMA), entries.str.contains(_UNIT)
+        looks, text = "looks like numbers with", "but is read as text;"
         if commas.any() and _share(commas | numbers) > 0.8:
-            found[series.name] = (
-                f"looks like numbers with decimal commas ({entries.filter(commas)[0]!r}) but is read as "
-                "text; use --decimal-comma"
-            )
+            why = f"{looks} decimal commas ({entries.filter(commas)[0]!r}) {text} use --decimal-comma"
         elif _share(numbers) > 0.5:
             others = entries.filter(~numbers)
             words = listing(others.unique(maintain_order=True).head(3).to_list())
-            found[series.name] = (
-                f"is read as text because {len(others):,} of {len(entries):,} values are not numbers "
-                f"({words}); use --na if they mean missing"
-            )
+            of = f"{len(others):,} of {len(entries):,} values are not numbers"
+            why = f"is read as text because {of} ({words}); use --na if they mean missing"
         elif _share(units) > 0.8:
-            found[series.name] = (
-                f"looks like numbers with units ({entries.filter(units)[0]!r}) but is read as text; "
-                "write plain numbers"
-            )
+            why = f"{looks} units ({entries.filter(units)[0]!r}) {text} write plain numbers"
+        else:
+            continue
+        found[series.name] = why
     return found
 
 

@@ -1,24 +1,19 @@
 """The door of the tests: arrays, lists and data frames, read into one kind of table.
 
 Numbers stay numbers, text and categories become codes, rows with missing values are refused or dropped.
-Narwhals, which reads every kind of data frame, is imported only when something other than an array or a
-list comes in.
+A sample may come `Labelled`: then errors call it by that name and count its rows from one.
 """
 
 from __future__ import annotations
 
-import numbers
-import reprlib
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import is_jax, is_traced
-from kembed.data.columns import Column, from_column, from_levels, from_series
+from kembed.core.text import listing, rows
+from kembed.data.columns import Sample, read_sample, title
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -36,34 +31,17 @@ class Table:
     rows: Int[np.ndarray, " n"]  # where the rows stood in what the user gave
     given: int  # how many rows that had
     levels: tuple[tuple[Any, ...], ...] = ()  # of every column, in the order of its codes; () for numbers
+    label: str = "x"  # what errors call it: the argument, or the name of a labelled sample
 
     def decoded(self, d: int, value: float) -> Any:
         """The entry a number of column d stands for."""
         return self.levels[d][int(value)] if self.categorical[d] else float(value)
 
 
-class _Sample(NamedTuple):
-    """A sample before rows are dropped and levels coded; `framed` says that its columns go by name."""
-
-    argument: str
-    names: tuple[str, ...]
-    columns: list[Column]
-    framed: bool
-
-    @property
-    def size(self) -> int:
-        return len(self.columns[0].missing)
-
-    @property
-    def missing(self) -> Bool[np.ndarray, " n"]:
-        """The rows with any missing value."""
-        return np.logical_or.reduce([column.missing for column in self.columns])
-
-
 def read_tables(
     samples: dict[str, Any], *, nan_policy: str, same_columns: bool, paired: bool, minimum: int
 ) -> tuple[list[Table], bool]:
-    """The samples, by argument name, as tables; and whether "propagate" met a missing value.
+    """The samples, by argument name or label, as tables; and whether "propagate" met a missing value.
 
     With `same_columns` all samples have the same variables: data frames are matched by column name, in
     the order of the first, and levels get the same code everywhere. A code is the place of a level among
@@ -78,12 +56,12 @@ def read_tables(
            [2. , 2. ]]), array([[1., 0.]]), array([ True, False]))
     """
     checks.choice(nan_policy, "nan_policy", NAN_POLICIES)
-    parts = [_sample(value, argument) for argument, value in samples.items()]
+    parts = [read_sample(value, argument) for argument, value in samples.items()]
     for part in parts:
         _check_size(part, part.size, minimum, paired)
         if paired and part.size != parts[0].size:
             raise ValueError(
-                f"{parts[0].argument} has {_rows(parts[0].size)} and {part.argument} has {_rows(part.size)}, "
+                f"{parts[0].argument} has {rows(parts[0].size)} and {part.argument} has {rows(part.size)}, "
                 "but they are paired; give one row per observation in each, in the same order"
             )
     if same_columns:
@@ -93,39 +71,43 @@ def read_tables(
     missing = [part.missing for part in parts]
     if paired:
         missing = [np.logical_or.reduce(missing)] * len(parts)
-    kept = [np.flatnonzero(~rows) for rows in missing]
+    kept = [np.flatnonzero(~gaps) for gaps in missing]
     if nan_policy == "omit":
-        for part, rows in zip(parts, kept, strict=True):
-            _check_size(part, len(rows), minimum, paired)
-    met = nan_policy == "propagate" and any(bool(rows.any()) for rows in missing)
+        for part, places in zip(parts, kept, strict=True):
+            _check_size(part, len(places), minimum, paired)
+    met = nan_policy == "propagate" and any(bool(gaps.any()) for gaps in missing)
     if same_columns:
         return _coded(parts, kept), met
-    return [_coded([part], [rows])[0] for part, rows in zip(parts, kept, strict=True)], met
+    return [_coded([part], [places])[0] for part, places in zip(parts, kept, strict=True)], met
 
 
-def _coded(parts: list[_Sample], kept: list[np.ndarray]) -> list[Table]:
+def _coded(parts: list[Sample], kept: list[np.ndarray]) -> list[Table]:
     """The kept rows of samples that share their levels."""
-    categorical = np.array([any(same) for same in zip(*(_kinds(part) for part in parts), strict=True)])
-    values = [np.empty((len(rows), len(categorical))) for rows in kept]
+    values: list[list[np.ndarray]] = [[] for _ in parts]
     levels: list[tuple[Any, ...]] = []
-    for d, coded in enumerate(categorical):
-        entries = [part.columns[d].entries[rows] for part, rows in zip(parts, kept, strict=True)]
-        if coded:
+    categorical = []
+    for d, columns in enumerate(zip(*(part.columns for part in parts), strict=True)):
+        entries = [column.entries[places] for column, places in zip(columns, kept, strict=True)]
+        categorical.append(any(column.categorical for column in columns))
+        levels.append(())
+        if categorical[d]:
             everywhere = " and ".join(part.argument for part in parts)
-            levels.append(_levels(entries, f"{_title(parts[0].names, d)} of {everywhere}"))
-            entries = [_codes(column, levels[-1]) for column in entries]
-        else:
-            levels.append(())
+            levels[d] = _levels(entries, f"{title(parts[0].names, d)} of {everywhere}")
+            entries = [_codes(column, levels[d]) for column in entries]
         for table, column in zip(values, entries, strict=True):
-            table[:, d] = column
+            table.append(column.astype(float))
     return [
-        Table(table, part.names, categorical, rows, part.size, tuple(levels))
-        for table, part, rows in zip(values, parts, kept, strict=True)
+        Table(
+            np.column_stack(table),
+            part.names,
+            np.array(categorical),
+            places,
+            part.size,
+            tuple(levels),
+            part.argument,
+        )
+        for table, part, places in zip(values, parts, kept, strict=True)
     ]
-
-
-def _kinds(part: _Sample) -> list[bool]:
-    return [column.categorical for column in part.columns]
 
 
 def _levels(samples: list[np.ndarray], where: str) -> tuple[Any, ...]:
@@ -148,11 +130,11 @@ def _codes(entries: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
 
 def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D"]:
     """New rows with the columns of a table, in its codes: data frames by name, everything else by place."""
-    part = _sample(value, argument)
+    part = read_sample(value, argument)
     if part.framed:
         if set(part.names) != set(table.names):
             raise ValueError(
-                f"{argument} must have the columns {_listing(table.names)}, but has {_listing(part.names)}"
+                f"{argument} must have the columns {listing(table.names)}, but has {listing(part.names)}"
             )
         part = _named_as(table.names, part)
     if len(part.names) != len(table.names):
@@ -163,92 +145,19 @@ def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D
     _refuse_rows(part, "raise")
     values = np.empty((part.size, len(table.names)))
     for d, column in enumerate(part.columns):
-        if table.categorical[d] and not column.categorical:
+        if table.categorical[d] != column.categorical:
+            held, expected = ("text", "numbers") if column.categorical else ("numbers", "categories")
             raise TypeError(
-                f"{_title(table.names, d)} of {argument} holds numbers where the samples hold categories"
+                f"{title(table.names, d)} of {argument} holds {held} where the samples hold {expected}"
             )
-        if column.categorical and not table.categorical[d]:
-            raise TypeError(
-                f"{_title(table.names, d)} of {argument} holds text where the samples hold numbers"
-            )
-        entries = column.entries
-        values[:, d] = _codes(entries, table.levels[d]) if table.categorical[d] else entries
+        values[:, d] = _codes(column.entries, table.levels[d]) if column.categorical else column.entries
     return values
-
-
-# Reading one sample.
-
-
-def _sample(value: Any, argument: str) -> _Sample:
-    if value is None:
-        raise TypeError(f"{argument} is None; give an array or a data frame with one row per observation")
-    if is_traced(value):
-        raise TypeError(
-            f"{argument} is traced by JAX, but this function computes in NumPy; call it on plain arrays"
-        )
-    if hasattr(value, "toarray") and hasattr(value, "nnz"):
-        raise TypeError(f"{argument} is a sparse matrix; give {argument}.toarray()")
-    if isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value):
-        return _from_array(value, argument)
-    import narwhals.stable.v2 as nw
-    from narwhals.exceptions import DuplicateError
-
-    try:
-        native = nw.from_native(value, pass_through=True, allow_series=True)
-    except DuplicateError:
-        raise _duplicates(argument, list(map(str, value.columns))) from None
-    if isinstance(native, nw.LazyFrame):
-        native = native.collect()
-    if isinstance(native, nw.DataFrame):
-        return _from_frame(native, argument)
-    if isinstance(native, nw.Series):
-        name = "column 0" if native.name in (None, "") else str(native.name)
-        return _Sample(argument, (name,), [from_series(native, argument)], False)
-    if hasattr(getattr(value, "dtype", None), "categories"):  # a pandas Categorical without its Series
-        return _Sample(argument, ("column 0",), [from_levels(value)], False)
-    return _from_array(value, argument)
-
-
-def _from_frame(frame: Any, argument: str) -> _Sample:
-    """The columns of a narwhals frame."""
-    names = tuple(str(name) for name in frame.columns)
-    if len(set(names)) < len(names):
-        raise _duplicates(argument, list(names))
-    _check_shape(frame.shape, argument)
-    columns = [
-        from_series(series, f"column {name!r} of {argument}")
-        for name, series in zip(names, frame.iter_columns(), strict=True)
-    ]
-    return _Sample(argument, names, columns, True)
-
-
-def _from_array(value: Any, argument: str) -> _Sample:
-    """The columns of an array or nested list; a vector is one column."""
-    if np.ma.is_masked(value):
-        raise ValueError(f"{argument} has masked entries; drop or fill them first")
-    try:
-        array = np.asarray(value)
-    except ValueError as error:  # ragged nested lists
-        raise ValueError(
-            f"{argument} is not a rectangular table ({error}); give every row the same number of columns"
-        ) from None
-    if array.dtype.kind == "U" and not isinstance(value, np.ndarray):
-        array = np.array(value, dtype=object)  # NumPy has made text of the numbers beside text
-    if array.ndim == 0:
-        raise TypeError(f"{argument} must be an array or a data frame, but {reprlib.repr(value)} was given")
-    vector = array.ndim == 1
-    array = array[:, None] if vector else array
-    _check_shape(array.shape, argument)
-    names = tuple(f"column {d}" for d in range(array.shape[1]))
-    places = [argument] if vector else [f"{name} of {argument}" for name in names]
-    columns = [from_column(np.asarray(array[:, d]), place) for d, place in enumerate(places)]
-    return _Sample(argument, names, columns, False)
 
 
 # Comparing samples.
 
 
-def _matched(parts: list[_Sample]) -> list[_Sample]:
+def _matched(parts: list[Sample]) -> list[Sample]:
     """The samples with the same columns: data frames by name, everything else by place."""
     first, *others = parts
     for part in others:
@@ -269,12 +178,12 @@ def _matched(parts: list[_Sample]) -> list[_Sample]:
     return parts
 
 
-def _named_as(names: tuple[str, ...], part: _Sample) -> _Sample:
+def _named_as(names: tuple[str, ...], part: Sample) -> Sample:
     order = [part.names.index(name) for name in names] if part.framed else range(len(names))
     return part._replace(names=names, columns=[part.columns[d] for d in order])
 
 
-def _check_types(parts: list[_Sample], d: int) -> None:
+def _check_types(parts: list[Sample], d: int) -> None:
     """Numbers everywhere or categories everywhere; a column with nothing in it is either."""
     holder: dict[bool, str] = {}
     for part in parts:
@@ -282,20 +191,20 @@ def _check_types(parts: list[_Sample], d: int) -> None:
             holder.setdefault(part.columns[d].categorical, part.argument)
     if len(holder) == 2:
         raise TypeError(
-            f"{_title(parts[0].names, d)} holds text or categories in {holder[True]} but numbers in "
+            f"{title(parts[0].names, d)} holds text or categories in {holder[True]} but numbers in "
             f"{holder[False]}; give it the same type in both"
         )
 
 
-def _different_columns(first: _Sample, other: _Sample) -> ValueError:
+def _different_columns(first: Sample, other: Sample) -> ValueError:
     only = [
-        f"only {mine.argument} has {_listing(name for name in mine.names if name not in yours.names)}"
+        f"only {mine.argument} has {listing(name for name in mine.names if name not in yours.names)}"
         for mine, yours in ((first, other), (other, first))
         if not set(mine.names) <= set(yours.names)
     ]
     return ValueError(
         f"{first.argument} and {other.argument} must have the same columns, but {' and '.join(only)} "
-        f"({first.argument}: {_listing(first.names)}; {other.argument}: {_listing(other.names)}); "
+        f"({first.argument}: {listing(first.names)}; {other.argument}: {listing(other.names)}); "
         "rename or drop columns until the names agree"
     )
 
@@ -303,17 +212,7 @@ def _different_columns(first: _Sample, other: _Sample) -> ValueError:
 # Checking one sample.
 
 
-def _check_shape(shape: tuple[int, ...], argument: str) -> None:
-    if len(shape) != 2:
-        raise ValueError(
-            f"{argument} must have one row per observation and one column per variable, "
-            f"but its shape is {tuple(shape)}; reshape it to two dimensions"
-        )
-    if shape[1] == 0:
-        raise ValueError(f"{argument} has no columns (shape {tuple(shape)}); give at least one")
-
-
-def _check_size(part: _Sample, left: int, minimum: int, paired: bool) -> None:
+def _check_size(part: Sample, left: int, minimum: int, paired: bool) -> None:
     """Enough rows, before or after some were dropped."""
     if left >= max(minimum, 1):
         return
@@ -322,42 +221,21 @@ def _check_size(part: _Sample, left: int, minimum: int, paired: bool) -> None:
         f"{' in any sample' if paired else ''} were dropped"
     )
     raise ValueError(
-        f"{part.argument} has {_rows(left)}{dropped if left < part.size else ''}; "
+        f"{part.argument} has {rows(left)}{dropped if left < part.size else ''}; "
         f"at least {max(minimum, 1)} {'are' if minimum > 1 else 'is'} needed"
     )
 
 
-def _refuse_rows(part: _Sample, nan_policy: str) -> None:
+def _refuse_rows(part: Sample, nan_policy: str) -> None:
     """No infinite values ever, and no missing ones unless they are to be dropped."""
     infinite = [np.isinf(column.entries) for column in part.columns if not column.categorical]
     found = {"infinite values": np.logical_or.reduce(infinite) if infinite else np.zeros(part.size, bool)}
     if nan_policy == "raise":
         found["missing values"] = part.missing
-    for what, rows in found.items():
-        if rows.any():
+    for what, bad in found.items():
+        if bad.any():
             hint = " or use nan_policy='omit'" if what == "missing values" else ""
             raise ValueError(
-                f"{part.argument} has {what} in {np.count_nonzero(rows)} of {part.size} rows "
-                f"(first: row {np.argmax(rows)}); drop or impute those rows{hint}"
+                f"{part.argument} has {what} in {np.count_nonzero(bad)} of {part.size} rows "
+                f"(first: row {part.first + np.argmax(bad)}); drop or impute those rows{hint}"
             )
-
-
-# Words.
-
-
-def _duplicates(argument: str, names: list[str]) -> ValueError:
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    return ValueError(f"{argument} has more than one column named {_listing(twice)}; rename or drop them")
-
-
-def _title(names: tuple[str, ...], d: int) -> str:
-    return names[d] if names[d] == f"column {d}" else f"column {names[d]!r}"
-
-
-def _listing(names: Iterable[str]) -> str:
-    listed = [repr(name) for name in names]
-    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
-
-
-def _rows(count: int) -> str:
-    return f"{count} row{'s' if count != 1 else ''}"
