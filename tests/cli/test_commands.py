@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -17,13 +18,13 @@ from unittest.mock import create_autospec
 import numpy as np
 import polars as pl
 import pytest
-from tqdm import tqdm
 
 import kembed
 from kembed import experiments
-from kembed.cli import demo, options, run, spinner
+from kembed.cli import options, run, tour
 from kembed.cli.inputs import load_pair
 from kembed.cli.screen import Screen
+from kembed.core.progress import progress_bar, showing_progress
 
 ROWS = 60
 QUICK = ("--kernel", "median", "--resamples", "39")
@@ -63,33 +64,6 @@ def place(tmp_path_factory):
     when = pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 29), eager=True)
     pl.DataFrame({"v": v, "when": when}).write_parquet(folder / "dates.parquet")
     return folder
-
-
-@pytest.fixture
-def call(place, monkeypatch, capsys):
-    """Run a command in that folder: exit code, standard output, standard error."""
-    monkeypatch.chdir(place)
-
-    def called(*arguments: str) -> tuple[int, str, str]:
-        code = run([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return code, captured.out, captured.err
-
-    return called
-
-
-@pytest.fixture
-def answer(call):
-    """The JSON object of a command."""
-
-    def called(*arguments: str) -> dict:
-        code, out, _ = call(*arguments, "--json")
-        assert code == 0
-        assert out.count("\n") == 1
-        return json.loads(out)
-
-    return called
 
 
 # kembed test.
@@ -229,7 +203,7 @@ def test_names_cannot_paint_the_terminal(call):
         ("test before.csv after.csv --colums v", "no such option: --colums .*--columns"),
         (
             "test before.csv after.csv --kernel laplace",
-            "--kernel takes fused, bkl, ard, median or a lengthscale",
+            "--kernel takes fused, bkl, ard, median, median-raw or a lengthscale",
         ),
         ("test before.csv after.csv --kernel -1", "--kernel takes"),
         ("test before.csv after.csv --alpha 5", "--alpha is a number between 0 and 1, 0.05 for 5%"),
@@ -300,9 +274,9 @@ def test_faults_of_our_own_are_one_line_too(call, monkeypatch):
         (ImportError("pip install it"), 2, "pip install it"),
         (PermissionError(13, "Permission denied", "x.html"), 2, "x.html: permission denied; check"),
         (
-            ValueError("x and y\ndiffer in 'x'; use nan_policy='omit'"),
+            ValueError("k(x, y)\nis no kernel in row 3; use nan_policy='omit'"),
             2,
-            "before.csv and after.csv differ in 'x'; use --missing omit",
+            "k(x, y) is no kernel in row 3; use --missing omit",
         ),
     ],
 )
@@ -354,7 +328,7 @@ def test_learn(answer, place, call):
     spread = 1.4826 * np.median(np.abs(v - np.median(v)))
     direct = kembed.learn_kernel((v - np.median(v)) / spread, rng=0)
     assert found["lengthscale"] == pytest.approx(float(direct.kernel.lengthscale) * spread, rel=1e-9)
-    assert found["columns"][0]["lengthscale"] == found["lengthscale"]
+    assert found["by_column"][0]["lengthscale"] == found["lengthscale"]
     assert found["median"] == pytest.approx(kembed.median_lengthscale(v[:, None]), rel=1e-6)
     assert (place / "curve.png").read_bytes().startswith(b"\x89PNG")
     code, out, err = call("learn", "before.csv", "--columns", "v,city")
@@ -425,13 +399,13 @@ def test_reproduce(call, tmp_path, monkeypatch):
 
 def test_demo(call, tmp_path, monkeypatch):
     monkeypatch.setattr(kembed, "compare", partial(kembed.compare, kernel="median", n_resamples=99))
-    slow, fast = (part.select("body mass") for part in demo.patients())
+    slow, fast = (part.select("body mass") for part in tour.patients())
     assert (slow.height, fast.height) == (221, 221)
-    monkeypatch.setattr(demo, "patients", lambda: (slow.head(ROWS), fast.head(ROWS)))
+    monkeypatch.setattr(tour, "patients", lambda: (slow.head(ROWS), fast.head(ROWS)))
     code, out, err = call("demo", "-o", str(tmp_path / "tour"))
     assert (code, err) == (0, "")
-    assert {path.name for path in (tmp_path / "tour").iterdir()} == set(demo.FILES)
-    assert all(f"wrote {tmp_path / 'tour' / name}" in out for name in demo.FILES)
+    assert {path.name for path in (tmp_path / "tour").iterdir()} == set(tour.FILES)
+    assert all(f"wrote {tmp_path / 'tour' / name}" in out for name in tour.FILES)
     assert max(map(len, out.splitlines()[:2])) <= 80
     assert "slow and fast differ" in out
     assert "body mass" in out
@@ -448,8 +422,8 @@ SHOWN = re.findall(
 
 
 @pytest.mark.parametrize(("command", "output"), SHOWN, ids=[command for command, _ in SHOWN])
-def test_the_page_shows_what_is_printed(tour, monkeypatch, capsys, command, output):
-    monkeypatch.chdir(tour)
+def test_the_page_shows_what_is_printed(demo, monkeypatch, capsys, command, output):
+    monkeypatch.chdir(demo)
     run(shlex.split(command)[1:])
     out, err = capsys.readouterr()
     # The last digits of a sum may depend on the machine.
@@ -458,12 +432,12 @@ def test_the_page_shows_what_is_printed(tour, monkeypatch, capsys, command, outp
 
 
 @pytest.fixture(scope="module")
-def tour(tmp_path_factory):
+def demo(tmp_path_factory):
     """The tables that `kembed demo` writes."""
-    folder = tmp_path_factory.mktemp("tour")
+    folder = tmp_path_factory.mktemp("demo")
     (folder / "kembed-demo").mkdir()
-    slow, fast = demo.patients()
-    tables = {"slow": slow, "fast": fast, "patients": demo.in_one(slow, fast)}
+    slow, fast = tour.patients()
+    tables = {"slow": slow, "fast": fast, "patients": tour.in_one(slow, fast)}
     for name, table in tables.items():
         table.write_csv(folder / "kembed-demo" / f"{name}.csv")
     return folder
@@ -502,7 +476,7 @@ def test_help_names_commands_files_and_exit_codes(call):
 @pytest.mark.parametrize("command", ["test", "witness", "report"])
 def test_every_shared_option_is_in_the_help(call, command):
     _, out, _ = call(command, "--help")
-    panels = (options.Grouping, options.Seeded if command == "witness" else options.Testing, options.Printing)
+    panels = (options.Grouping, options.Seeded if command == "witness" else options.Testing, options.Failing)
     for panel in panels:
         for field in fields(panel):
             assert f"--{field.name.replace('_', '-')}" in out
@@ -518,7 +492,7 @@ def test_the_keyboard_is_announced(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", Keyboard())
     monkeypatch.setattr(Path, "read_bytes", lambda _: b"v\n1\n2\n4\n")
     with warnings.catch_warnings():
-        pair = load_pair("-", "b.csv", options.Grouping(), Screen(json=False, quiet=False))
+        pair = load_pair("-", "b.csv", options.Grouping(), Screen(["test"]))
     assert pair.labels == ("standard input", "b.csv")
     assert "end with Ctrl-D" in capsys.readouterr().err
 
@@ -590,39 +564,53 @@ def test_ctrl_c(place):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "kembed: interrupted\n")
 
 
-def test_waiting_is_shown_on_a_terminal_only(monkeypatch, capsys):
-    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+@pytest.fixture
+def terminal(monkeypatch):
+    """Standard error passes for a terminal: what Rich believes."""
+    for name in ("NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(spinner, "DELAY", 0.0)
     monkeypatch.setenv("TERM", "xterm")
-
-    def shown(quiet: bool) -> tuple[bool, str]:
-        with warnings.catch_warnings():
-            screen = Screen(json=False, quiet=quiet)
-            with screen.waiting("comparing") as may_draw:
-                time.sleep(0.3)
-                screen.note("the data are few")
-                time.sleep(0.3)
-        out, err = capsys.readouterr()
-        assert out == ""
-        return may_draw, err
-
-    assert shown(quiet=False) == (False, "note: the data are few\n")
-    monkeypatch.setenv("FORCE_COLOR", "1")  # what makes Rich believe in a terminal
-    may_draw, err = shown(quiet=False)
-    assert may_draw
-    assert "| comparing (0 s)" in err
-    # What is written meanwhile stands on a line of its own, and at the end the line is clean.
-    assert "\r\x1b[K\x1b[33mnote: \x1b[0mthe data are few\n" in err
-    assert err.rsplit("comparing", 1)[1].endswith("\r\x1b[K")
-    assert shown(quiet=True) == (False, "")
+    monkeypatch.setenv("FORCE_COLOR", "1")
 
 
-def test_the_spinner_steps_aside_for_bars(monkeypatch, capsys):
-    monkeypatch.setattr(spinner, "DELAY", 0.0)
-    with tqdm(total=2, file=io.StringIO()), spinner.Spinner("comparing"):
-        time.sleep(0.3)
-    assert capsys.readouterr().err == ""
-    with spinner.Spinner("comparing"):
-        time.sleep(0.3)
-    assert "comparing" in capsys.readouterr().err
+@contextmanager
+def waiting(quiet: bool = False):
+    with warnings.catch_warnings():
+        screen = Screen(["test"], quiet=quiet)
+        with screen.waiting("comparing [1] rows") as may_draw:
+            yield screen, may_draw
+
+
+def test_waiting_is_shown_on_a_terminal(terminal, capsys):
+    with waiting() as (screen, may_draw):
+        assert may_draw
+        assert "comparing [1] rows" in capsys.readouterr().err
+        screen.note("the data are few")
+        # What is written meanwhile stands on a line of its own.
+        assert re.search(r"\x1b\[2K\x1b\[33mnote: \x1b\[0mthe data are few\n", capsys.readouterr().err)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.rsplit("comparing", 1)[1].endswith("\x1b[2K")  # at the end the line is clean
+    with waiting(quiet=True) as (_, may_draw):
+        assert not may_draw
+    assert capsys.readouterr() == ("", "")
+
+
+def test_nothing_is_shown_elsewhere(monkeypatch, capsys):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    with waiting() as (screen, may_draw):
+        screen.note("the data are few")
+    assert not may_draw
+    assert capsys.readouterr() == ("", "note: the data are few\n")
+
+
+def test_the_spinner_makes_room_for_bars(terminal, capsys):
+    with waiting(), showing_progress(True):
+        with progress_bar(3, 1e12, "passing") as bar:
+            capsys.readouterr()
+            time.sleep(0.3)  # several frames of the spinner
+            bar.update(1)
+            assert "comparing" not in capsys.readouterr().err
+        assert "comparing" in capsys.readouterr().err
+    with showing_progress(True), progress_bar(3, 1e12, "passing"):
+        assert "passing" in capsys.readouterr().err

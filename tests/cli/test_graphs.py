@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ import polars as pl
 import pytest
 
 import kembed.graphs.workers as _workers
-from kembed.cli import run
 from kembed.conditional.cache import FILE
 from kembed.conditional.tester import ConditionalTester
 from kembed.graphs.background import Background
@@ -51,30 +51,9 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def call(place, monkeypatch, capsys):
-    """Run `kembed graph` in that folder: exit code, standard output, standard error."""
-    monkeypatch.chdir(place)
-
-    def called(*arguments: object) -> tuple[int, str, str]:
-        code = run(["graph", *map(str, arguments)])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return code, captured.out, captured.err
-
-    return called
-
-
-@pytest.fixture
-def answer(call):
-    """The JSON object of a command."""
-
-    def called(*arguments: object) -> dict:
-        code, out, err = call(*arguments, "--json")
-        assert code == 0, err
-        assert out.count("\n") == 1
-        return json.loads(out)
-
-    return called
+def call(call):
+    """Run `kembed graph` in that folder."""
+    return partial(call, "graph")
 
 
 def edges(found: dict) -> list[str]:
@@ -220,7 +199,7 @@ def test_columns_that_cannot_be_variables_are_left_out(answer):
 
 def test_rows_with_gaps_are_left_out_on_request(answer, place):
     found = answer("gaps.csv", *LINEAR, "--missing", "omit")
-    assert found["rows"] == ROWS - 1
+    assert found["samples"] == [{"name": "gaps.csv", "rows": ROWS, "used": ROWS - 1}]
     direct = pc(pl.read_csv(place / "gaps.csv"), test="fisher-z", nan_policy="omit")
     assert edges(found) == [str(edge) for edge in direct.edges]
 
@@ -403,8 +382,7 @@ def alive(group: int) -> bool:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups to interrupt")
 def test_an_interrupted_search_ends_its_processes_and_goes_on_later(place, tmp_path):
-    code = "from kembed import _workers, cli; ALONE = 0.0; cli.main()"  # the processes do it all
-    command = [sys.executable, "-c", code, "graph", "four.csv", "--bootstrap", "40", "--workers", "2"]
+    command = [sys.executable, "-m", "kembed", "graph", "four.csv", "--bootstrap", "40", "--workers", "2"]
     command += ["--cache", str(tmp_path)]
     with subprocess.Popen(
         command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True

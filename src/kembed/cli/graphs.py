@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from kembed.cli import outputs, words
+from kembed.cli import outputs
 from kembed.cli.inputs import load_variables
-from kembed.cli.options import Printing, Reading, Searching, arrow, kernel_of, split
+from kembed.cli.options import OneFile, Reading, Searching, arrow, command, kernel_of, split
+from kembed.cli.options import output as panel_of_output
 from kembed.cli.screen import Screen
-from kembed.core.text import plain
+from kembed.core.text import counted, plain
 from kembed.core.writing import write_whole
 from kembed.data import files
 
@@ -30,61 +31,70 @@ MEANINGS = {
 }
 
 
+@command(reading=Reading, searching=Searching)
 def run_graph(
-    arguments: list[str],
-    file: str,
+    screen: Screen,
+    file: OneFile,
     *,
-    output: Path | None,
     reading: Reading,
     searching: Searching,
-    printing: Printing,
+    output: Annotated[
+        Path | None,
+        panel_of_output(
+            "Save the graph: a figure (.png, .svg, .pdf), Graphviz (.dot) or .json.", "FILE", "--output", "-o"
+        ),
+    ] = None,
 ) -> None:
-    """Search for the graph, print it, and write it where asked."""
-    screen = Screen(json=printing.json, quiet=printing.quiet)
-    name = files.label(file)
+    """Which columns of a file cause which? A causal graph by conditional tests, and how sure each edge is."""
     kernel = kernel_of(searching.kernel, KERNELS)
-    target = None if output is None else outputs.target(output, FILES, (file,))
+    outputs.check_target(output, FILES, (file,))
     if searching.cache is not None:
         outputs.folder(searching.cache, "--cache")
-    frame, times, left_out = load_variables(file, searching.time, reading, screen)
-    background = _background(searching, frame.columns, name)
-    what = f"testing {frame.width} columns of {frame.height:,} rows"
-    with screen.waiting(what) as bar, words.calling(data=name, **_called(searching)):
-        graph, prewhitened = _searched(frame, times, kernel, background, searching, bar)
+    loaded, times = load_variables(file, searching.time, reading, screen)
+    frame = loaded.frame
+    background = _background(searching, frame.columns, loaded.labels[0])
+    with screen.waiting(f"testing {frame.width} columns of {frame.height:,} rows") as bar:
+        graph, prewhitened = _searched(loaded.labelled[0], times, kernel, background, searching, bar)
+    residuals = searching.test == "residuals"
     sentence = _sentence(graph)
     payload = {
-        "command": "graph",
         "verdict": sentence,
-        "file": name,
-        "rows": frame.height,
-        "columns": frame.columns,
-        "left_out": left_out,
+        **loaded.described((frame.height,)),
         **_described(graph),
         "prewhitened": [vars(one) for one in prewhitened],
         "test": searching.test,
-        "kernel": searching.kernel if searching.test == "residuals" else None,
+        "kernel": searching.kernel if residuals else None,
+        "resamples": searching.resamples if residuals else None,
         "orientation": searching.orientation,
         "background": repr(background),
         "seed": searching.seed,
-        "output": None if target is None else str(target),
+        "output": output,
     }
-    if target is not None:
-        _write(graph, target, screen.as_json(payload) + "\n")
+    if output is not None:
+        _write(graph, output, screen.as_json(payload) + "\n")
     screen.say(sentence)
     _print_graph(screen, graph)
-    _print_whitening(screen, prewhitened, searching)
+    screen.table(
+        (f"trend over {searching.time}", "timescale", "neighbours correlate", "after"),
+        [
+            (
+                one.name,
+                "none" if one.lengthscale is None else f"{one.lengthscale:.3g}",
+                f"{one.before:.2f}",
+                f"{one.after:.2f}",
+            )
+            for one in prewhitened
+        ],
+    )
+    known = repr(background).removeprefix("Background(").removesuffix(")")
     screen.facts(
         [
-            (words.short(name, (name,)), f"{frame.height:,} rows"),
-            ("columns", words.of_columns(frame.columns)),
+            *loaded.facts((frame.height,)),
             ("tests", f"{graph.n_tests:,} at the {100 * graph.alpha:g}% level, {_how(searching)}"),
-            *([("known before", _knowledge(background))] if background.names else []),
+            *([("known before", known)] if background.names else []),
             *([("runs", _runs(graph))] if graph.n_runs > 1 else []),
         ]
     )
-    if target is not None:
-        screen.wrote([target])
-    screen.repeat(arguments, searching.seed)
     screen.finish(payload)
 
 
@@ -98,6 +108,7 @@ def _searched(
     from kembed.conditional.prewhitening import WEEK
     from kembed.conditional.tester import ConditionalTester
     from kembed.core.progress import showing_progress
+    from kembed.data.columns import Labelled
     from kembed.graphs.pc import pc
     from kembed.graphs.workers import Job, processors, share
 
@@ -121,7 +132,7 @@ def _searched(
             frame,
             kernel=kernel,
             n_resamples=how.resamples,
-            prewhiten=times,
+            prewhiten=None if times is None else Labelled(times, f"--time {how.time!r}"),
             least_timescale=WEEK if how.least_timescale is None else how.least_timescale,
             cache=cache,
             rng=how.seed,
@@ -149,14 +160,6 @@ def _background(searching: Searching, columns: list[str], name: str) -> Backgrou
     )
 
 
-def _called(searching: Searching) -> dict[str, str]:
-    """What the library's arguments are called here."""
-    names = {"cache": "--cache", "least_timescale": "--least-timescale", "prewhiten": "--time"}
-    if searching.time is not None:
-        names["prewhiten"] = f"--time {searching.time!r}"
-    return names
-
-
 # The answer.
 
 
@@ -180,68 +183,46 @@ def _print_graph(screen: Screen, graph: CausalGraph) -> None:
     varied = [
         kind for kind, runs in (("orders", graph.n_orders - 1), ("resamples", graph.n_resamples)) if runs
     ]
-    if graph.edges:
-        screen.table(
-            ("edge", "largest p", *varied),
-            [
-                (
-                    words.printable(str(edge)),
-                    "known" if edge.pvalue != edge.pvalue else plain(edge.pvalue, 2),
-                    *(_both(graph, edge, kind) for kind in varied),
-                )
-                for edge in sorted(graph.edges, key=lambda edge: -edge.frequency)
-            ],
-        )
-    often = [row for row in graph.table() if not row["mark"] and row["frequency"] >= OFTEN]
-    if often:
-        screen.table(
-            (f"not connected, but in many {graph.counted}", "largest p", *varied),
-            [
-                (
-                    words.printable(f"{row['a']}, {row['b']}"),
-                    plain(row["pvalue"], 2),
-                    *(f"{graph.frequency(row['a'], row['b'], over=kind):.0%}" for kind in varied),
-                )
-                for row in often
-            ],
-        )
-    if screen.quiet or screen.json:
-        return
+    screen.table(
+        ("edge", "largest p", *varied),
+        [
+            (
+                str(edge),
+                "known" if edge.pvalue != edge.pvalue else plain(edge.pvalue, 2),
+                *(_both(graph, edge, kind) for kind in varied),
+            )
+            for edge in sorted(graph.edges, key=lambda edge: -edge.frequency)
+        ],
+    )
+    screen.table(
+        (f"not connected, but in many {graph.counted}", "largest p", *varied),
+        [
+            (
+                f"{row['a']}, {row['b']}",
+                plain(row["pvalue"], 2),
+                *(f"{graph.frequency(row['a'], row['b'], over=kind):.0%}" for kind in varied),
+            )
+            for row in graph.table()
+            if not row["mark"] and row["frequency"] >= OFTEN
+        ],
+    )
     if graph.conflicts:
-        screen.out.print()
-    for conflict in graph.conflicts:
-        screen.say(words.printable(f"conflict: {conflict.why}"), "")
+        screen.more(*(f"conflict: {conflict.why}" for conflict in graph.conflicts))
     if graph.edges:
-        screen.out.print()
-        if varied:
-            screen.say(f"{', '.join(varied)}: share of runs with the edge, and with its mark.", "dim")
-        for mark, meaning in MEANINGS.items():
-            if any(edge.mark == mark for edge in graph.edges):
-                screen.say(meaning, "dim")
-        screen.say("All this if nothing unmeasured causes two of the columns and the tests are right.", "dim")
+        marks = {edge.mark for edge in graph.edges}
+        runs = [f"{', '.join(varied)}: share of runs with the edge, and with its mark."] if varied else []
+        screen.more(
+            *runs,
+            *(meaning for mark, meaning in MEANINGS.items() if mark in marks),
+            "All this if nothing unmeasured causes two of the columns and the tests are right.",
+            style="dim",
+        )
 
 
 def _both(graph: CausalGraph, edge: Edge, kind: str) -> str:
     """How often an edge is there over orders or resamples, and how often with its mark."""
     there, so = (graph.frequency(edge.a, edge.b, mark, over=kind) for mark in (None, edge.mark))
     return f"{there:.0%}, {so:.0%}"
-
-
-def _print_whitening(screen: Screen, prewhitened: tuple[Any, ...], searching: Searching) -> None:
-    if not prewhitened:
-        return
-    screen.table(
-        (f"trend over {words.printable(str(searching.time))}", "timescale", "neighbours correlate", "after"),
-        [
-            (
-                words.printable(one.name),
-                "none" if one.lengthscale is None else f"{one.lengthscale:.3g}",
-                f"{one.before:.2f}",
-                f"{one.after:.2f}",
-            )
-            for one in prewhitened
-        ],
-    )
 
 
 def _how(searching: Searching) -> str:
@@ -252,14 +233,9 @@ def _how(searching: Searching) -> str:
     return f"{chosen}, {searching.resamples:,} resamples"
 
 
-def _knowledge(background: Background) -> str:
-    return words.printable(repr(background).removeprefix("Background(").removesuffix(")"))
-
-
 def _runs(graph: CausalGraph) -> str:
-    orders = f"{graph.n_orders} order{'' if graph.n_orders == 1 else 's'} of the columns"
-    rows = f"{graph.n_resamples} resample{'' if graph.n_resamples == 1 else 's'} of the rows"
-    return f"{orders}, {rows}" if graph.n_resamples else orders
+    orders = f"{counted(graph.n_orders, 'order')} of the columns"
+    return f"{orders}, {counted(graph.n_resamples, 'resample')} of the rows" if graph.n_resamples else orders
 
 
 def _described(graph: CausalGraph) -> dict[str, Any]:

@@ -5,49 +5,81 @@ Columns that cannot be compared are left out and told, unless they were asked fo
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kembed.cli import words
+from kembed.cli.columns import (
+    check_complete,
+    refuse_mixed,
+    tell_left_out,
+    tell_text,
+    why_unfit,
+    why_unvaried,
+    without_gaps,
+)
 from kembed.cli.options import Grouping, Reading, split
-from kembed.cli.words import short
+from kembed.cli.screen import Screen
 from kembed.core.text import listing
-from kembed.data.files import STANDARD_INPUT, InputError, checked, doubts, label, read_table
+from kembed.data.files import STANDARD_INPUT, InputError, checked, label, read_table
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from kembed.cli.screen import Screen
-
-# Fewer values than these may all differ by chance, or count up by chance.
-MANY_LABELS, MANY_NUMBERS = 10, 5
+    from kembed.data.columns import Labelled
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two samples with the same columns, and what they are called."""
+class Loaded:
+    """One sample, or two with the same columns, and what they are called."""
 
-    x: pl.DataFrame
-    y: pl.DataFrame
-    labels: tuple[str, str]
+    frames: tuple[pl.DataFrame, ...]
+    labels: tuple[str, ...]
     left_out: dict[str, str]  # columns, and why
+    given: tuple[int, ...]  # rows before any were left out
 
     @property
-    def names(self) -> tuple[str, str]:
-        """The labels without folders, where that tells them apart."""
-        first, second = (short(label, self.labels) for label in self.labels)
-        return first, second
+    def frame(self) -> pl.DataFrame:
+        """The first sample."""
+        return self.frames[0]
 
     @property
     def columns(self) -> list[str]:
-        """The columns compared."""
-        return self.x.columns
+        """The columns used."""
+        return self.frame.columns
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels without folders, where that tells them apart."""
+        return tuple(words.short(label, self.labels) for label in self.labels)
+
+    @property
+    def labelled(self) -> tuple[Labelled, ...]:
+        """The samples as the library reads them: its errors name the files."""
+        from kembed.data.columns import Labelled
+
+        return tuple(Labelled(frame, name) for frame, name in zip(self.frames, self.labels, strict=True))
+
+    def facts(self, sizes: tuple[int, ...]) -> list[tuple[str, str]]:
+        """The samples with the rows that were used, and the columns."""
+        each = zip(self.names, sizes, self.given, strict=True)
+        rows = [(name, words.of_rows(used, given)) for name, used, given in each]
+        return [*rows, ("columns", words.of_columns(self.columns))]
+
+    def described(self, sizes: tuple[int, ...]) -> dict[str, Any]:
+        """The same for machines."""
+        each = zip(self.labels, sizes, self.given, strict=True)
+        return {
+            "samples": [{"name": name, "rows": given, "used": used} for name, used, given in each],
+            "columns": self.columns,
+            "left_out": self.left_out,
+        }
 
 
 def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
     """The whole table of one file."""
-    import sys
-
     if source == STANDARD_INPUT and sys.stdin.isatty():
         screen.note("reading CSV from the keyboard; end with Ctrl-D")
     return read_table(
@@ -59,7 +91,7 @@ def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
     )
 
 
-def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Pair:
+def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Loaded:
     """Two samples: two files, or two groups of one."""
     if reading.group is not None:
         if b is not None:
@@ -76,73 +108,60 @@ def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Pair:
             screen.note(f"{label(a)} and {label(b)} are the same file, so they cannot differ")
         x, y = load(a, reading, screen), load(b, reading, screen)
         labels = (label(a), label(b))
-    return _matched(x, y, labels, split(reading.columns), reading, screen)
+    return _matched(x, y, labels, reading, screen)
 
 
-def load_columns(source: str, wanted: list[str], reading: Reading, screen: Screen) -> pl.DataFrame:
+def load_columns(source: str, wanted: list[str], reading: Reading, screen: Screen) -> Loaded:
     """These columns of one file, checked as in a comparison."""
     name = label(source)
     frame = load(source, reading, screen)
     frame = frame.select(checked(wanted, frame.columns, name))
-    _tell_text({name: frame}, screen)
-    return _complete(frame, name, reading.missing, screen)
+    tell_text({name: frame}, screen)
+    return Loaded((check_complete(frame, name, reading, screen),), (name,), {}, (frame.height,))
 
 
-def load_numbers(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
+def load_numbers(source: str, reading: Reading, screen: Screen) -> Loaded:
     """The numeric columns of one file that vary."""
     name, wanted = label(source), split(reading.columns)
     frame = load(source, reading, screen)
     if wanted is not None:
         frame = frame.select(checked(wanted, frame.columns, name))
-    left_out = {}
-    for series in frame:
-        why = _unfit([series], named=wanted is not None)
-        if not why and _kind(series) != "numbers":
-            why = "it holds text"
-        if not why and series.drop_nulls().n_unique() == 1:
-            why = "it does not vary"
-        if why:
-            left_out[series.name] = why
-    _tell_text({name: frame}, screen, rare=False)
-    _tell_left_out(left_out, screen)
+    tell_text({name: frame}, screen, rare=False)
+    left_out = {
+        series.name: why for series in frame if (why := why_unvaried(series, wanted is not None, "numbers"))
+    }
+    tell_left_out(left_out, screen)
     if len(left_out) == frame.width:
         raise InputError(f"{name} has no column of numbers that vary; it has {listing(frame.columns)}")
-    return _complete(frame.drop(left_out), name, reading.missing, screen)
+    frame = check_complete(frame.drop(left_out), name, reading, screen)
+    return Loaded((frame,), (name,), left_out, (frame.height,))
 
 
 def load_variables(
     source: str, time: str | None, reading: Reading, screen: Screen
-) -> tuple[pl.DataFrame, pl.Series | None, dict[str, str]]:
-    """The columns of one file that vary, the times of its rows, and columns left out with the reasons."""
+) -> tuple[Loaded, pl.Series | None]:
+    """The columns of one file that vary, rows with gaps left out, and the times of its rows."""
     name, wanted = label(source), split(reading.columns)
     frame = load(source, reading, screen)
-    if time is not None:
-        checked([time], frame.columns, name)
-        if wanted is not None and time in wanted:
-            raise InputError(f"column {time!r} is the time and no variable; leave it out of --columns")
-    chosen = frame.drop([] if time is None else [time])
-    if wanted is not None:
-        chosen = frame.select(checked(wanted, frame.columns, name))
-    left_out = {}
-    for series in chosen:
-        why = _unfit([series], named=wanted is not None)
-        if not why and series.drop_nulls().n_unique() == 1:
-            why = "it does not vary"
-        if why and wanted is not None:
-            raise InputError(f"column {series.name!r} cannot be used: {why}; leave it out of --columns")
-        if why:
-            left_out[series.name] = why
-    _tell_left_out(left_out, screen)
+    times = [] if time is None else checked([time], frame.columns, name)
+    if wanted is not None and time in wanted:
+        raise InputError(f"column {time!r} is the time and no variable; leave it out of --columns")
+    chosen = frame.drop(times) if wanted is None else frame.select(checked(wanted, frame.columns, name))
+    left_out = {series.name: why for series in chosen if (why := why_unvaried(series, wanted is not None))}
+    if wanted is not None and left_out:
+        column, why = next(iter(left_out.items()))
+        raise InputError(f"column {column!r} cannot be used: {why}; leave it out of --columns")
+    tell_left_out(left_out, screen)
     variables = [column for column in chosen.columns if column not in left_out]
     if len(variables) < 2:
         raise InputError(
             f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}; "
             "name columns with --columns to use what was left out"
         )
-    _tell_text({name: frame.select(variables)}, screen)
-    frame = frame.select([*variables, *([] if time is None else [time])])
-    frame = _without_gaps(_complete(frame, name, reading.missing, screen))
-    return frame.select(variables), None if time is None else frame[time], left_out
+    tell_text({name: frame.select(variables)}, screen)
+    whole = without_gaps(check_complete(frame.select([*variables, *times]), name, reading, screen))
+    loaded = Loaded((whole.select(variables),), (name,), left_out, (frame.height,))
+    return loaded, None if time is None else whole[time]
 
 
 # Two samples.
@@ -191,17 +210,12 @@ def _groups(
 
 
 def _matched(
-    x: pl.DataFrame,
-    y: pl.DataFrame,
-    labels: tuple[str, str],
-    wanted: list[str] | None,
-    reading: Reading,
-    screen: Screen,
-) -> Pair:
+    x: pl.DataFrame, y: pl.DataFrame, labels: tuple[str, str], reading: Reading, screen: Screen
+) -> Loaded:
     """The columns that both have and that can be compared."""
-    if wanted is not None:
-        for frame, name in zip((x, y), labels, strict=True):
-            checked(wanted, frame.columns, name)
+    wanted = split(reading.columns)
+    for frame, name in zip((x, y), labels, strict=True):
+        checked(wanted or (), frame.columns, name)
     common = wanted or [column for column in x.columns if column in y.columns]
     if not common:
         raise _nothing_in_common(x, y, labels)
@@ -212,14 +226,14 @@ def _matched(
         if wanted is None and column not in yours.columns
     }
     for column in common:
-        why = _unfit([x[column], y[column]], named=wanted is not None)
+        why = why_unfit([x[column], y[column]], named=wanted is not None)
         if why and wanted is not None:
             raise InputError(f"column {column!r} cannot be compared: {why}; leave it out of --columns")
         if why:
             left_out[column] = why
         else:
-            _refuse_mixed(column, x, y, labels)
-    _tell_left_out(left_out, screen)
+            refuse_mixed(column, x, y, labels)
+    tell_left_out(left_out, screen)
     kept = [column for column in common if column not in left_out]
     if not kept:
         raise InputError(
@@ -227,145 +241,20 @@ def _matched(
             f"{left_out[common[0]]}); name columns with --columns to compare them all the same"
         )
     x, y = x.select(kept), y.select(kept)
-    _tell_text({labels[0]: x, labels[1]: y}, screen)
-    return Pair(
-        _complete(x, labels[0], reading.missing, screen),
-        _complete(y, labels[1], reading.missing, screen),
-        labels,
-        left_out,
-    )
+    tell_text({labels[0]: x, labels[1]: y}, screen)
+    whole = (check_complete(x, labels[0], reading, screen), check_complete(y, labels[1], reading, screen))
+    return Loaded(whole, labels, left_out, (x.height, y.height))
 
 
 def _nothing_in_common(x: pl.DataFrame, y: pl.DataFrame, labels: tuple[str, str]) -> InputError:
     folded = {column.casefold(): column for column in y.columns}
     pairs = [(column, folded[column.casefold()]) for column in x.columns if column.casefold() in folded]
-    numbers = all(column.isdigit() for column in [*x.columns, *y.columns])
+    remedy = "rename columns until the names agree"
     if pairs:
         remedy = f"capitals matter ({pairs[0][0]!r} and {pairs[0][1]!r}), so rename them"
-    elif numbers:
+    elif all(column.isdigit() for column in [*x.columns, *y.columns]):
         remedy = "if the first lines are data and not names, use --no-header"
-    else:
-        remedy = "rename columns until the names agree"
     return InputError(
         f"{labels[0]} and {labels[1]} have no column in common ({labels[0]}: {listing(x.columns)}; "
         f"{labels[1]}: {listing(y.columns)}); {remedy}"
     )
-
-
-# Columns.
-
-
-def _kind(series: pl.Series) -> str:
-    import polars as pl
-
-    if not _present(series):
-        return "nothing"
-    if series.dtype.is_numeric() or series.dtype == pl.Boolean:
-        return "numbers"
-    if series.dtype in (pl.String, pl.Categorical, pl.Enum):
-        return "text"
-    return "dates or times" if series.dtype.is_temporal() else "nested or binary values"
-
-
-def _present(series: pl.Series) -> int:
-    """How many entries are there: neither null nor NaN."""
-    return int(series.count()) - (int(series.is_nan().sum()) if series.dtype.is_float() else 0)
-
-
-def _unfit(parts: list[pl.Series], named: bool) -> str:
-    """Why a column is not compared; empty if it is. What was asked for by name is, if it can be."""
-    kinds = [_kind(part) for part in parts]
-    if "nothing" in kinds:
-        return "it is empty" if set(kinds) == {"nothing"} else "it is empty in one of them"
-    for kind in kinds:
-        if kind not in ("numbers", "text"):
-            return f"it holds {kind}, which kembed does not compare"
-    if named:
-        return ""
-    if set(kinds) == {"text"}:
-        every = sum(map(len, parts)) >= MANY_LABELS and all(part.is_unique().all() for part in parts)
-        return "every value is different, as in an identifier" if every else ""
-    if set(kinds) == {"numbers"} and all(map(_counts_up, parts)):
-        return "it numbers the rows"
-    return ""
-
-
-def _counts_up(series: pl.Series) -> bool:
-    if not series.dtype.is_integer() or series.null_count() or len(series) < MANY_NUMBERS:
-        return False
-    return bool((series.diff().drop_nulls() == 1).all())
-
-
-def _refuse_mixed(column: str, x: pl.DataFrame, y: pl.DataFrame, labels: tuple[str, str]) -> None:
-    kinds = _kind(x[column]), _kind(y[column])
-    if kinds[0] == kinds[1]:
-        return
-    texts, numbers = (kinds.index(kind) for kind in ("text", "numbers"))
-    why = doubts((x, y)[texts].select(column)).get(column)
-    remedy = f"in {labels[texts]} it {why}" if why else "write it alike in both, or leave it out by --columns"
-    raise InputError(
-        f"column {column!r} holds numbers in {labels[numbers]} but text in {labels[texts]}; {remedy}"
-    )
-
-
-def _complete(frame: pl.DataFrame, name: str, policy: str, screen: Screen) -> pl.DataFrame:
-    """Refuse missing values and name the columns they are in, or tell how many rows are left out."""
-    gaps = {series.name: len(series) - _present(series) for series in frame}
-    if not any(gaps.values()):
-        return frame
-    rows = frame.height - _without_gaps(frame).height
-    of = f"{rows:,} of {frame.height:,} rows"
-    if policy == "omit":
-        screen.note(f"{of} of {name} have missing values and are left out")
-        return frame
-    worst = sorted((column for column in gaps if gaps[column]), key=lambda column: -gaps[column])
-    seen = ", ".join(f"{column!r}: {gaps[column]:,}" for column in worst[:3])
-    more = f" and {len(worst) - 3} more columns" if len(worst) > 3 else ""
-    raise InputError(
-        f"{name} has missing values in {of} ({seen}{more}); leave those rows out with --missing omit, or "
-        "choose columns with --columns"
-    )
-
-
-def _without_gaps(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows without missing values."""
-    import polars as pl
-
-    floats = [series.name for series in frame if series.dtype.is_float()]
-    return frame.with_columns(pl.col(floats).fill_nan(None)).drop_nulls()
-
-
-# Telling.
-
-
-def _tell_left_out(left_out: dict[str, str], screen: Screen) -> None:
-    reasons: dict[str, list[str]] = {}
-    for column, why in left_out.items():
-        reasons.setdefault(why, []).append(column)
-    for why, columns in reasons.items():
-        several = why.replace("it numbers", "they number").replace("it holds", "they hold")
-        several = (
-            several.replace("it is", "they are").replace("has it", "has them").replace("it does", "they do")
-        )
-        plural = len(columns) > 1
-        screen.note(
-            f"column{'s' if plural else ''} {listing(columns)} left out: {several if plural else why}"
-        )
-
-
-def _tell_text(frames: dict[str, pl.DataFrame], screen: Screen, rare: bool = True) -> None:
-    """Text that looks like numbers, and text with nearly as many values as rows."""
-    for name, frame in frames.items():
-        for column, why in doubts(frame).items():
-            screen.note(f"column {column!r} of {name} {why}")
-    parts: list[Any] = list(frames.values())
-    for column in parts[0].columns if rare else ():
-        series = [part[column] for part in parts]
-        if {_kind(each) for each in series} != {"text"}:
-            continue
-        entries = [value for each in series for value in each.drop_nulls().to_list()]
-        if len(entries) >= 2 * MANY_LABELS and 2 * len(set(entries)) > len(entries):
-            screen.note(
-                f"column {column!r} is text with {len(set(entries)):,} different values in {len(entries):,} "
-                "rows, compared as equal or not; consider leaving it out by --columns"
-            )

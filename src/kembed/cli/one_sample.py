@@ -2,121 +2,136 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import typer
 
 from kembed.cli import outputs, words
 from kembed.cli.inputs import load_columns, load_numbers
-from kembed.cli.options import Printing, Reading, Seeded, Testing, kernel_of, split
+from kembed.cli.options import (
+    FailingToo,
+    Fast,
+    Figure,
+    OneFile,
+    Reading,
+    Seeded,
+    Testing,
+    command,
+    method,
+    split,
+)
 from kembed.cli.screen import Screen
-from kembed.data import files
-from kembed.learning.evidence import typical_lengthscale
+from kembed.data.files import InputError
 
 FAMILIES = {"gaussian": "one lengthscale", "ard": "a lengthscale for every column", "auto": "best of five"}
 
 
+@command(reading=Reading, testing=Testing, printing=FailingToo)
 def run_independence(
-    arguments: list[str],
-    file: str,
-    x: str,
-    y: str,
+    screen: Screen,
+    file: OneFile,
     *,
-    fast: bool,
     reading: Reading,
     testing: Testing,
-    printing: Printing,
+    x: Annotated[str, typer.Option("--x", metavar="A,B,...", help="Columns of one side.")],
+    y: Annotated[str, typer.Option("--y", metavar="C,D,...", help="Columns of the other.")],
+    fast: Fast = False,
 ) -> bool:
-    """Test columns against columns, print the outcome, and return whether they depend on each other."""
-    screen = Screen(json=printing.json, quiet=printing.quiet)
-    kernel, name = kernel_of(testing.kernel), files.label(file)
+    """Do columns of a file depend on other columns of it? An exact test of independence."""
     sides = split(x) or [], split(y) or []
     if reading.columns is not None:
-        raise files.InputError("--columns is not for independence; name columns with --x and --y")
+        raise InputError("--columns is not for independence; name columns with --x and --y")
     both = [column for column in sides[0] if column in sides[1]]
     if both:
-        raise files.InputError(f"column {both[0]!r} is in --x and in --y; leave it out of one")
-    frame = load_columns(file, [*sides[0], *sides[1]], reading, screen)
-    screen.patience(frame.height, fast)
+        raise InputError(f"column {both[0]!r} is in --x and in --y; leave it out of one")
+    loaded = load_columns(file, [*sides[0], *sides[1]], reading, screen)
+    screen.patience(loaded.frame.height, fast)
     from kembed import hsic_test
+    from kembed.data.columns import Labelled
+    from kembed.testing.outcome import outcome_to_dict
 
-    with (
-        screen.waiting(f"pairing {frame.height:,} rows") as bar,
-        words.calling(x=f"the x side of {name}", y=f"the y side of {name}"),
-    ):
+    with screen.waiting(f"pairing {loaded.frame.height:,} rows") as bar:
         result = hsic_test(
-            frame.select(sides[0]),
-            frame.select(sides[1]),
-            kernel=kernel,
+            *(
+                Labelled(loaded.frame.select(side), f"the {letter} side of {loaded.labels[0]}")
+                for letter, side in zip("xy", sides, strict=True)
+            ),
             statistic="features" if fast else "unbiased",
-            n_resamples=testing.resamples,
-            rng=testing.seed,
             nan_policy=reading.missing,
             progress=bar,
+            **testing.settings,
         )
     depend = result.pvalue <= testing.alpha
     sentence = words.verdict(
         result,
         testing.alpha,
-        yes="The two sides depend on each other",
-        no="No dependence was found",
-        proof="independence",
+        "The two sides depend on each other",
+        "No dependence was found",
+        "independence",
     )
     screen.say(sentence)
+    facts, _ = loaded.facts(result.sizes)
     screen.facts(
         [
-            (words.short(name, (name,)), words.of_rows(result.sizes[0], frame.height)),
+            facts,
             ("x", words.of_columns(sides[0])),
             ("y", words.of_columns(sides[1])),
             *words.evidence(result, testing.kernel),
         ]
     )
-    screen.repeat(arguments, testing.seed, words.resampling(result))
     screen.finish(
         {
-            "command": "independence",
             "verdict": sentence,
             "dependent": depend,
-            "file": name,
-            "rows": frame.height,
-            "used": result.sizes[0],
+            **loaded.described(result.sizes),
             "x": sides[0],
             "y": sides[1],
-            **words.outcome(result, testing),
-        }
+            **outcome_to_dict(result),
+            **testing.described,
+            "output": None,
+        },
+        words.resampling(result),
     )
     return depend
 
 
+@command(reading=Reading, seeded=Seeded)
 def run_learn(
-    arguments: list[str],
-    file: str,
+    screen: Screen,
+    file: OneFile,
     *,
-    family: str,
-    output: Path | None,
     reading: Reading,
     seeded: Seeded,
-    printing: Printing,
+    family: Annotated[
+        Literal["gaussian", "ard", "auto"],
+        method("One lengthscale, one for every column, or the best of five families.", None),
+    ] = "gaussian",
+    output: Figure = None,
 ) -> None:
-    """Learn a kernel from the columns in units of their spreads, as the tests do, and print it."""
-    screen = Screen(json=printing.json, quiet=printing.quiet)
-    name = files.label(file)
-    figure = None if output is None else outputs.target(output, outputs.FIGURES, (file,))
-    frame = load_numbers(file, reading, screen)
-    with screen.waiting(f"learning from {frame.height:,} rows ({FAMILIES[family]})"):
-        with words.calling(x=name):
-            learned, space = _learned(frame, family, reading.missing, seeded.seed)
-        if figure is not None:
-            outputs.save_plot(learned, figure)
-    scales = words.lengthscales(learned.kernel, space.spread)
-    one = frame.width == 1
-    unit = "" if one else " spreads of the columns"
-    best = typical_lengthscale(learned.kernel) * (float(space.spread[0]) if one else 1.0)
-    median = space.median() * (float(space.spread[0]) if one else 1.0)
-    sentence = f"The data speak for a lengthscale of {best:.3g}{unit}; the median rule gives {median:.3g}."
+    """Which lengthscale do the data speak for? Learned without labels, every mode shown."""
+    outputs.check_target(output, outputs.FIGURES, (file,))
+    loaded = load_numbers(file, reading, screen)
+    with screen.waiting(f"learning from {loaded.frame.height:,} rows ({FAMILIES[family]})"):
+        from kembed.learning.evidence import typical_lengthscale
+
+        learned, space = _learned(loaded.labelled[0], family, reading.missing, seeded.seed)
+        if output is not None:
+            outputs.save_plot(learned, output)
+    one = loaded.frame.width == 1
+    unit = float(space.spread[0]) if one else 1.0
+    best, median = unit * typical_lengthscale(learned.kernel), unit * space.median()
+    sentence = (
+        f"The data speak for a lengthscale of {best:.3g}{'' if one else ' spreads of the columns'}; "
+        f"the median rule gives {median:.3g}."
+    )
+    columns = list(
+        zip(loaded.columns, space.spread, words.lengthscales(learned.kernel, space.spread), strict=True)
+    )
     screen.say(sentence)
+    rows, _ = loaded.facts((learned.n,))
     screen.facts(
         [
-            (words.short(name, (name,)), words.of_rows(learned.n, frame.height)),
+            rows,
             ("family", learned.family),
             ("log evidence", f"{learned.log_evidence:.2f}"),
             ("noise", f"{learned.noise:.3g}"),
@@ -127,51 +142,46 @@ def run_learn(
     screen.table(
         ("column", "spread", "lengthscale"),
         [
-            (words.printable(column), f"{spread:.4g}", " and ".join(f"{one:.4g}" for one in scale))
-            for column, spread, scale in zip(frame.columns, space.spread, scales, strict=True)
+            (name, f"{spread:.4g}", " and ".join(f"{scale:.4g}" for scale in scales))
+            for name, spread, scales in columns
         ],
     )
-    if len(learned.modes) > 1:
-        screen.table(
-            ("modes, best first", "lengthscale", "log evidence"),
-            [
-                (str(rank), f"{typical_lengthscale(mode.kernel):.3g}", f"{mode.log_evidence:.2f}")
-                for rank, mode in enumerate(learned.modes, start=1)
-            ],
-        )
-    if figure is not None:
-        screen.wrote([figure])
-    screen.repeat(arguments, seeded.seed)
+    modes = enumerate(learned.modes if len(learned.modes) > 1 else (), start=1)
+    screen.table(
+        ("modes, best first", "lengthscale", "log evidence"),
+        [
+            (str(rank), f"{typical_lengthscale(mode.kernel):.3g}", f"{mode.log_evidence:.2f}")
+            for rank, mode in modes
+        ],
+    )
     screen.finish(
         {
-            "command": "learn",
             "verdict": sentence,
-            "file": name,
-            "rows": frame.height,
-            "used": learned.n,
+            **loaded.described((learned.n,)),
             "family": learned.family,
             "lengthscale": best,
             "median": median,
-            "columns": [
-                {"name": column, "spread": spread, "lengthscale": scale[0] if len(scale) == 1 else scale}
-                for column, spread, scale in zip(frame.columns, space.spread, scales, strict=True)
-            ],
+            "kernel_used": repr(learned.kernel),
             "noise": learned.noise,
             "log_evidence": learned.log_evidence,
             "background": learned.background,
+            "by_column": [
+                {"name": name, "spread": spread, "lengthscale": scales[0] if len(scales) == 1 else scales}
+                for name, spread, scales in columns
+            ],
             "modes": [
                 {"kernel": repr(mode.kernel), "noise": mode.noise, "log_evidence": mode.log_evidence}
                 for mode in learned.modes
             ],
             "families": learned.families,
-            "figure": None if figure is None else str(figure),
             "seed": seeded.seed,
+            "output": output,
         }
     )
 
 
-def _learned(frame: Any, family: str, missing: str, seed: int) -> tuple[Any, Any]:
-    """The kernel, and the space whose spreads it is in units of."""
+def _learned(sample: Any, family: str, missing: str, seed: int) -> tuple[Any, Any]:
+    """The kernel in the coordinates that words for kernels mean, and the space that has them."""
     import numpy as np
 
     from kembed import Gaussian, learn_kernel
@@ -180,7 +190,7 @@ def _learned(frame: Any, family: str, missing: str, seed: int) -> tuple[Any, Any
     from kembed.learning.learn import MINIMUM_ROWS
 
     (table,), _ = read_tables(
-        {"x": frame}, nan_policy=missing, same_columns=False, paired=False, minimum=MINIMUM_ROWS
+        {"x": sample}, nan_policy=missing, same_columns=False, paired=False, minimum=MINIMUM_ROWS
     )
     space = make_space(table.values, table.categorical)
     columns = table.values.shape[1]

@@ -1,4 +1,4 @@
-"""Options that commands share, each declared once: a dataclass a panel of `--help`."""
+"""What commands share: options, each declared once in a dataclass a panel of `--help`."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from typer.models import OptionInfo
 
+from kembed.cli.screen import Screen
 from kembed.data.files import InputError
 
-_DATA, _METHOD, _OUTPUT = "Data", "Method", "Output"
-_KNOWN, _RUNS = "What is known beforehand", "How sure, how fast"
+KERNELS = ("fused", "bkl", "ard", "median", "median-raw")
+A_KERNEL = "|".join([*KERNELS, "NUMBER"])
+
+
+def _panel(title: str) -> Callable[..., Any]:
+    """Options under one title of the help; those named without a metavar are flags."""
+
+    def option(help: str, metavar: str | None = "", *names: str, **settings: Any) -> Any:
+        return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=title, **settings)
+
+    return option
+
+
+data, method, output = _panel("Data"), _panel("Method"), _panel("Output")
+known, runs = _panel("What is known beforehand"), _panel("How sure, how fast")
+
+SampleA = Annotated[str, typer.Argument(metavar="A", help="A file, or - for standard input.")]
+SampleB = Annotated[
+    str | None, typer.Argument(metavar="B", help="Another; none with --group.", show_default=False)
+]
+OneFile = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
+Figure = Annotated[Path | None, output("Save the figure: .png, .svg or .pdf.", "FILE", "--output", "-o")]
+Fast = Annotated[bool, method("Random features: time linear in the rows.", "", "--fast")]
+Alpha = Annotated[float, method("Level of every verdict.", "P")]
+Resamples = Annotated[int, method("How many permutations, or random signs.", "N", min=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How to read a file."""
 
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Use only these columns.", rich_help_panel=_DATA),
-    ] = None
-    missing: Annotated[
-        str,
-        typer.Option(
-            metavar="raise|omit",
-            help="Rows with missing values: an error, or left out.",
-            rich_help_panel=_DATA,
-        ),
-    ] = "raise"
-    na: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="More words that mean missing.", rich_help_panel=_DATA),
-    ] = None
-    delimiter: Annotated[
-        str | None,
-        typer.Option(metavar="CHAR", help="What separates fields; 'tab' for tabs.", rich_help_panel=_DATA),
-    ] = None
-    decimal_comma: Annotated[
-        bool,
-        typer.Option("--decimal-comma", metavar="", help="Read 1,5 as a number.", rich_help_panel=_DATA),
-    ] = False
-    no_header: Annotated[
-        bool,
-        typer.Option(
-            "--no-header", metavar="", help="The first line is data, not column names.", rich_help_panel=_DATA
-        ),
-    ] = False
+    columns: Annotated[str | None, data("Use only these columns.", "A,B,...")] = None
+    missing: Annotated[str, data("Rows with missing values: an error, or left out.", "raise|omit")] = "raise"
+    na: Annotated[str | None, data("More words that mean missing.", "A,B,...")] = None
+    delimiter: Annotated[str | None, data("What separates fields; 'tab' for tabs.", "CHAR")] = None
+    decimal_comma: Annotated[bool, data("Read 1,5 as a number.", "", "--decimal-comma")] = False
+    no_header: Annotated[bool, data("The first line is data, not column names.", "", "--no-header")] = False
 
     def __post_init__(self) -> None:
         if self.missing not in ("raise", "omit"):
@@ -63,28 +63,15 @@ class Reading:
 class Grouping(Reading):
     """How to read two samples, from two files or from one."""
 
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Compare the two groups of this column of one file.", rich_help_panel=_DATA
-        ),
-    ] = None
-    groups: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Which two of its values, if it has more.", rich_help_panel=_DATA),
-    ] = None
+    group: Annotated[str | None, data("Compare the two groups of this column of one file.", "COLUMN")] = None
+    groups: Annotated[str | None, data("Which two of its values, if it has more.", "A,B")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seeded:
     """Where random numbers start."""
 
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="N", help="Seed: the same seed gives the same answer.", rich_help_panel=_METHOD
-        ),
-    ] = 0
+    seed: Annotated[int, method("Seed: the same seed gives the same answer.", "N", min=0)] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,22 +79,24 @@ class Testing(Seeded):
     """How to test."""
 
     kernel: Annotated[
-        str,
-        typer.Option(
-            metavar="fused|bkl|ard|median|NUMBER",
-            help="Many kernels, one learned, the median rule, or a lengthscale.",
-            rich_help_panel=_METHOD,
-        ),
+        str, method("Many kernels, one learned, the median rule, or a lengthscale.", A_KERNEL)
     ] = "fused"
-    resamples: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many permutations.", rich_help_panel=_METHOD)
-    ] = 999
-    alpha: Annotated[
-        float, typer.Option(metavar="P", help="Level of the verdict.", rich_help_panel=_METHOD)
-    ] = 0.05
+    resamples: Resamples = 999
+    alpha: Alpha = 0.05
 
     def __post_init__(self) -> None:
         check_level(self.alpha, self.resamples)
+        kernel_of(self.kernel)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options as the library's functions call them."""
+        return {"kernel": kernel_of(self.kernel), "n_resamples": self.resamples, "rng": self.seed}
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The options for machines."""
+        return {"alpha": self.alpha, "kernel": self.kernel, "seed": self.seed}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,105 +105,145 @@ class Searching(Seeded):
 
     test: Annotated[
         Literal["residuals", "fisher-z"],
-        typer.Option(
-            help="What regressions leave, compared by kernels; or partial correlation.",
-            rich_help_panel=_METHOD,
-        ),
+        method("What regressions leave, compared by kernels; or partial correlation.", None),
     ] = "residuals"
     kernel: Annotated[
         str,
-        typer.Option(
-            metavar="bkl|median|fused|NUMBER",
-            help="Of the residuals: learned, the median rule, several, or a lengthscale in standard "
-            "deviations.",
-            rich_help_panel=_METHOD,
+        method(
+            "Of the residuals: learned, the median rule, several, or a lengthscale in standard deviations.",
+            "bkl|median|fused|NUMBER",
         ),
     ] = "bkl"
-    resamples: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Random signs or permutations.", rich_help_panel=_METHOD)
-    ] = 999
-    alpha: Annotated[
-        float, typer.Option(metavar="P", help="Level of every test.", rich_help_panel=_METHOD)
-    ] = 0.05
-    max_given: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N", help="Condition on no more columns than this.", rich_help_panel=_METHOD
-        ),
-    ] = None
+    resamples: Resamples = 999
+    alpha: Alpha = 0.05
+    max_given: Annotated[int | None, method("Condition on no more columns than this.", "N", min=0)] = None
     orientation: Annotated[
         Literal["majority", "conservative", "max-p", "first"],
-        typer.Option(help="Which sets that separate two columns decide on arrows.", rich_help_panel=_METHOD),
+        method("Which sets that separate two columns decide on arrows.", None),
     ] = "majority"
     time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Take slow changes over this time out of all columns first.",
-            rich_help_panel=_METHOD,
-        ),
+        str | None, method("Take slow changes over this time out of all columns first.", "COLUMN")
     ] = None
     least_timescale: Annotated[
         float | None,
-        typer.Option(
-            metavar="T",
-            help="With --time: what changes faster than this stays; dates count in days, 7 unless given.",
-            rich_help_panel=_METHOD,
-        ),
+        method("With --time: what changes faster than this stays; dates count in days, 7 unless given.", "T"),
     ] = None
     tier: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="Columns that nothing in a later --tier causes; give it again for the next.",
-            rich_help_panel=_KNOWN,
-        ),
+        known("Columns that nothing in a later --tier causes; give it again for the next.", "A,B,..."),
     ] = None
-    forbid: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="'A->B'", help="A does not cause B; may be given again.", rich_help_panel=_KNOWN
-        ),
-    ] = None
-    require: Annotated[
-        list[str] | None,
-        typer.Option(metavar="'A->B'", help="A causes B; may be given again.", rich_help_panel=_KNOWN),
-    ] = None
-    orders: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Orders of the columns to try.", rich_help_panel=_RUNS)
-    ] = 1
-    bootstrap: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Resamples of the rows to try.", rich_help_panel=_RUNS)
-    ] = 0
+    forbid: Annotated[list[str] | None, known("A does not cause B; may be given again.", "'A->B'")] = None
+    require: Annotated[list[str] | None, known("A causes B; may be given again.", "'A->B'")] = None
+    orders: Annotated[int, runs("Orders of the columns to try.", "N", min=1)] = 1
+    bootstrap: Annotated[int, runs("Resamples of the rows to try.", "N", min=0)] = 0
     workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Processes for --bootstrap; as many as processors unless given.",
-            rich_help_panel=_RUNS,
-        ),
+        int | None, runs("Processes for --bootstrap; as many as processors unless given.", "N", min=1)
     ] = None
     cache: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Keep p-values there: an interrupted search goes on, a repeated one is instant.",
-            rich_help_panel=_RUNS,
-        ),
+        runs("Keep p-values there: an interrupted search goes on, a repeated one is instant.", "FOLDER"),
     ] = None
 
     def __post_init__(self) -> None:
-        if self.test == "residuals":
-            check_level(self.alpha, self.resamples)
-        else:
-            check_level(self.alpha)
+        check_level(self.alpha, self.resamples if self.test == "residuals" else None)
+        if self.test != "residuals":
             usual = {one.name: one.default for one in fields(self)}
             for name in ("kernel", "resamples", "time", "cache"):
                 if getattr(self, name) != usual[name]:
                     raise InputError(f"--{name} is for --test residuals; leave it out, or leave out --test")
-        if self.least_timescale is not None and self.time is None:
-            raise InputError("--least-timescale is about --time; name the column of times, or leave it out")
+        if self.least_timescale is not None:
+            if self.time is None:
+                raise InputError(
+                    "--least-timescale is about --time; name the column of times, or leave it out"
+                )
+            if not 0.0 < self.least_timescale < float("inf"):
+                raise InputError(
+                    f"--least-timescale must be a positive number, but {self.least_timescale:g} was given"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quiet:
+    """How much to print."""
+
+    quiet: Annotated[bool, output("Print the answer only.", "", "--quiet", "-q")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printing(Quiet):
+    """What to print."""
+
+    json: Annotated[bool, output("Print one JSON object.", "", "--json")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failing(Printing):
+    """What to print, and the exit code."""
+
+    fail: Annotated[bool, output("Exit with 1 if a difference is found.", "", "--fail-on-difference")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailingToo(Printing):
+    """The same for dependence."""
+
+    fail: Annotated[
+        bool,
+        output("Exit with 1 if a dependence is found.", "", "--fail-on-dependence", "--fail-on-difference"),
+    ] = False
+
+
+def command(printing: type[Quiet] = Printing, **panels: type[Any]) -> Callable[..., Callable[..., None]]:
+    """Make a command of a function: its own options, and the fields of these dataclasses as further ones.
+
+    It receives a screen and the dataclasses; if it returns True, `--fail-on-difference` means exit code 1.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, parameter in inspect.signature(function).parameters.items()
+            if name not in ("screen", *panels)
+        ]
+        shared = [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=get_type_hints(panel, include_extras=True)[field.name],
+            )
+            for panel in (*panels.values(), printing)
+            for field in fields(panel)
+        ]
+        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        # Panels of help appear in the order of their first options: data, method, output.
+        arguments = [parameter for parameter in own if not _is_option(parameter)]
+        together = [context, *arguments, *shared, *filter(_is_option, own)]
+
+        def run(context: typer.Context, **given: Any) -> None:
+            def packed(panel: type[Any]) -> Any:
+                return panel(**{field.name: given.pop(field.name) for field in fields(panel)})
+
+            printed = vars(packed(printing))
+            fail = printed.pop("fail", False)
+            screen = Screen(context.obj, **printed)
+            if function(screen, **{name: packed(panel) for name, panel in panels.items()}, **given) and fail:
+                raise typer.Exit(1)
+
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        run.__signature__ = inspect.Signature(together)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in together}
+        return run
+
+    return decorate
+
+
+def _is_option(parameter: inspect.Parameter) -> bool:
+    return any(isinstance(each, OptionInfo) for each in getattr(parameter.annotation, "__metadata__", ()))
+
+
+# What stands behind an option.
 
 
 def check_level(alpha: float, resamples: int | None = None) -> None:
@@ -228,83 +257,6 @@ def check_level(alpha: float, resamples: int | None = None) -> None:
             f"with --resamples {resamples} no p-value is below {least:.3g}, so nothing can be found at "
             f"--alpha {alpha:g}; use --resamples {int(1.0 / alpha)} or more"
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Printing:
-    """What to print."""
-
-    json: Annotated[
-        bool, typer.Option("--json", metavar="", help="Print one JSON object.", rich_help_panel=_OUTPUT)
-    ] = False
-    quiet: Annotated[
-        bool,
-        typer.Option("--quiet", "-q", metavar="", help="Print the verdict only.", rich_help_panel=_OUTPUT),
-    ] = False
-
-
-FailOnDifference = Annotated[
-    bool,
-    typer.Option(
-        "--fail-on-difference",
-        metavar="",
-        help="Exit with 1 if a difference is found.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-
-
-Fast = Annotated[
-    bool,
-    typer.Option(
-        "--fast", metavar="", help="Random features: time linear in the rows.", rich_help_panel=_METHOD
-    ),
-]
-
-
-def sharing(**panels: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the fields of these dataclasses as options; it receives the dataclasses."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        hints = get_type_hints(command, include_extras=True)
-        own = [
-            parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
-            for name, parameter in inspect.signature(command).parameters.items()
-            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-        ]
-        of_panels = []
-        for panel in panels.values():
-            types = get_type_hints(panel, include_extras=True)
-            of_panels += [
-                inspect.Parameter(
-                    field.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=field.default,
-                    annotation=types[field.name],
-                )
-                for field in fields(panel)
-            ]
-        # Panels of help appear in the order of their first options: data, method, output.
-        arguments = [parameter for parameter in own if not _is_option(parameter)]
-        together = [*arguments, *of_panels, *filter(_is_option, own)]
-
-        def run(**given: Any) -> Any:
-            packed = {
-                name: panel(**{field.name: given.pop(field.name) for field in fields(panel)})
-                for name, panel in panels.items()
-            }
-            return command(**given, **packed)
-
-        run.__name__, run.__doc__ = command.__name__, command.__doc__
-        run.__signature__ = inspect.Signature(together)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in together}
-        return run
-
-    return decorate
-
-
-def _is_option(parameter: inspect.Parameter) -> bool:
-    return any(isinstance(each, OptionInfo) for each in getattr(parameter.annotation, "__metadata__", ()))
 
 
 def split(text: str | None) -> list[str] | None:
@@ -334,7 +286,7 @@ def arrow(text: str, option: str) -> tuple[str, str]:
     return ends[0], ends[1]
 
 
-def kernel_of(text: str, words: tuple[str, ...] = ("fused", "bkl", "ard", "median")) -> Any:
+def kernel_of(text: str, words: tuple[str, ...] = KERNELS) -> Any:
     """One of the words, or a Gaussian with this lengthscale.
 
     >>> kernel_of("2.5")

@@ -14,8 +14,10 @@ FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
 
 
-def target(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str | None] = ()) -> Path:
-    """The path, if a file of this kind can be written there; it must not be one of the inputs."""
+def check_target(path: Path | None, suffixes: tuple[str, ...], inputs: Iterable[str | None] = ()) -> None:
+    """Refuse a place where no file of this kind can be written, or that is one of the inputs."""
+    if path is None:
+        return
     name = label(path)
     if path.suffix.lower() not in suffixes:
         raise InputError(f"-o {name} must end in {' or '.join(suffixes)}; change its ending")
@@ -27,7 +29,6 @@ def target(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str | None] =
         raise InputError(f"the folder of -o {name} cannot be written to; choose another place")
     if any(source and Path(source).exists() and path.exists() and path.samefile(source) for source in inputs):
         raise InputError(f"-o {name} is one of the inputs; choose another name")
-    return path
 
 
 def folder(path: Path, option: str = "-o") -> Path:
@@ -43,7 +44,7 @@ def folder(path: Path, option: str = "-o") -> Path:
     return path
 
 
-def save_plot(result: Any, path: Path, **options: Any) -> Path:
+def save_plot(result: Any, path: Path, **options: Any) -> None:
     """The figure of a result, drawn without a display."""
     import matplotlib
 
@@ -56,4 +57,3 @@ def save_plot(result: Any, path: Path, **options: Any) -> Path:
     figure = getattr(drawn, "figure", None) or drawn
     write_whole(path, lambda draft: figure.savefig(draft, dpi=150))
     plt.close(figure)
-    return path

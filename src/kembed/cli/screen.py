@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from kembed import __version__
-from kembed.cli.spinner import Spinner
-from kembed.cli.words import printable, readable
+from kembed.cli.words import readable
+from kembed.core.progress import making_room
+from kembed.core.text import printable
+from kembed.core.writing import SCHEMA, jsonable
 from kembed.data.files import label
 
 # An exact test of more rows than this may take minutes.
@@ -40,22 +43,24 @@ def _close_pipe() -> None:
 
 def complain(message: str) -> None:
     """One line on standard error: what was wrong."""
-    _aside("kembed: ", "bold red", message)
+    _aside(_errors(), "kembed: ", "bold red", message)
 
 
-def _aside(start: str, style: str, message: str) -> None:
-    line = Text.assemble((start, style), " ".join(message.split()))
-    Console(stderr=True, highlight=False, soft_wrap=True).print(line)
+def _errors() -> Console:
+    return Console(stderr=True, highlight=False)
+
+
+def _aside(console: Console, start: str, style: str, message: str) -> None:
+    console.print(Text.assemble((start, style), " ".join(message.split())), soft_wrap=True)
 
 
 class Screen:
     """The output of one command: for people, for people in a hurry (`quiet`), or for machines (`json`)."""
 
-    def __init__(self, *, json: bool, quiet: bool) -> None:
-        self.json, self.quiet = json, quiet
-        self.out = _Pipe(highlight=False)
+    def __init__(self, arguments: Sequence[str], *, quiet: bool = False, json: bool = False) -> None:
+        self.arguments, self.json, self.quiet = arguments, json, quiet
+        self.out, self.err = _Pipe(highlight=False), _errors()
         self.notes: list[str] = []
-        self.spinner: Spinner | None = None
         # The library's warnings are notes; what calls a command puts Python's own way back.
         warnings.showwarning = lambda message, *_, **__: self.note(readable(Warning(message)))
 
@@ -63,8 +68,7 @@ class Screen:
         """One line on standard error: what the reader should know; it is also part of the JSON."""
         self.notes.append(" ".join(message.split()))
         if not self.quiet:
-            with nullcontext() if self.spinner is None else self.spinner.aside():
-                _aside("note: ", "yellow", message)
+            _aside(self.err, "note: ", "yellow", message)
 
     def patience(self, rows: int, fast: bool) -> None:
         """Tell that an exact statistic of so many rows takes long, and what does not."""
@@ -73,30 +77,48 @@ class Screen:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[bool]:
-        """A spinner on a terminal; yields whether the library may draw a bar there."""
-        console = Console(stderr=True)
-        if self.quiet or not console.is_terminal or console.is_dumb_terminal:
+        """A spinner on a terminal, which makes room for bars; yields whether the library may draw them."""
+        if self.quiet or not self.err.is_terminal or self.err.is_dumb_terminal:
             yield False
             return
-        with Spinner(printable(what)) as self.spinner:
-            try:
-                yield True
-            finally:
-                self.spinner = None
+        spinner = Progress(
+            SpinnerColumn("line"),
+            "{task.description}",
+            TimeElapsedColumn(),
+            console=self.err,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        spinner.add_task(escape(printable(what)))
+
+        @contextmanager
+        def aside() -> Iterator[None]:
+            spinner.stop()
+            yield
+            spinner.start()
+
+        with spinner, making_room(aside):
+            yield True
 
     def say(self, sentence: str, style: str = "bold") -> None:
         """One line of the answer; cut by the terminal and not by us, so that a pipe gets it whole."""
         if not self.json:
-            self.out.print(Text(sentence, style), soft_wrap=not self.out.is_terminal)
+            self.out.print(Text(printable(sentence), style), soft_wrap=not self.out.is_terminal)
+
+    def more(self, *sentences: str, style: str = "") -> None:
+        """A paragraph for those who have the time."""
+        if not (self.json or self.quiet):
+            self.out.print()
+            for sentence in sentences:
+                self.say(sentence, style)
 
     def facts(self, rows: Sequence[tuple[str, str]]) -> None:
         """Names and values, one pair a line."""
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(style="dim", no_wrap=True, max_width=30)
         table.add_column(overflow="fold")
-        for name, value in rows:
-            table.add_row(Text(name), Text(value))
-        self._table(table)
+        self._table(table, rows)
 
     def table(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[int] = (0,)
@@ -105,13 +127,13 @@ class Screen:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         for place, name in enumerate(header):
             table.add_column(Text(name), justify="left" if place in words else "right", overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
-        self._table(table)
+        self._table(table, rows)
 
-    def _table(self, table: Table) -> None:
-        if self.json or self.quiet:
+    def _table(self, table: Table, rows: Sequence[Sequence[str]]) -> None:
+        if self.json or self.quiet or not rows:
             return
+        for row in rows:
+            table.add_row(*(Text(printable(cell)) for cell in row))
         with self.out.capture() as captured:
             self.out.print(table)
         self.out.print()
@@ -120,47 +142,24 @@ class Screen:
 
     def wrote(self, files: Sequence[Path]) -> None:
         """Name the files that were written."""
-        if not (self.json or self.quiet):
-            self.out.print()
-            for file in files:
-                self.say(f"wrote {label(file)}", "")
+        self.more(*(f"wrote {label(file)}" for file in files))
 
-    def repeat(self, arguments: Sequence[str], seed: int, how: str = "") -> None:
-        """How to get the same again."""
-        if self.json or self.quiet:
-            return
-        again = [*arguments] if _has_seed(arguments) else [*arguments, "--seed", str(seed)]
-        self.out.print()
-        self.say(f"kembed {__version__}, seed {seed}{how}. To repeat:", "dim")
-        self.say(f"  {printable(shlex.join(['kembed', *again]))}", "dim")
-
-    def finish(self, payload: dict[str, Any]) -> None:
-        """With `--json`, the one object; numbers that JSON does not know become null."""
-        if not self.json:
-            return
-        try:
-            sys.stdout.write(self.as_json(payload) + "\n")
-            sys.stdout.flush()
-        except BrokenPipeError:
-            _close_pipe()
+    def finish(self, payload: dict[str, Any], how: str = "") -> None:
+        """What was written, and how to get the same again; with `--json`, the one object."""
+        if payload["output"] is not None:
+            self.wrote([payload["output"]])
+        seeded = any(word == "--seed" or word.startswith("--seed=") for word in self.arguments)
+        again = ["kembed", *self.arguments, *([] if seeded else ["--seed", str(payload["seed"])])]
+        title = f"kembed {__version__}, seed {payload['seed']}{how}. To repeat:"
+        self.more(title, f"  {shlex.join(again)}", style="dim")
+        if self.json:
+            try:
+                sys.stdout.write(self.as_json(payload) + "\n")
+                sys.stdout.flush()
+            except BrokenPipeError:
+                _close_pipe()
 
     def as_json(self, payload: dict[str, Any]) -> str:
-        """The object as text, with the version and all notes."""
-        return json.dumps(_plain({"kembed": __version__, **payload, "notes": self.notes}), allow_nan=False)
-
-
-def _has_seed(arguments: Sequence[str]) -> bool:
-    return any(word == "--seed" or word.startswith("--seed=") for word in arguments)
-
-
-def _plain(value: Any) -> Any:
-    """What the json module knows, from NumPy's scalars and arrays too."""
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+        """The object as text, with the versions, the command and all notes; docs/json.md has every key."""
+        common = {"kembed": __version__, "schema": SCHEMA, "command": self.arguments[0]}
+        return json.dumps(jsonable({**common, **payload, "notes": self.notes}), allow_nan=False)

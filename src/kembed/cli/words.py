@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kembed.core.text import printable, shortened
+
 if TYPE_CHECKING:
-    from kembed.cli.options import Testing
     from kembed.testing.outcome import TestOutcome
 
+# What the library's arguments are called at a shell.
 _OPTIONS = {
     r"nan_policy='omit'": "--missing omit",
     r"nan_policy": "--missing",
@@ -19,6 +19,14 @@ _OPTIONS = {
     r"kernel='(\w+)'": r"--kernel \1",
     r"\brng\b": "--seed",
     r" \(see \.plot\(\)\)": "",
+}
+
+
+_CHOSEN = {
+    "bkl": "learned: ",
+    "ard": "learned by column: ",
+    "median": "median rule: ",
+    "median-raw": "median rule, columns as they are: ",
 }
 
 
@@ -38,32 +46,13 @@ def readable(error: BaseException) -> str:
     return " ".join("".join(c if c.isprintable() or c.isspace() else repr(c)[1:-1] for c in text).split())
 
 
-@contextmanager
-def calling(**names: str) -> Iterator[None]:
-    """Within, the library's errors call its arguments by these names and count rows from one.
-
-    >>> with calling(x="a.csv"):
-    ...     raise ValueError("x has missing values (first: row 0)")
-    Traceback (most recent call last):
-        ...
-    ValueError: a.csv has missing values (first: row 1)
-    """
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        text = re.sub(r"\brow (\d+)", lambda found: f"row {int(found[1]) + 1}", str(error))
-        argument = rf"(?<![\w'\"=.])({'|'.join(names)})(?![\w'\"=])"
-        text = re.sub(argument, lambda found: names[found[1]], text)
-        raise type(error)(text) from error
-
-
-def verdict(result: TestOutcome, alpha: float, *, yes: str, no: str, proof: str) -> str:
+def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "sameness") -> str:
     """The answer in a sentence, with what it does not say.
 
     >>> import numpy as np, kembed
     >>> x = np.arange(20.0)
     >>> same = kembed.mmd_test(x, x, kernel="median", rng=0)
-    >>> verdict(same, 0.05, yes="They differ", no="No difference was found", proof="sameness")
+    >>> verdict(same, 0.05, "They differ", "No difference was found")
     'No difference was found at the 5% level: p = 1. That is not a proof of sameness.'
     """
     p, resamples = result.pvalue, len(result.null_distribution)
@@ -92,11 +81,6 @@ def of_columns(names: list[str]) -> str:
     return ", ".join(shown) if len(shown) <= 8 else f"{', '.join(shown[:6])} and {len(shown) - 6} more"
 
 
-def printable(name: str) -> str:
-    """A name without characters that would move the cursor."""
-    return name if name.isprintable() else repr(name)[1:-1]
-
-
 def of_kernel(kernel: Any) -> str:
     """A kernel in a few words; lengthscales as a range.
 
@@ -123,8 +107,7 @@ def of_kernel(kernel: Any) -> str:
         return of_kernel(kernel.kernel)
     if isinstance(kernel, Product):
         return " and ".join(of_kernel(part) for part in kernel.kernels)
-    text = repr(kernel)
-    return text if len(text) <= 70 else f"{text[:67]}..."
+    return shortened(repr(kernel), 70)
 
 
 def short(label: str, labels: tuple[str, ...]) -> str:
@@ -148,42 +131,17 @@ def resampling(result: TestOutcome) -> str:
 
 def evidence(result: TestOutcome, kernel: str) -> list[tuple[str, str]]:
     """The kernel and how strongly it speaks."""
+    effect = f"{result.name} = {result.effect:.3g}"
     if len(result.members) == 1:
-        how = {"bkl": "learned: ", "ard": "learned by column: ", "median": "median rule: "}
-        learned = how.get(kernel, "")
-        return [("kernel", f"{learned}{of_kernel(result.kernel)}"), ("effect", _effect(result))]
+        return [("kernel", f"{_CHOSEN.get(kernel, '')}{of_kernel(result.kernel)}"), ("effect", effect)]
     z = result.statistic
+    side = "above" if z >= 0.0 else "below"
     return [
         ("kernel", f"{kernel}, {len(result.members)} kernels in one test"),
         ("strongest", of_kernel(result.kernel)),
-        (
-            "evidence",
-            f"{abs(z):.1f} standard deviations {'above' if z >= 0.0 else 'below'} what chance gives",
-        ),
-        ("effect", f"{_effect(result)} with the strongest kernel"),
+        ("evidence", f"{abs(z):.1f} standard deviations {side} what chance gives"),
+        ("effect", f"{effect} with the strongest kernel"),
     ]
-
-
-def _effect(result: TestOutcome) -> str:
-    return f"{result.name} = {result.effect:.3g}"
-
-
-def outcome(result: TestOutcome, testing: Testing) -> dict[str, Any]:
-    """The outcome for machines."""
-    return {
-        "pvalue": result.pvalue,
-        "alpha": testing.alpha,
-        "statistic": result.statistic,
-        "statistic_unit": "standard deviations" if len(result.members) > 1 else result.name,
-        "effect": result.effect,
-        "effect_unit": result.name,
-        "kernel": testing.kernel,
-        "strongest_kernel": repr(result.kernel),
-        "resamples": len(result.null_distribution),
-        "enumerated": result.enumerated,
-        "seed": testing.seed,
-        "by_column": None if result.columns is None else [vars(column) for column in result.columns],
-    }
 
 
 # Learned kernels.

@@ -16,8 +16,9 @@ from kembed.comparing.witnessed import Witness
 from kembed.core import checks
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress
+from kembed.core.writing import SCHEMA, jsonable
 from kembed.kernels.base import Kernel
-from kembed.testing.outcome import TestOutcome
+from kembed.testing.outcome import TestOutcome, outcome_to_dict
 from kembed.testing.two_sample import mmd_test
 
 if TYPE_CHECKING:
@@ -97,39 +98,28 @@ class Comparison(Drawn):
         return f"{first} and {second} differ ({p}). {where} {share}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that can be said in JSON."""
+        """Everything that can be said in JSON, in the words of docs/json.md: those of `kembed report`."""
         from kembed import __version__
 
-        return {
+        sizes = zip(self.labels, self.test.sizes, self.dropped, strict=True)
+        told = {
+            "kembed": __version__,
+            "schema": SCHEMA,
             "verdict": self.verdict,
             "differ": self.differ,
-            "pvalue": self.test.pvalue,
+            "samples": [{"name": name, "rows": used + out, "used": used} for name, used, out in sizes],
+            "columns": self.witness.names,
+            **outcome_to_dict(self.test),
             "alpha": self.alpha,
-            "statistic": self.test.statistic,
-            "effect": self.test.effect,
+            "kernel": self.kernel if isinstance(self.kernel, str) else repr(self.kernel),
+            "seed": self.seed,
             "separation": self.separation,
-            "labels": list(self.labels),
-            "rows": list(self.test.sizes),
-            "dropped_rows": list(self.dropped),
-            "kernel": repr(self.test.kernel),
             "witness_kernel": repr(self.witness.kernel),
-            "null": self.test.null,
-            "n_resamples": self.n_resamples,
-            "seed": self.seed if isinstance(self.seed, int) else None,
-            "columns": [column.to_dict() for column in self.columns],
-            "regions": [
-                {
-                    "more": self.labels[0 if region.sign > 0 else 1],
-                    "box": {name: [_plain(end) for end in span] for name, span in region.box.items()},
-                    "peak": {name: _plain(value) for name, value in region.peak.items()},
-                    "witness": region.value,
-                    "band": list(region.band),
-                    "shares": [region.share_x, region.share_y],
-                }
-                for region in self.regions
-            ],
-            "version": __version__,
+            "by_column": [column.to_dict() for column in self.columns],
+            "regions": [region.to_dict(self.labels) for region in self.regions],
         }
+        plain: dict[str, Any] = jsonable(told)
+        return plain
 
     def save_report(self, path: str | Path) -> Path:
         """Write the report, one self-contained HTML file, and return its path."""
@@ -231,11 +221,6 @@ def compare(
         None if seed is None else int(seed),
         (tables[0].given - difference.sizes[0], tables[1].given - difference.sizes[1]),
     )
-
-
-def _plain(value: Any) -> Any:
-    """A value that JSON knows; levels of other types as text."""
-    return value if isinstance(value, str | int | float | bool) else str(value)
 
 
 def _check_labels(labels: Any) -> tuple[str, str]:

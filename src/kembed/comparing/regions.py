@@ -47,6 +47,17 @@ class Region:
         rest = f" and {hidden} more column{'s' if hidden > 1 else ''}" if hidden else ""
         return f"more {more}: {', '.join(parts)}{rest}, {mine:.1%} of {more} against {other:.1%} of {less}"
 
+    def to_dict(self, labels: tuple[str, str] = ("x", "y")) -> dict[str, Any]:
+        """The region in the words of docs/json.md."""
+        return {
+            "more": labels[0 if self.sign > 0 else 1],
+            "box": self.box,
+            "peak": self.peak,
+            "value": self.value,
+            "band": self.band,
+            "shares": (self.share_x, self.share_y),
+        }
+
     def __str__(self) -> str:
         return self.describe()
 

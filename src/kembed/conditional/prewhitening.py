@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.conditional.regression import learn_regression, regression_residuals
+from kembed.data.columns import Labelled
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -46,6 +47,8 @@ class Whitened:
 
 def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Float[np.ndarray, " n"]:
     """A time for every row as numbers; dates become days; missing ones stay NaN with "omit"."""
+    if isinstance(value, Labelled):
+        value, argument = value.value, value.label
     array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
     if array.dtype.kind == "O" and len(array) and hasattr(array[0], "isoformat"):
         array = np.array([_without_zone(date) for date in array]).astype("datetime64[us]")

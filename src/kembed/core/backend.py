@@ -40,11 +40,6 @@ def namespace(*values: object) -> Any:
     return np
 
 
-def to_array(value: Any) -> Any:
-    """A float array: JAX arrays stay what they are, everything else becomes NumPy float64."""
-    return value if is_jax(value) else np.asarray(value, dtype=float)
-
-
 def to_numpy(node: Any) -> Any:
     """A kernel or measure whose concrete JAX hyperparameters have become NumPy float64."""
     if is_traced(node):
@@ -94,15 +89,14 @@ def _register(cls: type) -> None:
 
     names = tuple(field.name for field in fields(cls) if not field.metadata.get("static"))
     static = tuple(field.name for field in fields(cls) if field.metadata.get("static"))
-
-    def fixed(node: object) -> tuple[Any, ...]:
-        return tuple(getattr(node, name) for name in static)
-
-    def flatten_with_keys(node: object) -> tuple[list[tuple[Any, Any]], tuple[Any, ...]]:
-        return [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in names], fixed(node)
+    keys = [jax.tree_util.GetAttrKey(name) for name in names]
 
     def flatten(node: object) -> tuple[list[Any], tuple[Any, ...]]:
-        return [getattr(node, name) for name in names], fixed(node)
+        return [getattr(node, name) for name in names], tuple(getattr(node, name) for name in static)
+
+    def flatten_with_keys(node: object) -> tuple[list[tuple[Any, Any]], tuple[Any, ...]]:
+        children, fixed = flatten(node)
+        return list(zip(keys, children, strict=True)), fixed
 
     def unflatten(values: tuple[Any, ...], children: Iterable[Any]) -> object:
         node: object = object.__new__(cls)

@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import is_jax, is_traced
+from kembed.core.text import counted, rows
+
+# What NumPy's kinds of arrays hold that are no numbers.
+_KINDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time differences", "c": "complex numbers"}
 
 
 def _number_array(value: Any, name: str) -> np.ndarray:
@@ -30,34 +34,21 @@ def _number_array(value: Any, name: str) -> np.ndarray:
         if array.ndim == 0:
             raise TypeError(f"{name} must hold numbers, but {value!r} was given")
         for place, entry in np.ndenumerate(array):
-            if isinstance(entry, str) or not _is_number(entry):
+            try:
+                float("no number" if isinstance(entry, str) else entry)
+            except (TypeError, ValueError):
                 column = f"column {place[1]} of {name}" if len(place) == 2 else name
                 missing = entry is None or str(entry) in ("<NA>", "NaT", "nan")
                 raise TypeError(
                     f"{name} must hold numbers, but {column} holds "
                     f"{'a missing value' if missing else repr(entry)} (row {place[0]}); "
                     f"{'drop or impute those rows' if missing else 'drop or encode that column'}"
-                )
+                ) from None
         return array.astype(float)
-    kind = {
-        "U": "text",
-        "S": "bytes",
-        "M": "dates",
-        "m": "time differences",
-        "c": "complex numbers",
-    }
-    seen = kind.get(array.dtype.kind, f"values of type {array.dtype}")
+    seen = _KINDS.get(array.dtype.kind, f"values of type {array.dtype}")
     raise TypeError(
         f"{name} must hold numbers, but it holds {seen}; drop or encode the columns that are not numeric"
     )
-
-
-def _is_number(entry: Any) -> bool:
-    try:
-        float(entry)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def numbers(value: Any, name: str) -> Any:
@@ -88,14 +79,12 @@ def points(value: Any, name: str, *, dimension: int | None = None, minimum: int 
     if array.shape[1] == 0:
         raise ValueError(f"{name} has no columns (shape {tuple(array.shape)}); give at least one")
     if array.shape[0] < minimum:
-        raise ValueError(
-            f"{name} has {array.shape[0]} row{'s' if array.shape[0] != 1 else ''}; "
-            f"at least {minimum} {'are' if minimum > 1 else 'is'} needed"
-        )
+        are = "are" if minimum > 1 else "is"
+        raise ValueError(f"{name} has {rows(len(array))}; at least {minimum} {are} needed")
     if dimension is not None and array.shape[1] != dimension:
         raise ValueError(
-            f"{name} has {array.shape[1]} column{'s' if array.shape[1] != 1 else ''} where "
-            f"{dimension} {'were' if dimension != 1 else 'was'} expected; "
+            f"{name} has {counted(array.shape[1], 'column')} where {dimension} "
+            f"{'were' if dimension != 1 else 'was'} expected; "
             "give the same variables in the same order everywhere"
         )
     if not is_traced(array):
@@ -116,11 +105,10 @@ def one_point(value: Any, name: str, *, dimension: int | None = None) -> Any:
 def _refuse_non_finite(array: np.ndarray, name: str) -> None:
     if np.isfinite(array).all():
         return
-    bad = ~np.isfinite(array)
-    rows = np.flatnonzero(bad.reshape(len(array), -1).any(axis=1))
-    what = "missing values (NaN)" if np.isnan(array[bad]).any() else "infinite values"
+    bad = np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))
+    what = "missing values (NaN)" if np.isnan(array).any() else "infinite values"
     raise ValueError(
-        f"{name} has {what} in {len(rows)} of {len(array)} rows (first: row {rows[0]}); "
+        f"{name} has {what} in {len(bad)} of {len(array)} rows (first: row {bad[0]}); "
         "drop or impute those rows"
     )
 

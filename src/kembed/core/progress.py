@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 # Whether to show bars: True, False, or None for "if standard error is a terminal".
 _wanted: ContextVar[bool | None] = ContextVar("_wanted", default=None)
+# What goes away while a bar is shown: a spinner on the same line, for instance.
+_aside: ContextVar[Callable[[], AbstractContextManager[object]]] = ContextVar("_aside", default=nullcontext)
 # A pass over fewer entries than this takes about a second or less.
 LONG = 50_000_000
 
@@ -22,6 +24,16 @@ def showing_progress(progress: bool | None) -> Iterator[None]:
         yield
     finally:
         _wanted.reset(token)
+
+
+@contextmanager
+def making_room(aside: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
+    """Every bar within this block is shown within `aside()`."""
+    token = _aside.set(aside)
+    try:
+        yield
+    finally:
+        _aside.reset(token)
 
 
 class _Silent:
@@ -40,5 +52,5 @@ def progress_bar(total: int, entries: float, what: str, unit: str = "diagonal") 
         return
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=what, unit=unit, leave=False) as shown:
+    with _aside.get()(), tqdm(total=total, desc=what, unit=unit, leave=False) as shown:
         yield shown

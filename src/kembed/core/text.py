@@ -79,4 +79,9 @@ def rows(count: int) -> str:
     >>> rows(1), rows(2500)
     ('1 row', '2,500 rows')
     """
-    return f"{count:,} row{'' if count == 1 else 's'}"
+    return counted(count, "row")
+
+
+def counted(count: int, noun: str) -> str:
+    """So many of something."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,11 +1,15 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and results as JSON knows them."""
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+SCHEMA = 1  # the version of the keys that docs/json.md lists: a key that changes its meaning makes another
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
@@ -25,3 +29,20 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
         draft.unlink(missing_ok=True)
         raise
     return path
+
+
+def jsonable(value: Any) -> Any:
+    """What the json module knows, from NumPy's scalars and arrays too; numbers that JSON has not are null.
+
+    >>> jsonable({"p": float("nan"), "size": (1, 2), "when": Path("a.csv")})
+    {'p': None, 'size': [1, 2], 'when': 'a.csv'}
+    """
+    if isinstance(value, dict):
+        return {str(name): jsonable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if hasattr(value, "tolist"):
+        return jsonable(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.text import listing, rows
+from kembed.core.text import counted, listing, rows
 from kembed.data.columns import Sample, read_sample, title
 
 if TYPE_CHECKING:
@@ -161,10 +161,9 @@ def _matched(parts: list[Sample]) -> list[Sample]:
     """The samples with the same columns: data frames by name, everything else by place."""
     first, *others = parts
     for part in others:
-        width = len(part.names)
-        if width != len(first.names) and not (part.framed and first.framed):
+        if len(part.names) != len(first.names) and not (part.framed and first.framed):
             raise ValueError(
-                f"{part.argument} has {width} column{'s' if width != 1 else ''} where {first.argument} has "
+                f"{part.argument} has {counted(len(part.names), 'column')} where {first.argument} has "
                 f"{len(first.names)}; give the same variables in the same order in both"
             )
     frames = [part for part in parts if part.framed]

@@ -241,8 +241,8 @@ def _decider(data: Any, test: Any, nan_policy: str) -> Decider:
     if table.categorical.any():
         name = table.names[int(np.argmax(table.categorical))]
         raise TypeError(
-            f"{name!r} of data holds text or categories, which have no correlation; use test='residuals', "
-            "or drop or encode that column"
+            f"{name!r} of {table.label} holds text or categories, which have no correlation; "
+            "use test='residuals', or drop or encode that column"
         )
     return FisherZ(table.values, table.names)
 

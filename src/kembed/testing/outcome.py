@@ -96,6 +96,23 @@ class TestOutcome(Drawn):
         return "\n".join(lines)
 
 
+def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
+    """The outcome of a test in the words of docs/json.md."""
+    columns = None if result.columns is None else [vars(column) for column in result.columns]
+    return {
+        "pvalue": result.pvalue,
+        "statistic": result.statistic,
+        "statistic_unit": "standard deviations" if len(result.members) > 1 else result.name,
+        "effect": result.effect,
+        "effect_unit": result.name,
+        "kernel_used": repr(result.kernel),
+        "null": result.null,
+        "resamples": len(result.null_distribution),
+        "enumerated": result.enumerated,
+        "by_column": columns,
+    }
+
+
 def resampled_outcome(
     name: str, sizes: tuple[int, ...], choice: Choice, values: Values, null: str, enumerated: bool
 ) -> TestOutcome:

@@ -1,4 +1,4 @@
-"""`kembed demo`: real data shipped with scikit-learn, a verdict, a report and figures.
+"""`kembed demo` and `kembed reproduce`: real data shipped with scikit-learn, and the figures of the paper.
 
 442 diabetes patients (Efron et al. 2004), ten measurements at the start and how far the disease had gone a
 year later. Were those in whom it went far different at the start, and in what?
@@ -7,12 +7,16 @@ year later. Were those in whom it went far different at the start, and in what?
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from kembed.cli import outputs, words
+from kembed.cli.options import Quiet, command
 from kembed.cli.screen import Screen
 from kembed.cli.two_samples import print_summaries
 from kembed.core.writing import write_whole
+from kembed.data.files import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,19 +34,23 @@ NAMES = (
     "blood sugar",
 )
 FILES = ("slow.csv", "fast.csv", "patients.csv", "report.html", "comparison.png", "witness.png")
-SEED = 0
+SEED = 0  # of the demo, so that everybody sees the same
 
 
-def run_demo(output: Path, *, quiet: bool) -> None:
-    """Compare the patients, write everything into a folder, and name the files."""
-    screen = Screen(json=False, quiet=quiet)
+@command(printing=Quiet)
+def run_demo(
+    screen: Screen,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for report and figures.")
+    ] = Path("kembed-demo"),
+) -> None:
+    """A tour on real data: a verdict, a report and figures in a folder, in under a minute."""
     place = outputs.folder(output)
     files = {name: place / name for name in FILES}
     with screen.waiting("comparing 442 patients"):
         slow, fast = patients()
-        write_whole(files["slow.csv"], slow.write_csv)
-        write_whole(files["fast.csv"], fast.write_csv)
-        write_whole(files["patients.csv"], in_one(slow, fast).write_csv)
+        for name, table in (("slow", slow), ("fast", fast), ("patients", in_one(slow, fast))):
+            write_whole(files[f"{name}.csv"], table.write_csv)
         from kembed import compare, mmd_test
 
         found = compare(slow, fast, labels=("slow", "fast"), rng=SEED)
@@ -56,20 +64,34 @@ def run_demo(output: Path, *, quiet: bool) -> None:
     screen.say(found.verdict)
     print_summaries(screen, found)
     screen.out.print()
-    screen.say(
-        words.verdict(
-            halves,
-            found.alpha,
-            yes="All patients in two random halves: they differ",
-            no="All patients in two random halves: no difference was found",
-            proof="sameness",
-        ),
-        "",
-    )
+    both = "All patients in two random halves:"
+    sentence = words.verdict(halves, found.alpha, f"{both} they differ", f"{both} no difference was found")
+    screen.say(sentence, "")
     screen.wrote(list(files.values()))
     screen.out.print()
     screen.say("Open the report in a browser, or ask yourself:", "dim")
     screen.say(f"  kembed test {files['slow.csv']} {files['fast.csv']} --by-column", "dim")
+
+
+@command(printing=Quiet)
+def run_reproduce(
+    screen: Screen,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="figure1, figure2, figure3, ozone or all.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the figures.")
+    ] = Path("kembed-figures"),
+) -> None:
+    """Draw figures of the paper again, from data made here or shipped."""
+    from kembed import experiments
+
+    if name not in (*experiments.NAMES, "all"):
+        raise InputError(f"there is no figure {name!r}; give {', '.join(experiments.NAMES)} or all")
+    place = outputs.folder(output)
+    with screen.waiting(f"computing {name}") as bar:
+        files = experiments.reproduce(
+            name, place, progress=bar, say=lambda sentence: screen.say(sentence, "")
+        )
+    screen.wrote(files)
 
 
 def patients() -> tuple[pl.DataFrame, pl.DataFrame]:
