@@ -482,7 +482,7 @@ def test_every_shared_option_is_in_the_help(call, command):
             assert f"--{field.name.replace('_', '-')}" in out
 
 
-def test_the_keyboard_is_announced(monkeypatch, capsys):
+def test_the_keyboard_is_announced(tmp_path, monkeypatch, capsys):
     class Keyboard:
         buffer = io.BytesIO(b"v\n1\n2\n3\n")
 
@@ -490,7 +490,8 @@ def test_the_keyboard_is_announced(monkeypatch, capsys):
             return True
 
     monkeypatch.setattr(sys, "stdin", Keyboard())
-    monkeypatch.setattr(Path, "read_bytes", lambda _: b"v\n1\n2\n4\n")
+    monkeypatch.chdir(tmp_path)
+    Path("b.csv").write_text("v\n1\n2\n4\n")
     with warnings.catch_warnings():
         pair = load_pair("-", "b.csv", options.Grouping(), Screen(["test"]))
     assert pair.labels == ("standard input", "b.csv")

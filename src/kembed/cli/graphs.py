@@ -31,7 +31,7 @@ MEANINGS = {
 }
 
 
-@command(reading=Reading, searching=Searching)
+@command()
 def run_graph(
     screen: Screen,
     file: OneFile,

@@ -6,36 +6,26 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from kembed.cli import outputs, words
+from kembed.cli import options, outputs, words
 from kembed.cli.inputs import load_columns, load_numbers
-from kembed.cli.options import (
-    FailingToo,
-    Fast,
-    Figure,
-    OneFile,
-    Reading,
-    Seeded,
-    Testing,
-    command,
-    method,
-    split,
-)
+from kembed.cli.options import command, split
+from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
 from kembed.data.files import InputError
 
 FAMILIES = {"gaussian": "one lengthscale", "ard": "a lengthscale for every column", "auto": "best of five"}
 
 
-@command(reading=Reading, testing=Testing, printing=FailingToo)
+@command(options.FailingOnDependence)
 def run_independence(
     screen: Screen,
-    file: OneFile,
+    file: options.OneFile,
     *,
-    reading: Reading,
-    testing: Testing,
+    reading: options.Reading,
+    testing: options.Testing,
     x: Annotated[str, typer.Option("--x", metavar="A,B,...", help="Columns of one side.")],
     y: Annotated[str, typer.Option("--y", metavar="C,D,...", help="Columns of the other.")],
-    fast: Fast = False,
+    fast: options.Fast = False,
 ) -> bool:
     """Do columns of a file depend on other columns of it? An exact test of independence."""
     sides = split(x) or [], split(y) or []
@@ -48,7 +38,6 @@ def run_independence(
     screen.patience(loaded.frame.height, fast)
     from kembed import hsic_test
     from kembed.data.columns import Labelled
-    from kembed.testing.outcome import outcome_to_dict
 
     with screen.waiting(f"pairing {loaded.frame.height:,} rows") as bar:
         result = hsic_test(
@@ -61,52 +50,29 @@ def run_independence(
             progress=bar,
             **testing.settings,
         )
+    yes, no = "The two sides depend on each other", "No dependence was found"
+    sentence = verdict(result, testing.alpha, yes, no, "independence")
+    named = {"x": sides[0], "y": sides[1]}
+    facts = [
+        loaded.facts(result.sizes)[0],
+        *((side, words.of_columns(names)) for side, names in named.items()),
+    ]
     depend = result.pvalue <= testing.alpha
-    sentence = words.verdict(
-        result,
-        testing.alpha,
-        "The two sides depend on each other",
-        "No dependence was found",
-        "independence",
-    )
-    screen.say(sentence)
-    facts, _ = loaded.facts(result.sizes)
-    screen.facts(
-        [
-            facts,
-            ("x", words.of_columns(sides[0])),
-            ("y", words.of_columns(sides[1])),
-            *words.evidence(result, testing.kernel),
-        ]
-    )
-    screen.finish(
-        {
-            "verdict": sentence,
-            "dependent": depend,
-            **loaded.described(result.sizes),
-            "x": sides[0],
-            "y": sides[1],
-            **outcome_to_dict(result),
-            **testing.described,
-            "output": None,
-        },
-        words.resampling(result),
-    )
-    return depend
+    return show_outcome(screen, loaded, result, testing, sentence, facts, dependent=depend, **named)
 
 
-@command(reading=Reading, seeded=Seeded)
+@command()
 def run_learn(
     screen: Screen,
-    file: OneFile,
+    file: options.OneFile,
     *,
-    reading: Reading,
-    seeded: Seeded,
+    reading: options.Reading,
+    seeded: options.Seeded,
     family: Annotated[
         Literal["gaussian", "ard", "auto"],
-        method("One lengthscale, one for every column, or the best of five families.", None),
+        options.method("One lengthscale, one for every column, or the best of five families.", None),
     ] = "gaussian",
-    output: Figure = None,
+    output: options.Figure = None,
 ) -> None:
     """Which lengthscale do the data speak for? Learned without labels, every mode shown."""
     outputs.check_target(output, outputs.FIGURES, (file,))

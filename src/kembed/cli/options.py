@@ -6,7 +6,7 @@ import csv
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -32,25 +32,27 @@ def _panel(title: str) -> Callable[..., Any]:
 data, method, output = _panel("Data"), _panel("Method"), _panel("Output")
 known, runs = _panel("What is known beforehand"), _panel("How sure, how fast")
 
+Text = str | None
+Texts = list[str] | None
 SampleA = Annotated[str, typer.Argument(metavar="A", help="A file, or - for standard input.")]
 SampleB = Annotated[
     str | None, typer.Argument(metavar="B", help="Another; none with --group.", show_default=False)
 ]
 OneFile = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
 Figure = Annotated[Path | None, output("Save the figure: .png, .svg or .pdf.", "FILE", "--output", "-o")]
+Page = Annotated[Path, output("The page to write.", "FILE", "--output", "-o")]
+ByColumn = Annotated[bool, method("Also test every column by itself.", "", "--by-column")]
 Fast = Annotated[bool, method("Random features: time linear in the rows.", "", "--fast")]
-Alpha = Annotated[float, method("Level of every verdict.", "P")]
-Resamples = Annotated[int, method("How many permutations, or random signs.", "N", min=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How to read a file."""
 
-    columns: Annotated[str | None, data("Use only these columns.", "A,B,...")] = None
+    columns: Annotated[Text, data("Use only these columns.", "A,B,...")] = None
     missing: Annotated[str, data("Rows with missing values: an error, or left out.", "raise|omit")] = "raise"
-    na: Annotated[str | None, data("More words that mean missing.", "A,B,...")] = None
-    delimiter: Annotated[str | None, data("What separates fields; 'tab' for tabs.", "CHAR")] = None
+    na: Annotated[Text, data("More words that mean missing.", "A,B,...")] = None
+    delimiter: Annotated[Text, data("What separates fields; 'tab' for tabs.", "CHAR")] = None
     decimal_comma: Annotated[bool, data("Read 1,5 as a number.", "", "--decimal-comma")] = False
     no_header: Annotated[bool, data("The first line is data, not column names.", "", "--no-header")] = False
 
@@ -63,8 +65,8 @@ class Reading:
 class Grouping(Reading):
     """How to read two samples, from two files or from one."""
 
-    group: Annotated[str | None, data("Compare the two groups of this column of one file.", "COLUMN")] = None
-    groups: Annotated[str | None, data("Which two of its values, if it has more.", "A,B")] = None
+    group: Annotated[Text, data("Compare the two groups of this column of one file.", "COLUMN")] = None
+    groups: Annotated[Text, data("Which two of its values, if it has more.", "A,B")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +83,8 @@ class Testing(Seeded):
     kernel: Annotated[
         str, method("Many kernels, one learned, the median rule, or a lengthscale.", A_KERNEL)
     ] = "fused"
-    resamples: Resamples = 999
-    alpha: Alpha = 0.05
+    resamples: Annotated[int, method("How many permutations.", "N", min=1)] = 999
+    alpha: Annotated[float, method("Level of the verdict.", "P")] = 0.05
 
     def __post_init__(self) -> None:
         check_level(self.alpha, self.resamples)
@@ -114,26 +116,25 @@ class Searching(Seeded):
             "bkl|median|fused|NUMBER",
         ),
     ] = "bkl"
-    resamples: Resamples = 999
-    alpha: Alpha = 0.05
+    resamples: Annotated[int, method("Random signs or permutations.", "N", min=1)] = 999
+    alpha: Annotated[float, method("Level of every test.", "P")] = 0.05
     max_given: Annotated[int | None, method("Condition on no more columns than this.", "N", min=0)] = None
     orientation: Annotated[
         Literal["majority", "conservative", "max-p", "first"],
         method("Which sets that separate two columns decide on arrows.", None),
     ] = "majority"
-    time: Annotated[
-        str | None, method("Take slow changes over this time out of all columns first.", "COLUMN")
-    ] = None
+    time: Annotated[Text, method("Take slow changes over this time out of all columns first.", "COLUMN")] = (
+        None
+    )
     least_timescale: Annotated[
         float | None,
         method("With --time: what changes faster than this stays; dates count in days, 7 unless given.", "T"),
     ] = None
-    tier: Annotated[
-        list[str] | None,
-        known("Columns that nothing in a later --tier causes; give it again for the next.", "A,B,..."),
-    ] = None
-    forbid: Annotated[list[str] | None, known("A does not cause B; may be given again.", "'A->B'")] = None
-    require: Annotated[list[str] | None, known("A causes B; may be given again.", "'A->B'")] = None
+    tier: Annotated[Texts, known("Columns that no later --tier causes; may be given again.", "A,B,...")] = (
+        None
+    )
+    forbid: Annotated[Texts, known("A does not cause B; may be given again.", "'A->B'")] = None
+    require: Annotated[Texts, known("A causes B; may be given again.", "'A->B'")] = None
     orders: Annotated[int, runs("Orders of the columns to try.", "N", min=1)] = 1
     bootstrap: Annotated[int, runs("Resamples of the rows to try.", "N", min=0)] = 0
     workers: Annotated[
@@ -151,15 +152,11 @@ class Searching(Seeded):
             for name in ("kernel", "resamples", "time", "cache"):
                 if getattr(self, name) != usual[name]:
                     raise InputError(f"--{name} is for --test residuals; leave it out, or leave out --test")
-        if self.least_timescale is not None:
-            if self.time is None:
-                raise InputError(
-                    "--least-timescale is about --time; name the column of times, or leave it out"
-                )
-            if not 0.0 < self.least_timescale < float("inf"):
-                raise InputError(
-                    f"--least-timescale must be a positive number, but {self.least_timescale:g} was given"
-                )
+        least = self.least_timescale
+        if least is not None and self.time is None:
+            raise InputError("--least-timescale is about --time; name the column of times, or leave it out")
+        if least is not None and not 0.0 < least < float("inf"):
+            raise InputError(f"--least-timescale must be a positive number, but {least:g} was given")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +181,8 @@ class Failing(Printing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FailingToo(Printing):
-    """The same for dependence."""
+class FailingOnDependence(Printing):
+    """The same where a dependence is looked for."""
 
     fail: Annotated[
         bool,
@@ -193,14 +190,15 @@ class FailingToo(Printing):
     ] = False
 
 
-def command(printing: type[Quiet] = Printing, **panels: type[Any]) -> Callable[..., Callable[..., None]]:
-    """Make a command of a function: its own options, and the fields of these dataclasses as further ones.
+def command(printing: type[Quiet] = Printing) -> Callable[..., Callable[..., None]]:
+    """Make a command of a function of a screen, of arguments and options, and of dataclasses full of options.
 
-    It receives a screen and the dataclasses; if it returns True, `--fail-on-difference` means exit code 1.
+    If it returns True, `--fail-on-difference` means exit code 1.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
+        panels: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
         own = [
             parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
             for name, parameter in inspect.signature(function).parameters.items()
@@ -259,7 +257,7 @@ def check_level(alpha: float, resamples: int | None = None) -> None:
         )
 
 
-def split(text: str | None) -> list[str] | None:
+def split(text: str | None) -> Texts:
     """Names between commas; quotes around a name that has one.
 
     >>> split('age, "height, cm"')

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kembed.cli import outputs, words
+from kembed.cli import outputs
 from kembed.cli.options import Quiet, command
+from kembed.cli.outcomes import verdict
 from kembed.cli.screen import Screen
 from kembed.cli.two_samples import print_summaries
 from kembed.core.writing import write_whole
@@ -21,23 +22,12 @@ from kembed.data.files import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-NAMES = (
-    "age",
-    "sex",
-    "body mass",
-    "blood pressure",
-    "cholesterol",
-    "LDL",
-    "HDL",
-    "cholesterol/HDL",
-    "log triglycerides",
-    "blood sugar",
-)
+COLUMNS = "age,sex,body mass,blood pressure,cholesterol,LDL,HDL,cholesterol/HDL,log triglycerides,blood sugar"
 FILES = ("slow.csv", "fast.csv", "patients.csv", "report.html", "comparison.png", "witness.png")
 SEED = 0  # of the demo, so that everybody sees the same
 
 
-@command(printing=Quiet)
+@command(Quiet)
 def run_demo(
     screen: Screen,
     output: Annotated[
@@ -65,7 +55,7 @@ def run_demo(
     print_summaries(screen, found)
     screen.out.print()
     both = "All patients in two random halves:"
-    sentence = words.verdict(halves, found.alpha, f"{both} they differ", f"{both} no difference was found")
+    sentence = verdict(halves, found.alpha, f"{both} they differ", f"{both} no difference was found")
     screen.say(sentence, "")
     screen.wrote(list(files.values()))
     screen.out.print()
@@ -73,7 +63,7 @@ def run_demo(
     screen.say(f"  kembed test {files['slow.csv']} {files['fast.csv']} --by-column", "dim")
 
 
-@command(printing=Quiet)
+@command(Quiet)
 def run_reproduce(
     screen: Screen,
     name: Annotated[str, typer.Argument(metavar="NAME", help="figure1, figure2, figure3, ozone or all.")],
@@ -101,7 +91,7 @@ def patients() -> tuple[pl.DataFrame, pl.DataFrame]:
     from sklearn.datasets import load_diabetes
 
     data = load_diabetes(scaled=False)
-    table = pl.DataFrame(data.data, schema=list(NAMES)).with_columns(pl.col("sex").cast(pl.Int64))
+    table = pl.DataFrame(data.data, schema=COLUMNS.split(",")).with_columns(pl.col("sex").cast(pl.Int64))
     fast = data.target > np.median(data.target)
     return table.filter(~fast), table.filter(fast)
 

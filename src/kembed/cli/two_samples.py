@@ -6,24 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kembed.cli import outputs, words
+from kembed.cli import options, outputs, words
 from kembed.cli.inputs import load_pair
-from kembed.cli.options import (
-    A_KERNEL,
-    KERNELS,
-    Failing,
-    Fast,
-    Figure,
-    Grouping,
-    SampleA,
-    SampleB,
-    Seeded,
-    Testing,
-    command,
-    kernel_of,
-    method,
-    output,
-)
+from kembed.cli.options import command, kernel_of
+from kembed.cli.outcomes import evidence, resampling, show_outcome, verdict
 from kembed.cli.screen import Screen
 from kembed.data.files import InputError
 
@@ -34,22 +20,21 @@ if TYPE_CHECKING:
 REGIONS, REGION_COLUMNS = 6, 3
 
 
-@command(reading=Grouping, testing=Testing, printing=Failing)
+@command(options.Failing)
 def run_test(
     screen: Screen,
-    a: SampleA,
-    b: SampleB = None,
+    a: options.SampleA,
+    b: options.SampleB = None,
     *,
-    reading: Grouping,
-    testing: Testing,
-    by_column: Annotated[bool, method("Also test every column by itself.", "", "--by-column")] = False,
-    fast: Fast = False,
+    reading: options.Grouping,
+    testing: options.Testing,
+    by_column: options.ByColumn = False,
+    fast: options.Fast = False,
 ) -> bool:
     """Do two samples differ? An exact test, by files or by the groups of one file."""
     pair = load_pair(a, b, reading, screen)
     screen.patience(sum(pair.given), fast)
     from kembed import mmd_test
-    from kembed.testing.outcome import outcome_to_dict
 
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         result = mmd_test(
@@ -60,53 +45,36 @@ def run_test(
             progress=bar,
             **testing.settings,
         )
+    sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
     differ = result.pvalue <= testing.alpha
-    sentence = words.verdict(result, testing.alpha, "The two samples differ", "No difference was found")
-    screen.say(sentence)
-    screen.facts([*pair.facts(result.sizes), *words.evidence(result, testing.kernel)])
-    columns = sorted(result.columns or (), key=lambda column: (column.adjusted_pvalue, column.pvalue))
-    screen.table(
-        ("column", "p, by itself", "p, of all columns"),
-        [(column.name, f"{column.pvalue:.3g}", f"{column.adjusted_pvalue:.3g}") for column in columns],
-    )
-    screen.finish(
-        {
-            "verdict": sentence,
-            "differ": differ,
-            **pair.described(result.sizes),
-            **outcome_to_dict(result),
-            **testing.described,
-            "output": None,
-        },
-        words.resampling(result),
-    )
-    return differ
+    facts = pair.facts(result.sizes)
+    return show_outcome(screen, pair, result, testing, sentence, facts, differ=differ)
 
 
-@command(reading=Grouping, seeded=Seeded, printing=Failing)
+@command(options.Failing)
 def run_witness(
     screen: Screen,
-    a: SampleA,
-    b: SampleB = None,
+    a: options.SampleA,
+    b: options.SampleB = None,
     *,
-    reading: Grouping,
-    seeded: Seeded,
+    reading: options.Grouping,
+    seeded: options.Seeded,
     kernel: Annotated[
         str,
-        method(
+        options.method(
             "A kernel learned from the data, the median rule, or a lengthscale.",
-            A_KERNEL.removeprefix("fused|"),
+            options.A_KERNEL.removeprefix("fused|"),
         ),
     ] = "bkl",
-    level: Annotated[float, method("Level of the bands.", "P")] = 0.9,
-    output: Figure = None,
+    level: Annotated[float, options.method("Level of the bands.", "P")] = 0.9,
+    output: options.Figure = None,
 ) -> bool:
     """Where do two samples differ? Regions where one surely has more rows, and which columns matter."""
     if kernel == "fused":
         raise InputError("--kernel fused is many kernels, and a witness has one; use bkl or median")
     if not 0.0 < level < 1.0:
         raise InputError(f"--level is a number between 0 and 1, 0.9 for 90%, but {level:g} was given")
-    chosen = kernel_of(kernel, KERNELS[1:])
+    chosen = kernel_of(kernel, options.KERNELS[1:])
     outputs.check_target(output, outputs.FIGURES, (a, b))
     pair = load_pair(a, b, reading, screen)
     from kembed import witness
@@ -160,15 +128,17 @@ def run_witness(
     return bool(regions)
 
 
-@command(reading=Grouping, testing=Testing, printing=Failing)
+@command(options.Failing)
 def run_report(
     screen: Screen,
-    a: SampleA,
-    b: SampleB = None,
+    a: options.SampleA,
+    b: options.SampleB = None,
     *,
-    reading: Grouping,
-    testing: Testing,
-    output: Annotated[Path, output("The page to write.", "FILE", "--output", "-o")] = Path("report.html"),
+    reading: options.Grouping,
+    testing: options.Testing,
+    output: Annotated[Path, options.output("The page to write.", "FILE", "--output", "-o")] = Path(
+        "report.html"
+    ),
 ) -> bool:
     """Everything about two samples on one page: verdict, columns, pictures, how to repeat it."""
     outputs.check_target(output, outputs.PAGES, (a, b))
@@ -186,11 +156,11 @@ def run_report(
         )
         found.save_report(output)
     screen.say(found.verdict)
-    screen.facts([*pair.facts(found.test.sizes), *words.evidence(found.test, testing.kernel)])
+    screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing.kernel)])
     print_summaries(screen, found)
     screen.finish(
         {**found.to_dict(), **pair.described(found.test.sizes), **testing.described, "output": output},
-        words.resampling(found.test),
+        resampling(found.test),
     )
     return found.differ
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kembed.core.text import printable, shortened
-
-if TYPE_CHECKING:
-    from kembed.testing.outcome import TestOutcome
 
 # What the library's arguments are called at a shell.
 _OPTIONS = {
@@ -19,14 +16,6 @@ _OPTIONS = {
     r"kernel='(\w+)'": r"--kernel \1",
     r"\brng\b": "--seed",
     r" \(see \.plot\(\)\)": "",
-}
-
-
-_CHOSEN = {
-    "bkl": "learned: ",
-    "ard": "learned by column: ",
-    "median": "median rule: ",
-    "median-raw": "median rule, columns as they are: ",
 }
 
 
@@ -44,22 +33,6 @@ def readable(error: BaseException) -> str:
     for words, option in _OPTIONS.items():
         text = re.sub(words, option, text)
     return " ".join("".join(c if c.isprintable() or c.isspace() else repr(c)[1:-1] for c in text).split())
-
-
-def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "sameness") -> str:
-    """The answer in a sentence, with what it does not say.
-
-    >>> import numpy as np, kembed
-    >>> x = np.arange(20.0)
-    >>> same = kembed.mmd_test(x, x, kernel="median", rng=0)
-    >>> verdict(same, 0.05, "They differ", "No difference was found")
-    'No difference was found at the 5% level: p = 1. That is not a proof of sameness.'
-    """
-    p, resamples = result.pvalue, len(result.null_distribution)
-    if p > alpha:
-        return f"{no} at the {100 * alpha:g}% level: p = {p:.3g}. That is not a proof of {proof}."
-    least = not result.enumerated and p * (resamples + 1) < 1.5
-    return f"{yes}: p = {p:.3g}{f', the least that {resamples:,} resamples can give' if least else ''}."
 
 
 def of_rows(used: int, given: int) -> str:
@@ -118,33 +91,6 @@ def short(label: str, labels: tuple[str, ...]) -> str:
     """
     last = [each.replace("\\", "/").rstrip("/").rpartition("/")[2] for each in labels]
     return last[labels.index(label)] if len(set(last)) == len(labels) else label
-
-
-# Outcomes of tests.
-
-
-def resampling(result: TestOutcome) -> str:
-    """How the p-value came about."""
-    resamples = len(result.null_distribution)
-    return f", all {resamples:,} arrangements" if result.enumerated else f", {resamples:,} resamples"
-
-
-def evidence(result: TestOutcome, kernel: str) -> list[tuple[str, str]]:
-    """The kernel and how strongly it speaks."""
-    effect = f"{result.name} = {result.effect:.3g}"
-    if len(result.members) == 1:
-        return [("kernel", f"{_CHOSEN.get(kernel, '')}{of_kernel(result.kernel)}"), ("effect", effect)]
-    z = result.statistic
-    side = "above" if z >= 0.0 else "below"
-    return [
-        ("kernel", f"{kernel}, {len(result.members)} kernels in one test"),
-        ("strongest", of_kernel(result.kernel)),
-        ("evidence", f"{abs(z):.1f} standard deviations {side} what chance gives"),
-        ("effect", f"{effect} with the strongest kernel"),
-    ]
-
-
-# Learned kernels.
 
 
 def lengthscales(kernel: Any, spread: Any) -> list[list[float]]:

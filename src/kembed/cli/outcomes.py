@@ -1,0 +1,82 @@
+"""The outcome of a test on the screen: the verdict first, then what it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kembed.cli import words
+from kembed.cli.inputs import Loaded
+from kembed.cli.options import Testing
+from kembed.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from kembed.testing.outcome import TestOutcome
+
+# How a word chose the kernel.
+_CHOSEN = {
+    "bkl": "learned: ",
+    "ard": "learned by column: ",
+    "median": "median rule: ",
+    "median-raw": "median rule, columns as they are: ",
+}
+
+
+def show_outcome(
+    screen: Screen,
+    loaded: Loaded,
+    result: TestOutcome,
+    testing: Testing,
+    sentence: str,
+    facts: list[tuple[str, str]],
+    **more: Any,
+) -> bool:
+    """Print everything, `more` of it for machines, and return whether something was found."""
+    from kembed.testing.outcome import outcome_to_dict
+
+    screen.say(sentence)
+    screen.facts([*facts, *evidence(result, testing.kernel)])
+    columns = sorted(result.columns or (), key=lambda column: (column.adjusted_pvalue, column.pvalue))
+    screen.table(
+        ("column", "p, by itself", "p, of all columns"),
+        [(column.name, f"{column.pvalue:.3g}", f"{column.adjusted_pvalue:.3g}") for column in columns],
+    )
+    told = {**more, **loaded.described(result.sizes), **outcome_to_dict(result), **testing.described}
+    screen.finish({"verdict": sentence, **told, "output": None}, resampling(result))
+    return bool(result.pvalue <= testing.alpha)
+
+
+def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "sameness") -> str:
+    """The answer in a sentence, with what it does not say.
+
+    >>> import numpy as np, kembed
+    >>> x = np.arange(20.0)
+    >>> same = kembed.mmd_test(x, x, kernel="median", rng=0)
+    >>> verdict(same, 0.05, "They differ", "No difference was found")
+    'No difference was found at the 5% level: p = 1. That is not a proof of sameness.'
+    """
+    p, resamples = result.pvalue, len(result.null_distribution)
+    if p > alpha:
+        return f"{no} at the {100 * alpha:g}% level: p = {p:.3g}. That is not a proof of {proof}."
+    least = not result.enumerated and p * (resamples + 1) < 1.5
+    return f"{yes}: p = {p:.3g}{f', the least that {resamples:,} resamples can give' if least else ''}."
+
+
+def resampling(result: TestOutcome) -> str:
+    """How the p-value came about."""
+    resamples = len(result.null_distribution)
+    return f", all {resamples:,} arrangements" if result.enumerated else f", {resamples:,} resamples"
+
+
+def evidence(result: TestOutcome, kernel: str) -> list[tuple[str, str]]:
+    """The kernel and how strongly it speaks."""
+    effect = f"{result.name} = {result.effect:.3g}"
+    if len(result.members) == 1:
+        return [("kernel", f"{_CHOSEN.get(kernel, '')}{words.of_kernel(result.kernel)}"), ("effect", effect)]
+    z = result.statistic
+    side = "above" if z >= 0.0 else "below"
+    return [
+        ("kernel", f"{kernel}, {len(result.members)} kernels in one test"),
+        ("strongest", words.of_kernel(result.kernel)),
+        ("evidence", f"{abs(z):.1f} standard deviations {side} what chance gives"),
+        ("effect", f"{effect} with the strongest kernel"),
+    ]
