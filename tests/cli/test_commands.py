@@ -25,6 +25,8 @@ from kembed.cli import options, run, tour
 from kembed.cli.inputs import load_pair
 from kembed.cli.screen import Screen
 from kembed.core.progress import progress_bar, showing_progress
+from kembed.data.space import make_space
+from kembed.testing.kernel_words import WORDS, choose_kernel
 
 ROWS = 60
 QUICK = ("--kernel", "median", "--resamples", "39")
@@ -337,6 +339,27 @@ def test_learn(answer, place, call):
     assert out.startswith(
         f"The data speak for a lengthscale of {found['lengthscale']:.3g}; the median rule gives "
     )
+
+
+def test_learn_looks_at_the_columns_as_words_for_kernels_do(answer, place):
+    """What `learn` finds is the kernel of `--kernel bkl` on the same rows."""
+    found = answer("learn", "before.csv", "--columns", "v")
+    v = pl.read_csv(place / "before.csv").select("v").to_numpy()
+    kernel, evidence = choose_kernel("bkl", make_space(v, np.array([False])))
+    assert found["lengthscale"] == pytest.approx(float(np.ravel(kernel.lengthscale)[0]), rel=1e-9)
+    assert found["log_evidence"] == pytest.approx(evidence.model.log_evidence, rel=1e-9)
+
+
+def test_the_raw_median_rule_has_its_own_word(answer, call, place):
+    sample = ("before.csv", "after.csv", "--columns", "v,w")
+    found = answer("test", *sample, "--kernel", "median-raw", "--resamples", "39")
+    pooled = pl.concat(
+        [pl.read_csv(place / name).select("v", "w") for name in ("before.csv", "after.csv")]
+    ).to_numpy()
+    expected = kembed.Gaussian(kembed.median_lengthscale(pooled))
+    assert (found["kernel"], found["kernel_used"]) == ("median-raw", repr(expected))
+    assert "columns as they are: Gaussian" in call("test", *sample, "--kernel", "median-raw")[1]
+    assert set(options.KERNELS) == set(WORDS)
 
 
 def test_witness(answer, call, place):

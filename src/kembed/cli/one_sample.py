@@ -53,10 +53,7 @@ def run_independence(
     yes, no = "The two sides depend on each other", "No dependence was found"
     sentence = verdict(result, testing.alpha, yes, no, "independence")
     named = {"x": sides[0], "y": sides[1]}
-    facts = [
-        loaded.facts(result.sizes)[0],
-        *((side, words.of_columns(names)) for side, names in named.items()),
-    ]
+    facts = [loaded.facts(result.sizes)[0], *((side, words.of_columns(named[side])) for side in "xy")]
     depend = result.pvalue <= testing.alpha
     return show_outcome(screen, loaded, result, testing, sentence, facts, dependent=depend, **named)
 
