@@ -2,11 +2,12 @@
 
 import gzip
 import io
+import re
 
 import polars as pl
 import pytest
 
-from kembed.data.files import InputError, doubts, read_table
+from kembed.data.files import InputError, checked, doubts, read_table
 
 TABLE = pl.DataFrame({"height": [1.5, 2.0, -3.25], "count": [1, 2, 3], "city": ["Rome", "Oslo", "Bern"]})
 
@@ -111,9 +112,14 @@ def test_no_header(written):
     assert read_table(written("2019,2020\n1,2\n")).columns == ["2019", "2020"]  # years are names
 
 
-def test_columns_are_chosen_in_order(written):
-    path = written(TABLE.write_csv())
-    assert read_table(path, columns=["city", "height", "city"]).columns == ["city", "height"]
+def test_columns_are_chosen_in_order_and_by_their_right_names():
+    assert checked(["city", "height", "city"], TABLE.columns, "t.csv") == ["city", "height"]
+    for wrong, message in (
+        ("hieght", "t.csv has no column 'hieght'; did you mean 'height'?"),
+        ("z", "t.csv has no column 'z'; it has 'height', 'count', 'city'"),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            checked([wrong], TABLE.columns, "t.csv")
 
 
 # What is refused, and with what remedy.
@@ -177,8 +183,6 @@ def test_places(tmp_path, written):
 def test_options(written):
     path = written(TABLE.write_csv())
     assert "--delimiter takes one character, or 'tab', but ';;' was given" in complaint(path, delimiter=";;")
-    assert "has no column 'hieght'; did you mean 'height'?" in complaint(path, columns=["hieght"])
-    assert "has no column 'z'; it has 'height', 'count', 'city'" in complaint(path, columns=["z"])
 
 
 # Text that looks like numbers.

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130
+BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130  # as shells, sysexits.h and Ctrl-C have them
 
 
 def main() -> None:

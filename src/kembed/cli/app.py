@@ -9,6 +9,7 @@ import typer
 from kembed import __version__
 from kembed.cli import graphs, one_sample, tour, two_samples
 
+# What stands below the help of every command, and of all.
 CODES = (
     "Exit codes: 0 it ran; 1 a difference was found, with --fail-on-difference; 2 bad input; "
     "70 a fault of kembed's own; 130 interrupted."

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from kembed.graphs.background import Background
     from kembed.graphs.graph import CausalGraph, Edge
 
-FILES = (*outputs.FIGURES, ".dot", ".json")
-KERNELS = ("bkl", "median", "fused")
+FILES = (*outputs.FIGURES, ".dot", ".json")  # by suffix: drawn, for Graphviz, for machines
+KERNELS = ("bkl", "median", "fused")  # residuals have one unit, so that there is no raw rule
 # Pairs that the graph lacks are told if they are in so many resamples, or orders if there are none.
 OFTEN = 0.25
+# What the marks of edges mean, for those who see them for the first time.
 MEANINGS = {
     "-->": "a --> b: a is a direct cause of b.",
     "---": "a --- b: one is a direct cause of the other; the tests do not say which.",

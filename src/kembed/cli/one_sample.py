@@ -13,6 +13,7 @@ from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
 from kembed.data.files import InputError
 
+# What is learned, while one waits.
 FAMILIES = {"gaussian": "one lengthscale", "ard": "a lengthscale for every column", "auto": "best of five"}
 
 

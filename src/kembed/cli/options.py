@@ -16,6 +16,7 @@ from typer.models import OptionInfo
 from kembed.cli.screen import Screen
 from kembed.data.files import InputError
 
+# The words of `kembed.testing.kernel_words`, which is too heavy for `--help`.
 KERNELS = ("fused", "bkl", "ard", "median", "median-raw")
 A_KERNEL = "|".join([*KERNELS, "NUMBER"])
 

@@ -10,7 +10,7 @@ from typing import Any
 from kembed.core.writing import write_whole
 from kembed.data.files import InputError, label
 
-FIGURES = (".png", ".svg", ".pdf")
+FIGURES = (".png", ".svg", ".pdf")  # what matplotlib writes and browsers and papers show
 PAGES = (".html", ".htm")
 
 

@@ -22,6 +22,7 @@ from kembed.data.files import InputError
 if TYPE_CHECKING:
     import polars as pl
 
+# What scikit-learn calls bp, s1, ... is named as in Efron et al.; the files come in the order of the tour.
 COLUMNS = "age,sex,body mass,blood pressure,cholesterol,LDL,HDL,cholesterol/HDL,log triglycerides,blood sugar"
 FILES = ("slow.csv", "fast.csv", "patients.csv", "report.html", "comparison.png", "witness.png")
 SEED = 0  # of the demo, so that everybody sees the same

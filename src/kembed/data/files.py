@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 STANDARD_INPUT = "-"
+# Suffixes: text tables with what separates their fields, and two kinds of binary files.
 TEXT = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": ",", "": ","}
 PARQUET = (".parquet", ".pq")
 IPC = (".feather", ".arrow", ".ipc")
-UNNAMED = "unnamed"
+UNNAMED = "unnamed"  # and its place: a column without a name
 # What people and programs write where there is no value.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
+# Delimiters that are hard to type; how files begin that are no text.
 DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 _MAGIC = {b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file", b"PK\x03\x04": "a spreadsheet or archive"}
 # Numbers that a spreadsheet meant and a text table does not say: 1,5 and 12 kg and $3.
@@ -44,16 +46,15 @@ def read_table(
     source: str | Path,
     *,
     delimiter: str | None = None,
-    columns: Iterable[str] | None = None,
     header: bool = True,
     missing: Iterable[str] = (),
     decimal_comma: bool = False,
 ) -> pl.DataFrame:
     r"""The table in a file, by its suffix; "-" is CSV on standard input.
 
-    `delimiter` overrides the comma (the tab of .tsv); `columns` are the ones to keep, in that order; without
-    a `header` columns are called by their places; `missing` holds further words that mean "no value"; with
-    `decimal_comma` 1,5 is a number. What is said of text tables does not concern Parquet and Feather.
+    `delimiter` overrides the comma (the tab of .tsv); without a `header` columns are called by their places;
+    `missing` holds further words that mean "no value"; with `decimal_comma` 1,5 is a number. What is said of
+    text tables does not concern Parquet and Feather.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "heights.csv"
@@ -71,8 +72,6 @@ def read_table(
         frame = _text(data, name, separator, header, (*MISSING, *missing), decimal_comma)
     if not frame.width:
         raise InputError(f"{name} has no columns; give a table with at least one")
-    if columns is not None:
-        frame = frame.select(checked(columns, frame.columns, name))
     if not frame.height:
         raise InputError(f"{name} has column names but no rows; check how it was written")
     return frame
@@ -116,6 +115,7 @@ def doubts(frame: pl.DataFrame) -> dict[str, str]:
             continue
         numbers = entries.cast(pl.Float64, strict=False).is_not_null()
         commas, units = entries.str.contains(_COMMA), entries.str.contains(_UNIT)
+        # Most of it must look so: a few odd values make no column of numbers.
         looks, text = "looks like numbers with", "but is read as text;"
         if commas.any() and _share(commas | numbers) > 0.8:
             why = f"{looks} decimal commas ({entries.filter(commas)[0]!r}) {text} use --decimal-comma"

@@ -18,7 +18,7 @@ from kembed.data.columns import Sample, read_sample, title
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
-NAN_POLICIES = ("raise", "omit", "propagate")
+NAN_POLICIES = ("raise", "omit", "propagate")  # as in SciPy
 
 
 @dataclass(frozen=True, eq=False)
