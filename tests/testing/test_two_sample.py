@@ -272,12 +272,12 @@ def test_the_level_holds_where_rows_are_tied():
 
 
 def test_without_ties_the_level_is_met_exactly():
-    """200 draws at 20%: neither above nor below what a binomial law passes once in 10⁴."""
+    """100 draws at 20%: neither above nor below what a binomial law passes once in 10⁴."""
     rng = np.random.default_rng(12)
-    low, high = stats.binom.ppf([1e-4, 1 - 1e-4], 200, 0.2)
+    low, high = stats.binom.ppf([1e-4, 1 - 1e-4], 100, 0.2)
     for options in ({}, {"weights": "drawn"}, {"statistic": "features"}):
         count = 0
-        for _ in range(200):
+        for _ in range(100):
             x, y = rng.normal(size=(9, 1)), rng.normal(size=(12, 1))
             if "weights" in options:
                 options["weights"] = (rng.uniform(0.5, 2, 9), rng.uniform(0.5, 2, 12))
