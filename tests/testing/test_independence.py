@@ -7,29 +7,15 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
-from scipy.spatial.distance import cdist
 from tests import reference
+from tests.testing.alike import FRAMES, all_have, gaussian, same
 
 from kembed import Gaussian, Kernel, Matern32, hsic_test
 from kembed.permutation import nulls
 
-FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
-
-
-def gaussian(a, b):
-    return np.exp(-0.5 * cdist(a, b, "sqeuclidean"))
-
 
 def quick(x, y, **options):
     return hsic_test(x, y, **{"kernel": "median", "n_resamples": 99, "rng": 0} | options)
-
-
-def same(a, b):
-    """The same answer: p to the last bit, the statistic to rounding."""
-    assert a.pvalue == b.pvalue
-    assert a.statistic == pytest.approx(b.statistic, rel=1e-12, abs=1e-12)
-    np.testing.assert_allclose(a.null_distribution, b.null_distribution, rtol=1e-9, atol=1e-12)
-    assert a.enumerated == b.enumerated
 
 
 def refused(words, kind=ValueError, **options):
@@ -37,8 +23,7 @@ def refused(words, kind=ValueError, **options):
     x, y = options.pop("x", np.arange(9.0)), options.pop("y", np.arange(9.0) ** 2)
     with pytest.raises(kind) as caught:
         quick(x, y, **options)
-    for word in words:
-        assert word in str(caught.value), str(caught.value)
+    all_have(words, str(caught.value))
 
 
 # Neither the order of rows nor that of sides changes anything.

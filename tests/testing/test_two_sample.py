@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 from tests import reference
+from tests.testing.alike import FRAMES, all_have, gaussian, matrices, same
 
 from kembed import (
     Delta,
@@ -27,27 +28,12 @@ from kembed.data.pool import make_pool
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.permutation import nulls
-from kembed.permutation.low_rank import member_pairs
 from kembed.testing import two_sample
 from kembed.testing.choice import choose
-
-FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
-
-
-def gaussian(a, b):
-    return np.exp(-0.5 * cdist(a, b, "sqeuclidean"))
 
 
 def quick(x, y, **options):
     return mmd_test(x, y, **{"kernel": "median", "n_resamples": 99, "rng": 0} | options)
-
-
-def same(a, b):
-    """The same answer: p to the last bit, the statistic to rounding."""
-    assert a.pvalue == b.pvalue
-    assert a.statistic == pytest.approx(b.statistic, rel=1e-12, abs=1e-12)
-    np.testing.assert_allclose(a.null_distribution, b.null_distribution, rtol=1e-10, atol=1e-12)
-    assert a.enumerated == b.enumerated
 
 
 def refused(words, kind=ValueError, **options):
@@ -55,8 +41,7 @@ def refused(words, kind=ValueError, **options):
     x, y = options.pop("x", np.arange(8.0)), options.pop("y", np.arange(9.0) ** 2)
     with pytest.raises(kind) as caught:
         quick(x, y, **options)
-    for word in words:
-        assert word in str(caught.value), str(caught.value)
+    all_have(words, str(caught.value))
 
 
 # Neither the order of rows nor that of samples changes anything.
@@ -191,12 +176,6 @@ def test_the_same_seed_gives_the_same_answer_and_a_generator_moves_on(rng):
 # The kernel never sees the labels.
 
 
-def the_matrices(choice):
-    parts = [member_pairs(part) for part in choice.members]
-    every = np.arange(parts[0].size)
-    return [matrix for part in parts for matrix in part.rectangles(every, every)]
-
-
 @pytest.mark.parametrize("make", [continuous, tied, mixed, words_only])
 @pytest.mark.parametrize("kernel", ["fused", "median", [Gaussian(0.7), "median"]])
 def test_the_choice_is_a_function_of_the_unordered_rows(make, kernel, rng):
@@ -209,7 +188,7 @@ def test_the_choice_is_a_function_of_the_unordered_rows(make, kernel, rng):
         other = choose(kernel, make_space(rows[order], a.categorical), np.random.default_rng(0))
         assert [repr(k) for k in other.kernels] == [repr(k) for k in first.kernels]
         np.testing.assert_array_equal(other.shares, first.shares)
-        for ours, theirs in zip(the_matrices(first), the_matrices(other), strict=True):
+        for ours, theirs in zip(matrices(first.members), matrices(other.members), strict=True):
             np.testing.assert_allclose(theirs, ours[np.ix_(order, order)], rtol=1e-7, atol=1e-9)
 
 
@@ -873,7 +852,7 @@ def test_swaps_of_pairs_are_the_same_by_factors_and_matrices(rng):
     tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=True, minimum=2)
     pool = make_pool(tables, None, "pairs")
     choice = choose("fused", pool.space, rng)
-    for member, K in zip(result.members, the_matrices(choice), strict=True):
+    for member, K in zip(result.members, matrices(choice.members), strict=True):
         expected = reference.paired_mmd2_loops(K, pool.signs, biased=False)
         assert member.statistic == pytest.approx(expected, abs=1e-9)
 

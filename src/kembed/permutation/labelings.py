@@ -39,15 +39,6 @@ class Forms(NamedTuple):
     sums: KernelSums
 
 
-class Sizes(NamedTuple):
-    """Weights of the two samples under C labelings."""
-
-    first: Vector  # Σ a_i v_i
-    first_squares: Vector  # Σ a_i v_i²
-    second: Vector
-    second_squares: Vector
-
-
 @dataclass(frozen=True, eq=False)
 class Labelings:
     """The data's labeling first, then the resamples: turns of rings, or explicit columns."""
@@ -114,14 +105,14 @@ def _own_first(columns: Columns, own: Float[np.ndarray, " N"]) -> Columns:
     return columns[:, np.argsort((columns != own[:, None]).any(axis=0), kind="stable")]
 
 
-def sizes(labelings: Labelings, v: Float[np.ndarray, " N"] | None) -> Sizes:
-    """Weights of the samples; without weights every row counts 1."""
+def sizes(labelings: Labelings, v: Float[np.ndarray, " N"] | None) -> tuple[Vector, Vector, Vector, Vector]:
+    """Σ a_i v_i and Σ a_i v_i² of the first sample, then of the second; without v every row counts 1."""
     if v is None:
-        first = np.round(labelings.labels.sum())
+        first = np.array([np.round(labelings.labels.sum())])
         second = len(labelings.labels) - first
-        return Sizes(*(np.array([value]) for value in (first, first, second, second)))
+        return first, first, second, second
     first, squares = labelings.sums(v), labelings.sums(v * v)
-    return Sizes(first, squares, v.sum() - first, (v * v).sum() - squares)
+    return first, squares, v.sum() - first, (v * v).sum() - squares
 
 
 def label_forms(

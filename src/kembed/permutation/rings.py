@@ -174,7 +174,7 @@ def _add_rows(
         )
         view[:] = block[i : i + rows, :count]
         across[i + first : i + first + rows + count] += skewed.sum(axis=0)
-    total[order] += block.sum(axis=1) + across[:N] + across[N:]
+    total[order] += block.sum(axis=1) + (across[:N] + across[N:])
 
 
 def factor_turns(

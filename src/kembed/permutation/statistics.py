@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.permutation.gram import KernelSums
-from kembed.permutation.labelings import Forms, Sizes
+from kembed.permutation.labelings import Forms
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -23,18 +23,19 @@ if TYPE_CHECKING:
 NOTHING = 1e-12
 
 
-def mmd2(forms: Forms, sizes: Sizes, *, biased: bool) -> Vector:
+def mmd2(forms: Forms, sizes: tuple[Vector, Vector, Vector, Vector], *, biased: bool) -> Vector:
     """MMD² under every labeling (Gretton et al. 2012, Eq. 3 and 5; weighted where rows have weights)."""
+    first, first_squares, second, second_squares = sizes
     within_first = forms.quadratic
     within_second = float(forms.sums.rows.sum()) - 2.0 * forms.linear + forms.quadratic
     between = forms.linear - forms.quadratic
-    first, second = sizes.first**2, sizes.second**2
+    within = first**2, second**2
     if biased:
         within_first = within_first + forms.diagonal
         within_second = within_second + float(forms.sums.diagonal.sum()) - forms.diagonal
     else:
-        first, second = first - sizes.first_squares, second - sizes.second_squares
-    return within_first / first + within_second / second - 2.0 * between / (sizes.first * sizes.second)
+        within = first**2 - first_squares, second**2 - second_squares
+    return within_first / within[0] + within_second / within[1] - 2.0 * between / (first * second)
 
 
 def hsic(
