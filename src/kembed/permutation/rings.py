@@ -129,7 +129,10 @@ def ring_sums(left: Pairs, right: Pairs, star: Star, batch: int | None) -> Sums:
             for d in range(1, last + 1, step):
                 diagonals = np.arange(d, min(d + step, last + 1))
                 twice = np.where(2 * diagonals == N, 1.0, 2.0)
-                partners = [np.conj(twice * one) for one in transforms(1, ring.right, diagonals)]
+                partners = [
+                    np.conj(np.multiply(one, twice, out=one), out=one)
+                    for one in transforms(1, ring.right, diagonals)
+                ]
                 for j, one in enumerate(transforms(0, ring.left, diagonals)):
                     for k, partner in enumerate(partners):
                         spectrum[:, j, k] += np.einsum("fd,fd->f", one, partner)
