@@ -638,7 +638,7 @@ def test_combinations_that_are_refused():
 
 
 def test_what_was_dropped_is_refused():
-    """Statistics that were slower than random features at the same power, and their null."""
+    """Statistics with a quarter of the power of the others (`docs/testing.md`), and their null."""
     for statistic in ("linear", "block"):
         refused(["statistic", "'unbiased'", "'features'"], statistic=statistic)
     refused(["null", "'permutation'", "'normal'"], null="normal")
