@@ -17,9 +17,12 @@ from kembed import mmd_test
 from kembed.data.pool import make_pool
 from kembed.data.tables import read_tables
 from kembed.permutation.fusion import standardised
+from kembed.permutation.gram import space_pairs
+from kembed.permutation.labelings import draw_labelings
 from kembed.permutation.nulls import resampled_pvalue
 from kembed.testing.choice import Choice
-from kembed.testing.two_sample import _draw_labelings, _values
+from kembed.testing.procedure import read_procedure
+from kembed.testing.two_sample import mmd_values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))
 B, LEVEL, SEED = 299, 0.05, 2026
@@ -36,9 +39,10 @@ def single_scales(x, y, rng) -> tuple[np.ndarray, float, float]:
     pool = make_pool(tables, None, "none")
     median = pool.space.median()
     scales = np.append(RATIOS, 1.0) * median
-    choice = Choice((pool.space.pairs(scales),), tuple(scales), np.ones(len(scales)))
-    labelings, _ = _draw_labelings(pool, B, rng)
-    values = _values(pool, choice, labelings, False, None).statistics
+    choice = Choice((space_pairs(pool.space, scales),), tuple(scales), np.ones(len(scales)))
+    labelings, _ = draw_labelings(pool.labels, B, rng)
+    procedure = read_procedure("unbiased", "permutation", B, None, None, rng)
+    values = mmd_values(pool, choice, labelings, procedure).statistics
     p = np.array([resampled_pvalue(float(v[0]), v[1:]) for v in values.T])
     largest = standardised(values[:, :-1]).max(axis=1)
     return p[:-1], float(p[-1]), resampled_pvalue(float(largest[0]), largest[1:])

@@ -91,8 +91,6 @@ def curve() -> list[list]:
     """Median time and power of our fast statistics at the same alternatives as goodpoints' test."""
     points = []
     ways = {
-        "linear, normal null": {"statistic": "linear", "null": "normal"},
-        "block, normal null": {"statistic": "block", "null": "normal"},
         "features, 39 permutations": {"statistic": "features", "n_resamples": 39},
         "exact, 39 permutations": {"n_resamples": 39},
     }

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from tests import reference
 
-import kembed.permutation.rings as _rings
 from kembed import mmd_test
 from kembed.permutation.gram import Pairs
-from kembed.permutation.low_rank import Factor
+from kembed.permutation.low_rank import LowRank
 from kembed.permutation.rings import (
     Ring,
     Star,
@@ -32,7 +31,8 @@ def as_pairs(*matrices):
     N = len(K)
     maps = [None, *(_scaled(float(other[0, 0] / K[0, 0])) for other in others)]
     diagonals = np.stack([each.diagonal() for each in matrices])
-    return Pairs(N, lambda rows, columns: K[np.ix_(rows, columns)], tuple(maps), diagonals)
+    offsets = (0.0,) * len(maps)
+    return Pairs(N, lambda rows, columns: K[np.ix_(rows, columns)], tuple(maps), diagonals, offsets=offsets)
 
 
 def _scaled(factor):
@@ -61,10 +61,10 @@ def test_all_turns_of_all_rings_against_loops(N):
             for turns, truth in zip(sums.turns, expected, strict=True):
                 np.testing.assert_allclose(turns[:, 0, 0], truth, rtol=0, atol=1e-11 * N**2)
             bare = K - np.diag(K.diagonal()), L - np.diag(L.diagonal())
-            np.testing.assert_allclose(sums.left_rows[0], bare[0].sum(axis=1), atol=1e-12 * N)
-            np.testing.assert_allclose(sums.right_rows[0], bare[1].sum(axis=1), atol=1e-12 * N)
-            np.testing.assert_allclose(sums.left_squares, [(bare[0] ** 2).sum()], rtol=1e-12)
-            np.testing.assert_allclose(sums.right_squares, [(bare[1] ** 2).sum()], rtol=1e-12)
+            for (side,), M, whole in zip((sums.left, sums.right), bare, (K, L), strict=True):
+                np.testing.assert_allclose(side.rows, M.sum(axis=1), atol=1e-12 * N)
+                np.testing.assert_allclose(side.squares, (M**2).sum(), rtol=1e-12)
+                np.testing.assert_array_equal(side.diagonal, whole.diagonal())
 
 
 @pytest.mark.parametrize("N", [6, 9])
@@ -77,13 +77,12 @@ def test_several_kernels_on_one_base(N, rng):
         truth = reference.turned_sums(K, L, ring.left, ring.right)
         expected = np.multiply.outer(truth, np.multiply.outer([1.0, 2.5, -1.0], [1.0, 3.0]))
         np.testing.assert_allclose(turns, expected, atol=1e-10)
-    np.testing.assert_allclose(several.left_rows[1], 2.5 * several.left_rows[0], atol=1e-12)
-    np.testing.assert_allclose(several.right_squares[1], 9.0 * several.right_squares[0])
+    np.testing.assert_allclose(several.left[1].rows, 2.5 * several.left[0].rows, atol=1e-12)
+    np.testing.assert_allclose(several.right[1].squares, 9.0 * several.right[0].squares)
 
 
-@pytest.mark.parametrize("budget", [1, 2**28])
-def test_memory_does_not_change_what_is_summed(budget, rng, monkeypatch):
-    monkeypatch.setattr(_rings, "BUDGET", budget)
+@pytest.mark.parametrize("batch", [8, None])
+def test_memory_does_not_change_what_is_summed(batch, rng):
     N = 70  # more rows than a block of diagonals is high
     K, L, star = symmetric(N, rng), symmetric(N, rng), free_star(N, 1, rng)
     ring = star.rings[0]
@@ -91,7 +90,7 @@ def test_memory_does_not_change_what_is_summed(budget, rng, monkeypatch):
     own = K[np.ix_(ring.left, ring.left)] * (1 - np.eye(N))
     expected = [(own * each).sum() for each in turned]
     np.testing.assert_allclose(
-        ring_sums(as_pairs(K), as_pairs(L), star, None).turns[0][:, 0, 0], expected, atol=1e-9
+        ring_sums(as_pairs(K), as_pairs(L), star, batch).turns[0][:, 0, 0], expected, atol=1e-9
     )
 
 
@@ -101,29 +100,32 @@ def test_factors_and_vectors_against_loops(N):
     for widths in ((1, 1), (3, 2), (2, 4)):
         F, G = (rng.normal(size=(N, width)) for width in widths)
         star = free_star(N, 2, rng)
-        for turns, ring in zip(factor_turns(F, G, star), star.rings, strict=True):
-            truth = reference.turned_sums(F @ F.T, G @ G.T, ring.left, ring.right, diagonal=True)
-            np.testing.assert_allclose(turns, truth, atol=1e-11 * N**2)
+        truth = [
+            reference.turned_sums(F @ F.T, G @ G.T, ring.left, ring.right, diagonal=True)
+            for ring in star.rings
+        ]
+        np.testing.assert_allclose(factor_turns(F, G, star), np.concatenate(truth), atol=1e-11 * N**2)
     u, v = rng.normal(size=(2, N))
     expected = [sum(u[i] * v[(i + k) % N] for i in range(N)) for k in range(N)]
     np.testing.assert_allclose(correlate(u, v), expected, atol=1e-12 * N)
 
 
-def test_narrow_memory_for_factors(rng, monkeypatch):
-    monkeypatch.setattr(_rings, "BUDGET", 1)
+def test_narrow_memory_for_factors(rng):
     F, G, star = rng.normal(size=(9, 5)), rng.normal(size=(9, 3)), free_star(9, 1, rng)
     truth = reference.turned_sums(F @ F.T, G @ G.T, star.rings[0].left, star.rings[0].right, diagonal=True)
-    np.testing.assert_allclose(factor_turns(F, G, star)[0], truth, atol=1e-10)
+    np.testing.assert_allclose(factor_turns(F, G, star, budget=1), truth, atol=1e-10)
 
 
 def test_a_factor_serves_the_matrix_it_stands_for(rng):
     F = rng.normal(size=(7, 3))
     K = F @ F.T
     bare = K - np.diag(K.diagonal())
-    factor = Factor(F)
+    factor = LowRank(F)
+    sums = factor.sums()
     np.testing.assert_allclose(factor.diagonal, K.diagonal())
-    np.testing.assert_allclose(factor.row_sums(), bare.sum(axis=1), atol=1e-12)
-    np.testing.assert_allclose(factor.squares(), (bare**2).sum())
+    np.testing.assert_allclose(sums.diagonal, K.diagonal())
+    np.testing.assert_allclose(sums.rows, bare.sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(sums.squares, (bare**2).sum())
     v = rng.uniform(1, 2, 7)
     np.testing.assert_allclose(
         factor.weighted(v).pairs().rectangles(np.arange(7), np.arange(2))[0], (K * np.outer(v, v))[:, :2]

@@ -6,18 +6,28 @@ from scipy.stats import energy_distance
 from tests import reference
 
 from kembed import Gaussian, Matern32, hsic_test, mmd_test
+from kembed.data.space import make_space
 from kembed.permutation import statistics
-from kembed.permutation.gram import kernel_pairs
+from kembed.permutation.gram import KernelSums, function_pairs, kernel_pairs, space_pairs
 from kembed.permutation.labelings import (
     Labelings,
-    _column_forms,
-    _ring_forms,
     column_sums,
     label_forms,
+    pair_sums,
+    ring_label_sums,
     sizes,
 )
-from kembed.permutation.low_rank import whitened
+from kembed.permutation.low_rank import (
+    LowRank,
+    computed,
+    member_pairs,
+    random_features,
+    whitened,
+    with_low_rank,
+)
 from kembed.permutation.rings import draw_star
+from kembed.testing.choice import choose
+from kembed.testing.independence import hsic_values
 
 
 def linear(a, b):
@@ -91,9 +101,11 @@ def test_mmd_of_every_labeling_against_loops(n, m, weighted, biased, rng):
     one_ring = Labelings(labels, arc)
     assert one_ring.by_products(1)
     np.testing.assert_array_equal(one_ring.written_out(), turned(arc))
-    by_transforms = _ring_forms(kernel_pairs(kernel, x), one_ring, None)
-    by_product = _column_forms(kernel_pairs(kernel, x), one_ring, None, None)
-    for a, b in zip(by_transforms[0], by_product[0], strict=True):
+    pairs = kernel_pairs(kernel, x)
+    ((quadratic, sums),) = ring_label_sums(pairs, labels, arc, None)
+    ((by_product, same_sums),) = column_sums(pairs, one_ring.written_out(), None)
+    np.testing.assert_allclose(quadratic, by_product, atol=1e-11)
+    for a, b in zip(sums, same_sums, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-11)
     for labelings, columns in (
         (Labelings(labels, star), turned(star)),
@@ -143,10 +155,25 @@ def test_column_sums_against_matrices(batch, rng):
     x, W, v = rng.normal(size=(11, 2)), rng.normal(size=(11, 4)), rng.uniform(1.0, 2.0, 11)
     K = reference.gram(reference.gaussian(np.eye(2)), x, x)
     np.fill_diagonal(K, 0.0)
-    ((quadratic, rows, squares),) = column_sums(kernel_pairs(Gaussian(1.0), x), W, v, batch)
+    ((quadratic, sums),) = column_sums(kernel_pairs(Gaussian(1.0), x), W, batch, v)
     np.testing.assert_allclose(quadratic, np.einsum("ic,ij,jc->c", W, K, W), atol=1e-12)
-    np.testing.assert_allclose(rows, v * (K @ v), atol=1e-12)
-    np.testing.assert_allclose(squares, ((K * np.outer(v, v)) ** 2).sum(), rtol=1e-12)
+    np.testing.assert_allclose(sums.rows, v * (K @ v), atol=1e-12)
+    np.testing.assert_allclose(sums.squares, ((K * np.outer(v, v)) ** 2).sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_factor_has_the_sums_of_its_matrix(weighted, rng):
+    """A kernel of low rank needs no rectangles for explicit columns, swaps of pairs among them."""
+    factor, W = LowRank(rng.normal(size=(12, 3))), rng.normal(size=(12, 4))
+    v = rng.uniform(1.0, 2.0, 12) if weighted else None
+    ((quadratic, sums),) = column_sums(factor, W, None, v)
+    ((dense, dense_sums),) = column_sums(factor.pairs(), W, None, v)
+    np.testing.assert_allclose(quadratic, dense, atol=1e-12)
+    for a, b in zip(sums, dense_sums, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-11)
+    np.testing.assert_allclose(pair_sums(factor), pair_sums(factor.pairs()), atol=1e-13)
+    K = factor.columns @ factor.columns.T
+    np.testing.assert_allclose(pair_sums(factor), [sum(K[i, 6 + i] for i in range(6))], atol=1e-13)
 
 
 def test_centred_moments_against_the_centred_matrix(rng):
@@ -154,12 +181,13 @@ def test_centred_moments_against_the_centred_matrix(rng):
     K = A @ A.T
     H = np.eye(9) - 1 / 9
     bare = K - np.diag(K.diagonal())
-    trace, norm = statistics.centred_moments(bare.sum(axis=1), float((bare**2).sum()), K.diagonal())
+    sums = KernelSums(bare.sum(axis=1), K.diagonal(), float((bare**2).sum()))
+    trace, norm = statistics.centred_moments(sums)
     np.testing.assert_allclose([trace, norm], [np.trace(H @ K @ H), ((H @ K @ H) ** 2).sum()])
 
 
 def test_rows_that_are_all_equal_have_no_centred_moments():
-    assert statistics.centred_moments(np.full(8, 7.0), 56.0, np.ones(8)) == (0.0, 0.0)
+    assert statistics.centred_moments(KernelSums(np.full(8, 7.0), np.ones(8), 56.0)) == (0.0, 0.0)
 
 
 # Identities.
@@ -286,7 +314,8 @@ def test_a_very_wide_kernel_keeps_its_digits(ell, rng):
 def test_a_very_narrow_kernel_keeps_its_digits(rng):
     """In a hundred dimensions all entries off the diagonal are tiny, and exact."""
     x, y = rng.normal(size=(30, 100)), 0.7 * rng.normal(size=(30, 100))
-    K = reference.gram(reference.gaussian(np.eye(100)), np.concatenate([x, y]), np.concatenate([x, y]))
+    z = np.concatenate([x, y])
+    K = np.array([[np.exp(-0.5 * ((a - b) ** 2).sum()) for b in z] for a in z])
     labels = np.repeat([True, False], 30)
     result = mmd_test(x, y, kernel=Gaussian(1.0), rng=0)
     assert result.statistic == pytest.approx(reference.mmd2_loops(K, labels, biased=False), rel=1e-9)
@@ -310,3 +339,76 @@ def test_the_whitened_member_is_the_quadratic_form_it_says(rng):
     covariance = np.cov(features.T, bias=True)
     inverse = np.linalg.inv(covariance + 0.1 * np.trace(covariance) * np.eye(4))
     assert reference.mmd2_loops(K, labels > 0.5, biased=True) == pytest.approx(d @ inverse @ d)
+
+
+# Low rank.
+
+
+def test_features_converge_to_the_kernel(rng):
+    x = rng.normal(size=(12, 2))
+    for kernel, exact in (
+        (Gaussian([0.7, 2.0]), reference.gaussian(np.diag([0.49, 4.0]))),
+        (Matern32(1.0), reference.matern(1.0, 1.5)),
+    ):
+        factor = random_features(kernel, x, 40_000, np.random.default_rng(0), "kernel")
+        K = reference.gram(exact, x, x)
+        np.testing.assert_allclose(factor.columns @ factor.columns.T, K, atol=5 / np.sqrt(20_000))
+        np.testing.assert_allclose(factor.diagonal, 1.0, atol=1e-9)
+
+
+def test_smooth_kernels_become_factors_and_rough_ones_do_not(rng):
+    x = rng.normal(size=(60, 1))
+    members = (kernel_pairs(Matern32(0.01), x), kernel_pairs(Gaussian(4.0), x))
+    found = with_low_rank(members, large=10)
+    (smooth, [place]) = next(pair for pair in found if isinstance(pair[0], LowRank))
+    assert place == 1
+    assert smooth.columns.shape[1] < 20
+    assert [places for member, places in found if not isinstance(member, LowRank)] == [[0]]
+    space = make_space(x, np.array([False]))
+    both = with_low_rank((space_pairs(space, np.array([0.001, 4.0, 0.002])),), large=10)
+    assert sorted(tuple(places) for _, places in both) == [(0, 2), (1,)]  # dense ones stay together
+    assert [places for _, places in with_low_rank(members)] == [[0], [1]]  # few rows stay as they are
+    assert not any(isinstance(member, LowRank) for member, _ in with_low_rank(members))
+
+
+@pytest.mark.parametrize("word", [Gaussian(4.0), [Gaussian(3.0), Matern32(0.5)], "median", "fused"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_low_rank_and_dense_have_the_same_sums(word, weighted, rng):
+    """Whatever the members of a test are made of, MMD² of every labeling is the same."""
+    x = rng.normal(size=(70, 1))
+    v = rng.uniform(1.0, 2.0, 70) if weighted else None
+    labels = rng.permutation(np.repeat([1.0, 0.0], [40, 30]))
+    members = choose(word, make_space(x, np.array([False])), rng).members
+    low = with_low_rank(members, large=10)
+    order = np.argsort([place for _, places in low for place in places])
+    for star in (draw_star(70, 60, rng), draw_star(70, 200, rng)):
+        labelings = Labelings(labels, star)
+        dense_forms = label_forms([member_pairs(member) for member in members], labelings, v, None)
+        low_forms = label_forms([member for member, _ in low], labelings, v, None)
+        for place, dense in zip(order, dense_forms, strict=True):
+            found, truth = (
+                statistics.mmd2(forms, sizes(labelings, v), biased=False)
+                for forms in (low_forms[place], dense)
+            )
+            np.testing.assert_allclose(found, truth, atol=1e-9)
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("kernels", [(8.0, 8.0), (8.0, 0.3), (0.3, 8.0)])
+def test_hsic_of_factors_is_that_of_matrices(kernels, biased, rng):
+    x = rng.normal(size=(80, 1))
+    y = np.sin(2.0 * x) + rng.normal(size=(80, 1))
+    dense = [kernel_pairs(Gaussian(ell), side) for ell, side in zip(kernels, (x, y), strict=True)]
+    low = [computed(with_low_rank((pairs,), large=10)[0][0]) for pairs in dense]
+    assert all(isinstance(member, LowRank) for member in low)
+    star = draw_star(80, 99, rng)
+    found = hsic_values(*low, star, biased=biased, batch=None)
+    truth = hsic_values(*dense, star, biased=biased, batch=None)
+    np.testing.assert_allclose(found.statistics, truth.statistics, atol=1e-10)
+
+
+def test_a_function_that_is_not_positive_definite_stays_dense(rng):
+    """-|a - b| is a good kernel for differences of samples, and no F Fᵀ."""
+    x = rng.normal(size=(20, 1))
+    pairs = function_pairs(lambda a, b: -np.abs(a - b.T), x, "kernel")
+    assert with_low_rank((pairs,), large=10) == [(pairs, [0])]

@@ -7,34 +7,15 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
-from scipy.spatial.distance import cdist
 from tests import reference
+from tests.testing.alike import FRAMES, all_have, gaussian, same
 
-import kembed.testing.choice as _choice
-from kembed import Gaussian, Matern32, hsic_test
-from kembed.data.space import make_space
+from kembed import Gaussian, Kernel, Matern32, hsic_test
 from kembed.permutation import nulls
-from kembed.permutation.low_rank import Factor
-from kembed.testing import independence
-from kembed.testing.choice import choose, lowered
-
-FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
-
-
-def gaussian(a, b):
-    return np.exp(-0.5 * cdist(a, b, "sqeuclidean"))
 
 
 def quick(x, y, **options):
     return hsic_test(x, y, **{"kernel": "median", "n_resamples": 99, "rng": 0} | options)
-
-
-def same(a, b):
-    """The same answer: p to the last bit, the statistic to rounding."""
-    assert a.pvalue == b.pvalue
-    assert a.statistic == pytest.approx(b.statistic, rel=1e-12, abs=1e-12)
-    np.testing.assert_allclose(a.null_distribution, b.null_distribution, rtol=1e-9, atol=1e-12)
-    assert a.enumerated == b.enumerated
 
 
 def refused(words, kind=ValueError, **options):
@@ -42,8 +23,7 @@ def refused(words, kind=ValueError, **options):
     x, y = options.pop("x", np.arange(9.0)), options.pop("y", np.arange(9.0) ** 2)
     with pytest.raises(kind) as caught:
         quick(x, y, **options)
-    for word in words:
-        assert word in str(caught.value), str(caught.value)
+    all_have(words, str(caught.value))
 
 
 # Neither the order of rows nor that of sides changes anything.
@@ -141,26 +121,28 @@ def test_any_pairing_of_the_rows_meets_the_same_kernels(kernel, rng):
 # The level.
 
 
-@pytest.mark.parametrize(("kernel", "draws"), [("median", 400), ("fused", 100)])
-def test_the_level_holds_where_rows_are_tied(kernel, draws):
-    """Rejections at 5% and 20% stay below what a binomial law passes once in 10⁴."""
+def test_the_level_holds_where_rows_are_tied():
+    """Rejections at 5% and 20% stay below what a binomial law passes once in 10⁴.
+
+    The fused test has `benchmarks/level.py`, and every pairing of few tied rows in `test_nulls`.
+    """
     rng = np.random.default_rng(21)
     pvalues = []
-    for _ in range(draws):
+    for _ in range(200):
         x, y = rng.integers(0, 4, (12, 1)), rng.integers(0, 4, (12, 1))
-        pvalues.append(hsic_test(x, y, kernel=kernel, n_resamples=99, rng=rng).pvalue)
+        pvalues.append(quick(x, y, rng=rng).pvalue)
     for level in (0.05, 0.2):
-        assert np.sum(np.array(pvalues) <= level + 1e-12) <= stats.binom.ppf(1 - 1e-4, draws, level)
+        assert np.sum(np.array(pvalues) <= level + 1e-12) <= stats.binom.ppf(1 - 1e-4, 200, level)
 
 
 def test_without_ties_the_level_is_met_exactly():
-    """400 draws at 20%: neither above nor below what a binomial law passes once in 10⁴."""
+    """200 draws at 20%: neither above nor below what a binomial law passes once in 10⁴."""
     rng = np.random.default_rng(22)
     count = sum(
         quick(rng.normal(size=10), rng.normal(size=10), n_resamples=49, rng=rng).pvalue <= 0.2
-        for _ in range(400)
+        for _ in range(200)
     )
-    assert stats.binom.ppf(1e-4, 400, 0.2) <= count <= stats.binom.ppf(1 - 1e-4, 400, 0.2)
+    assert stats.binom.ppf(1e-4, 200, 0.2) <= count <= stats.binom.ppf(1 - 1e-4, 200, 0.2)
 
 
 def test_dependence_without_correlation_is_found(rng):
@@ -203,19 +185,18 @@ def test_the_wild_bootstrap_keeps_its_level_on_slow_series():
     """Two independent autoregressions: permutations reject far too often, the wild bootstrap does not."""
     rng = np.random.default_rng(23)
     rejected = {"permutation": 0, "wild": 0}
-    for _ in range(100):
+    for _ in range(40):
         series = rng.normal(size=(100, 2))
         for t in range(1, 100):
             series[t] += 0.9 * series[t - 1]
         for null in rejected:
             memory = 20.0 if null == "wild" else None
             rejected[null] += quick(*series.T, null=null, memory=memory, rng=rng).pvalue <= 0.05
-    assert rejected["wild"] <= stats.binom.ppf(1 - 1e-4, 100, 0.1)
+    assert rejected["wild"] <= stats.binom.ppf(1 - 1e-4, 40, 0.1)
     assert rejected["permutation"] > rejected["wild"]
 
 
-def test_features_converge_to_the_exact_statistic(rng, monkeypatch):
-    monkeypatch.setattr(independence, "FEATURES", 400)
+def test_features_come_near_the_exact_statistic(rng):
     x = rng.normal(size=20)
     y = x + 0.5 * rng.normal(size=20)
     for statistic in ("features", "unbiased"):
@@ -247,6 +228,7 @@ def test_kernels_that_are_refused():
     refused(["kernel", "2.0", "Gaussian(2.0)"], TypeError, kernel=2.0)
     refused(["kernel", "2.0", "Gaussian(2.0)"], TypeError, kernel=("median", 2.0))
     refused(["kernel", "empty", "at least one"], kernel=[])
+    refused(["kernel", "tuple of 3", "pair", "list"], kernel=("median", "median", "median"))
     refused(["kernel", "shape (9, 9)", "(9,)"], kernel=lambda a, b: np.ones(len(a)))
     refused(["kernel", "symmetric"], kernel=lambda a, b: a + 0.0 * b.T)
     refused(["kernel", "finite"], kernel=lambda a, b: np.full((len(a), len(b)), np.inf))
@@ -389,45 +371,52 @@ def test_the_size_of_a_batch_changes_nothing(batch, options, rng):
     np.testing.assert_allclose(small.null_distribution, whole.null_distribution, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("statistic", ["unbiased", "biased"])
-@pytest.mark.parametrize(
-    "kernel",
-    [Gaussian(8.0), (Gaussian(8.0), Matern32(0.05)), [Gaussian(8.0), Gaussian(0.3)], "fused"],
-)
-def test_low_rank_and_dense_agree(kernel, statistic, rng, monkeypatch):
-    x = rng.normal(size=(80, 1))
-    y = np.sin(2.0 * x) + rng.normal(size=(80, 1))
-    dense = quick(x, y, kernel=kernel, statistic=statistic)
-    monkeypatch.setattr(_choice, "LARGE", 10)
-    low = quick(x, y, kernel=kernel, statistic=statistic)
-    assert low.pvalue == dense.pvalue
-    for ours, theirs in zip(low.members, dense.members, strict=True):
-        assert ours.statistic == pytest.approx(theirs.statistic, abs=1e-10)
-    np.testing.assert_allclose(low.null_distribution, dense.null_distribution, rtol=1e-5, atol=1e-7)
+class Quadratic(Kernel):
+    """1 + xy/2 + (xy)²/4, of rank three, which counts how often it is evaluated."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def _gram(self, X, Y):
+        self.calls += 1
+        p = 0.5 * X @ Y.T
+        return 1.0 + p + p**2
+
+    def _log_gram(self, X, Y):
+        return np.log(self._gram(X, Y))
+
+    def _log_diagonal(self, X):
+        p = 0.5 * (X**2).sum(axis=1)
+        return np.log(1.0 + p + p**2)
+
+    def components(self, dimension, *, finite=True):
+        raise TypeError
 
 
-def test_smooth_kernels_on_many_rows_go_through_factors(rng, monkeypatch):
-    """The branch that the test above means to compare is really taken."""
-    monkeypatch.setattr(_choice, "LARGE", 10)
-    space = make_space(rng.normal(size=(80, 1)), np.array([False]))
-    side = choose(Gaussian(8.0), space, rng)
-    ((factor, _),) = lowered(side.members)
-    assert isinstance(factor, Factor)
-    assert independence._factors_are_cheaper(factor, factor)
+def test_every_side_is_factorised_once(rng):
+    """4,000 rows and a list of kernels on one side: what is computed of the other does not grow with it."""
+    x, y = rng.normal(size=(2, 4_000, 1))
+    calls = []
+    for kernels in ([Gaussian(8.0)], [Gaussian(8.0), Gaussian(9.0), Gaussian(10.0)]):
+        narrow = Quadratic()
+        left, right = Quadratic(), kernels
+        quick(x, y, kernel=(right, narrow), n_resamples=1)
+        quick(x, y, kernel=(left, right), n_resamples=1)
+        calls.append((left.calls, narrow.calls))
+    assert calls[0] == calls[1]
+    assert max(calls[0]) <= 4  # three pivots
 
 
-def test_a_function_that_is_not_positive_definite_survives_many_rows(rng, monkeypatch):
-    """-|a - b| on both sides is distance covariance, and no F Fᵀ."""
-    x = rng.normal(size=(20, 1))
-    y = x**2 + 0.3 * rng.normal(size=(20, 1))
-
-    def minus_distance(a, b):
-        return -cdist(a, b)
-
-    dense = quick(x, y, kernel=minus_distance)
-    assert dense.statistic > 0.0
-    monkeypatch.setattr(_choice, "LARGE", 10)
-    same(quick(x, y, kernel=minus_distance), dense)
+def test_many_rows_give_what_the_matrix_gives(rng):
+    """From 4,000 rows on a smooth kernel is replaced by its factor; the same kernel as a function is not."""
+    x = rng.normal(size=(4_000, 1))
+    y = np.sin(2.0 * x) + 9.0 * rng.normal(size=(4_000, 1))
+    by_factor = quick(x, y, kernel=Gaussian(1.0), n_resamples=19)
+    by_matrix = quick(x, y, kernel=gaussian, n_resamples=19)
+    one_of_each = quick(x, y, kernel=(gaussian, Gaussian(1.0)), n_resamples=19)
+    for result in (by_matrix, one_of_each):
+        assert result.pvalue == by_factor.pvalue
+        np.testing.assert_allclose(result.null_distribution, by_factor.null_distribution, atol=1e-11)
 
 
 def test_distance_covariance_is_hsic_with_distances(rng):

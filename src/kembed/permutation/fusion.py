@@ -15,23 +15,27 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-# How sharply the log-sum-exp prefers the largest; chosen on the development suite.
+# How sharply the log-sum-exp prefers the largest; chosen on the development suite of `benchmarks/power.py`.
 SHARPNESS = 1.5
-ROUNDING = 1e-14  # of an entry
+# A mean of kernel entries is exact to about this share of a usual entry.
+ROUNDING = 1e-14
 
 
-def tied(values: Float[np.ndarray, "C J"], entry: Float[np.ndarray, " J"]) -> Float[np.ndarray, "C J"]:
-    """The values with those that only rounding tells apart made equal, for ranking.
+class Values(NamedTuple):
+    """Statistics of J kernels for the data (first row) and every resample, and the size of a kernel entry."""
 
-    A statistic is a mean of kernel entries; far below the size of a usual `entry` nothing is known.
-    """
-    out = values.copy()
-    for j, size in enumerate(entry):
-        order = np.argsort(values[:, j], kind="stable")
-        ordered = values[order, j]
-        starts = np.concatenate([[True], np.diff(ordered) > ROUNDING * size])
-        out[order, j] = ordered[starts][np.cumsum(starts) - 1]
-    return out
+    statistics: Float[np.ndarray, "C J"]
+    entry: Float[np.ndarray, " J"]  # root mean square of what was summed
+
+    def ranked(self) -> Float[np.ndarray, "C J"]:
+        """The statistics with those that only rounding tells apart made equal."""
+        out = self.statistics.copy()
+        for j, size in enumerate(self.entry):
+            order = np.argsort(out[:, j], kind="stable")
+            ordered = out[order, j]
+            starts = np.concatenate([[True], np.diff(ordered) > ROUNDING * size])
+            out[order, j] = ordered[starts][np.cumsum(starts) - 1]
+        return out
 
 
 def standardised(values: Float[np.ndarray, "C J"]) -> Float[np.ndarray, "C J"]:
@@ -46,10 +50,3 @@ def fuse(values: Float[np.ndarray, "C J"], shares: Float[np.ndarray, " J"]) -> F
     z = standardised(values)
     top = z.max(axis=1, keepdims=True)
     return top[:, 0] + np.log(np.exp(SHARPNESS * (z - top)) @ shares) / SHARPNESS
-
-
-class Values(NamedTuple):
-    """Statistics of J kernels for the data (first row) and every resample, and the size of a kernel entry."""
-
-    statistics: Float[np.ndarray, "C J"]
-    entry: Float[np.ndarray, " J"]  # root mean square of what was summed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Rows = Int[np.ndarray, " a"]
     Rectangle = Float[np.ndarray, "a b"]
+    Base = Callable[[Rows, Rows], Rectangle]
 
 # |x|² + |y|² - 2x·y is exact to about this share of the largest |x|². Where that is more than a billionth of
 # a squared lengthscale (a statistic would move by more than what counts as a tie, `nulls.TIE`) distances
@@ -32,7 +33,22 @@ VISIBLE = 1e-9
 FAR = 1e150
 # A kernel whose usual entry is above this is served less 1, so that its small variations keep their digits.
 MOSTLY_ONE = 0.5
-SOME_ROWS, STEP = 64, 32
+SOME_ROWS = 64  # tell what a usual entry is: 2,000 pairs
+STEP = 64  # rows whose rectangle is computed for the sake of its diagonal
+
+
+class KernelSums(NamedTuple):
+    """What a statistic needs of one kernel matrix whatever the labels: K₀ is K with its diagonal set to 0."""
+
+    rows: Float[np.ndarray, " N"]  # K₀1
+    diagonal: Float[np.ndarray, " N"]  # K_ii
+    squares: float  # ‖K₀‖²
+
+    @property
+    def usual(self) -> float:
+        """Root mean square of the entries off the diagonal."""
+        N = len(self.rows)
+        return float(np.sqrt(max(self.squares, 0.0) / (N * (N - 1.0))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,38 +62,26 @@ class Pairs:
     """
 
     size: int
-    base: Callable[[Rows, Rows], Rectangle]
+    base: Base
     maps: tuple[Callable[[Rectangle, Rectangle], None] | None, ...]
     diagonals: Float[np.ndarray, "J N"]
     definite: bool = True
-    offsets: tuple[float, ...] = ()
-
-    def offset(self, j: int) -> float:
-        """What to add to the served values of kernel j."""
-        return self.offsets[j] if self.offsets else 0.0
+    offsets: tuple[float, ...] = (0.0,)
 
     def rectangles(self, rows: Rows, columns: Rows) -> list[Rectangle]:
         """Every kernel on a rectangle."""
         base = self.base(rows, columns)
         return [self.mapped(j, base, np.empty_like(base)) for j in range(len(self.maps))]
 
-    def only(self, j: int) -> Pairs:
-        """Kernel j by itself."""
-        return self.some([j])
-
     def some(self, which: list[int]) -> Pairs:
         """Some of the kernels."""
-        maps = tuple(self.maps[j] for j in which)
-        offsets = tuple(self.offset(j) for j in which)
+        maps, offsets = tuple(self.maps[j] for j in which), tuple(self.offsets[j] for j in which)
         return Pairs(self.size, self.base, maps, self.diagonals[which], self.definite, offsets)
 
     def at(self, a: Rows, b: Rows) -> Float[np.ndarray, "J n"]:
         """Every kernel at the pairs (a_i, b_i): diagonals of small rectangles."""
-        parts = [
-            [block.diagonal() for block in self.rectangles(a[i : i + STEP], b[i : i + STEP])]
-            for i in range(0, len(a), STEP)
-        ]
-        return np.concatenate(parts, axis=1) if parts else np.zeros((len(self.maps), 0))
+        steps = [slice(i, i + STEP) for i in range(0, len(a), STEP)]
+        return np.hstack([[block.diagonal() for block in self.rectangles(a[i], b[i])] for i in steps])
 
     def mapped(self, j: int, base: Rectangle, out: Rectangle) -> Rectangle:
         """Kernel j from its base: `out`, or the base itself."""
@@ -88,7 +92,12 @@ class Pairs:
         return out
 
 
-def distance_base(u: Float[np.ndarray, "N D"]) -> Callable[[Rows, Rows], Rectangle]:
+def matrix_pairs(base: Base, diagonal: Float[np.ndarray, " N"], *, definite: bool = True) -> Pairs:
+    """One kernel, given by its rectangles."""
+    return Pairs(len(diagonal), base, (None,), diagonal[None], definite)
+
+
+def distance_base(u: Float[np.ndarray, "N D"]) -> Base:
     """|u_i - u_j|² in rectangles, in units in which a difference of about 1 matters."""
     u = np.clip(u - np.median(u, axis=0), -FAR, FAR)
     norms = (u**2).sum(axis=1)
@@ -106,9 +115,7 @@ def distance_base(u: Float[np.ndarray, "N D"]) -> Callable[[Rows, Rows], Rectang
 
 
 def gaussian_pairs(
-    u: Float[np.ndarray, "N D"],
-    lengthscales: Float[np.ndarray, " J"],
-    extra: Callable[[Rows, Rows], Rectangle] | None = None,
+    u: Float[np.ndarray, "N D"], lengthscales: Float[np.ndarray, " J"], extra: Base | None = None
 ) -> Pairs:
     """Gaussians of several lengthscales on one table of distances, plus the `extra` of discrete columns."""
     unit = float(min(lengthscales))
@@ -120,13 +127,23 @@ def gaussian_pairs(
             rectangle += extra(rows, columns) / unit**2
         return rectangle
 
-    usual = _usual(base, len(u))
-    offsets = tuple(1.0 if _mostly_one(usual, float(ell) / unit) else 0.0 for ell in lengthscales)
-    maps = tuple(
-        _gaussian_map(float(ell) / unit, offset) for ell, offset in zip(lengthscales, offsets, strict=True)
-    )
+    def gaussian(factor: float, function: Any) -> Callable[[Rectangle, Rectangle], None]:
+        def write(base: Rectangle, out: Rectangle) -> None:
+            np.multiply(base, factor, out=out)
+            function(out, out=out)
+
+        return write
+
+    some = np.unique(np.linspace(0, len(u) - 1, min(len(u), SOME_ROWS)).round().astype(int))
+    usual = base(some, some)
+    maps, offsets = [], []
+    for ell in lengthscales:
+        factor = -0.5 / (float(ell) / unit) ** 2
+        mostly_one = np.exp(factor * usual).mean() > MOSTLY_ONE
+        maps.append(gaussian(factor, np.expm1 if mostly_one else np.exp))
+        offsets.append(float(mostly_one))
     diagonals = np.repeat(1.0 - np.array(offsets)[:, None], len(u), axis=1)
-    return Pairs(len(u), base, maps, diagonals, offsets=offsets)
+    return Pairs(len(u), base, tuple(maps), diagonals, offsets=tuple(offsets))
 
 
 def space_pairs(space: Space, lengthscales: Float[np.ndarray, " J"]) -> Pairs:
@@ -141,32 +158,11 @@ def space_pairs(space: Space, lengthscales: Float[np.ndarray, " J"]) -> Pairs:
     return gaussian_pairs(space.numeric, np.asarray(lengthscales, dtype=float), extra)
 
 
-def _usual(base: Callable[[Rows, Rows], Rectangle], size: int) -> Rectangle:
-    """Squared distances among an even choice of rows."""
-    some = np.unique(np.linspace(0, size - 1, min(size, SOME_ROWS)).round().astype(int))
-    return base(some, some)
-
-
-def _mostly_one(squared: Rectangle, ell: float) -> bool:
-    return bool(np.exp(squared / (-2.0 * ell**2)).mean() > MOSTLY_ONE)
-
-
-def _gaussian_map(ell: float, offset: float) -> Callable[[Rectangle, Rectangle], None]:
-    factor = -0.5 / ell**2
-    function = np.expm1 if offset else np.exp
-
-    def write(base: Rectangle, out: Rectangle) -> None:
-        np.multiply(base, factor, out=out)
-        function(out, out=out)
-
-    return write
-
-
 def kernel_pairs(kernel: Kernel, x: Float[np.ndarray, "N D"]) -> Pairs:
     """One kernel object on the rows of a table."""
     if not isinstance(kernel, Stationary):
-        diagonal = np.exp(kernel._log_diagonal(x))[None]
-        return Pairs(len(x), lambda rows, columns: kernel._gram(x[rows], x[columns]), (None,), diagonal)
+        diagonal = np.exp(kernel._log_diagonal(x))
+        return matrix_pairs(lambda rows, columns: kernel._gram(x[rows], x[columns]), diagonal)
     kernel.check_dimension(x.shape[1])
     centred = x - np.median(x, axis=0)  # before dividing: a common offset must cost no digits
     if np.ndim(kernel.lengthscale) < 2:
@@ -175,12 +171,11 @@ def kernel_pairs(kernel: Kernel, x: Float[np.ndarray, "N D"]) -> Pairs:
         u = np.linalg.solve(kernel.lengthscale, centred.T).T
     if isinstance(kernel, Gaussian):
         return gaussian_pairs(u, np.ones(1))
-    diagonal = np.exp(kernel._log_diagonal(x))[None]
 
     def write(base: Rectangle, out: Rectangle) -> None:
         np.exp(kernel.profile(base), out=out)
 
-    return Pairs(len(x), distance_base(u), (write,), diagonal)
+    return Pairs(len(x), distance_base(u), (write,), np.exp(kernel._log_diagonal(x))[None])
 
 
 def function_pairs(function: Callable[[Any, Any], Any], x: Any, name: str) -> Pairs:
@@ -198,11 +193,8 @@ def function_pairs(function: Callable[[Any, Any], Any], x: Any, name: str) -> Pa
         return value
 
     every = np.arange(len(x))
-    head = every[: min(len(x), 50)]
-    block = base(head, head)
+    block = base(every[:50], every[:50])
     if not np.allclose(block, block.T, rtol=1e-8, atol=1e-10 * np.abs(block).max()):
         raise ValueError(f"{name} is not symmetric: k(x, y) differs from k(y, x); give a symmetric kernel")
-    diagonal = np.concatenate(
-        [base(part, part).diagonal() for part in np.array_split(every, -(-len(x) // 64))]
-    )
-    return Pairs(len(x), base, (None,), diagonal[None], definite=False)
+    (diagonal,) = matrix_pairs(base, np.zeros(len(x))).at(every, every)
+    return matrix_pairs(base, diagonal, definite=False)

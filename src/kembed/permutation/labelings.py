@@ -7,43 +7,36 @@ determine the squared distance of the two mean embeddings, biased or unbiased, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations, product
+from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from kembed.core.progress import progress_bar
-from kembed.permutation.gram import Pairs
-from kembed.permutation.low_rank import Factor, Member, as_pairs, made
-from kembed.permutation.rings import BUDGET, Star, correlate, factor_turns, label_pairs, ring_sums
+from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
+from kembed.permutation.low_rank import LowRank, Member, computed
+from kembed.permutation.rings import BUDGET, Star, draw_star, factor_turns, label_pairs, ring_sums
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     Vector = Float[np.ndarray, " C"]
+    Columns = Float[np.ndarray, "N C"]
 
-
-# Labelings are written out up to so many bytes.
+# Labelings are written out up to so many bytes: 999 of 67,000 rows.
 WRITTEN_OUT = 2**29
+# More rows than this have more arrangements than anybody waits for; their number is not even computed.
+FEW_ROWS = 24
 
 
 class Forms(NamedTuple):
-    """One kernel under C labelings a, its diagonal apart: v are the weights of the rows."""
+    """One kernel v_i K_ij v_j, v the weights of the rows, under C labelings a; K₀ has diagonal 0."""
 
-    quadratic: Vector  # Σ_{i≠j} a_i a_j v_i v_j K_ij
-    linear: Vector  # Σ_i a_i r_i
-    diagonal: Vector  # Σ_i a_i v_i² K_ii
-    rows: Float[np.ndarray, " N"]  # r_i = Σ_{j≠i} v_i v_j K_ij
-    squares: float  # Σ_{i≠j} (v_i v_j K_ij)²
-    trace: float  # Σ_i v_i² K_ii
-
-
-class Sizes(NamedTuple):
-    """Weights of the two samples under C labelings."""
-
-    first: Vector  # Σ a_i v_i
-    first_squares: Vector  # Σ a_i v_i²
-    second: Vector
-    second_squares: Vector
+    quadratic: Vector  # a'K₀a
+    linear: Vector  # a'K₀1
+    diagonal: Vector  # Σ_i a_i K_ii
+    sums: KernelSums
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +45,11 @@ class Labelings:
 
     labels: Float[np.ndarray, " N"]
     star: Star | None
-    columns: Float[np.ndarray, "N C"] | None = None
+    columns: Columns | None = None
 
     def sums(self, values: Float[np.ndarray, " N"]) -> Vector:
         """Σ_i a_i values_i under every labeling."""
-        if self.star is None:
-            assert self.columns is not None
-            return values @ self.columns
-        turns = [correlate(values[ring.left], self.labels[ring.right]) for ring in self.star.rings]
-        return self.star.values([turn[:, None] for turn in turns])[:, 0]
+        return values @ self.written_out() if self.star is None else self.star.products(values, self.labels)
 
     def by_products(self, kernels: int) -> bool:
         """Whether labelings written out as columns, in one product, are faster than Fourier transforms.
@@ -77,7 +66,7 @@ class Labelings:
         products = 8.0 + kernels * (4.0 + 0.0165 * C)
         return bool(products < transforms)
 
-    def written_out(self) -> Float[np.ndarray, "N C"]:
+    def written_out(self) -> Columns:
         """The labelings as columns, rows in their own order."""
         if self.star is None:
             assert self.columns is not None
@@ -91,115 +80,105 @@ class Labelings:
         return columns.T
 
 
-def sizes(labelings: Labelings, v: Float[np.ndarray, " N"] | None) -> Sizes:
-    """Weights of the samples; without weights every row counts 1."""
+def draw_labelings(
+    labels: Float[np.ndarray, " N"], n_resamples: int, rng: np.random.Generator
+) -> tuple[Labelings, bool]:
+    """All arrangements where they are no more than n_resamples + 1, else turns of random rings; and which."""
+    N, first = len(labels), int(labels.sum())
+    if N > FEW_ROWS or comb(N, first) > n_resamples + 1:
+        return Labelings(labels, draw_star(N, n_resamples, rng)), False
+    every = np.array([np.isin(np.arange(N), rows) for rows in combinations(range(N), first)], dtype=float)
+    return Labelings(labels, None, _own_first(every.T, labels)), True
+
+
+def draw_swaps(
+    signs: Float[np.ndarray, " n"], n_resamples: int, rng: np.random.Generator
+) -> tuple[Columns, bool]:
+    """Which pairs are turned round, the data's own signs first: all ways where they are few; and whether."""
+    n = len(signs)
+    if n > FEW_ROWS or 2**n > n_resamples + 1:
+        return np.column_stack([signs, rng.choice([-1.0, 1.0], (n, n_resamples))]), False
+    return _own_first(np.array(list(product((1.0, -1.0), repeat=n))).T, signs), True
+
+
+def _own_first(columns: Columns, own: Float[np.ndarray, " N"]) -> Columns:
+    return columns[:, np.argsort((columns != own[:, None]).any(axis=0), kind="stable")]
+
+
+def sizes(labelings: Labelings, v: Float[np.ndarray, " N"] | None) -> tuple[Vector, Vector, Vector, Vector]:
+    """Σ a_i v_i and Σ a_i v_i² of the first sample, then of the second; without v every row counts 1."""
     if v is None:
-        first = np.round(labelings.labels.sum())
+        first = np.array([np.round(labelings.labels.sum())])
         second = len(labelings.labels) - first
-        return Sizes(*(np.array([value]) for value in (first, first, second, second)))
+        return first, first, second, second
     first, squares = labelings.sums(v), labelings.sums(v * v)
-    return Sizes(first, squares, v.sum() - first, (v * v).sum() - squares)
+    return first, squares, v.sum() - first, (v * v).sum() - squares
 
 
 def label_forms(
-    members: list[Member],
-    labelings: Labelings,
-    v: Float[np.ndarray, " N"] | None,
-    batch: int | None,
+    members: list[Member], labelings: Labelings, v: Float[np.ndarray, " N"] | None, batch: int | None
 ) -> list[Forms]:
     """The sums of every kernel of every member, in order."""
-    found: list[Forms] = []
-    for each in members:
-        member = made(each)
-        if isinstance(member, Factor):
-            found.append(_factor_forms(member if v is None else member.weighted(v), labelings))
-        elif labelings.by_products(len(member.maps)):
-            found += _column_forms(member, labelings, v, batch)
-        else:
-            for pairs in [member] if v is None else weighted_pairs(member, v):
-                found += _ring_forms(pairs, labelings, batch)
-    return found
+    return [
+        Forms(quadratic, labelings.sums(sums.rows), labelings.sums(sums.diagonal), sums)
+        for member in members
+        for quadratic, sums in _labeled_sums(computed(member), labelings, v, batch)
+    ]
 
 
-def weighted_pairs(pairs: Pairs, v: Float[np.ndarray, " N"]) -> list[Pairs]:
+def _labeled_sums(
+    member: Pairs | LowRank, labelings: Labelings, v: Float[np.ndarray, " N"] | None, batch: int | None
+) -> list[tuple[Vector, KernelSums]]:
+    """By whichever way is the fastest."""
+    labels, star = labelings.labels, labelings.star
+    if star is not None and isinstance(member, LowRank):
+        factor = member if v is None else member.weighted(v)
+        sums = factor.sums()
+        quadratic = factor_turns(factor.columns, labels[:, None], star) - labelings.sums(sums.diagonal)
+        return [(quadratic, sums)]
+    if star is None or isinstance(member, LowRank) or labelings.by_products(len(member.maps)):
+        columns = labelings.written_out()
+        return column_sums(member, columns if v is None else columns * v[:, None], batch, v)
+    return [
+        pair
+        for pairs in ([member] if v is None else _weighted(member, v))
+        for pair in ring_label_sums(pairs, labels, star, batch)
+    ]
+
+
+def _weighted(pairs: Pairs, v: Float[np.ndarray, " N"]) -> list[Pairs]:
     """v_i K_ij v_j, each kernel by itself."""
 
-    def one(j: int) -> Pairs:
-        def base(rows, columns):  # type: ignore[no-untyped-def]
-            plain = pairs.base(rows, columns)
-            value = pairs.mapped(j, plain, np.empty_like(plain))
-            return value * v[rows, None] * v[columns]
-
-        return Pairs(pairs.size, base, (None,), pairs.diagonals[j : j + 1] * v**2)
-
-    return [one(j) for j in range(len(pairs.maps))]
-
-
-def _ring_forms(pairs: Pairs, labelings: Labelings, batch: int | None) -> list[Forms]:
-    star = labelings.star
-    assert star is not None
-    sums = ring_sums(pairs, label_pairs(labelings.labels), star, batch)
-    quadratic = star.values([turn[:, :, 0] for turn in sums.turns])
-    return [
-        Forms(
-            quadratic[:, j],
-            labelings.sums(sums.left_rows[j]),
-            labelings.sums(pairs.diagonals[j]),
-            sums.left_rows[j],
-            float(sums.left_squares[j]),
-            float(pairs.diagonals[j].sum()),
+    def weighted(one: Pairs) -> Pairs:
+        return matrix_pairs(
+            lambda rows, columns: one.rectangles(rows, columns)[0] * v[rows, None] * v[columns],
+            one.diagonals[0] * v**2,
         )
-        for j in range(len(pairs.maps))
-    ]
+
+    return [weighted(pairs.some([j])) for j in range(len(pairs.maps))]
 
 
-def _factor_forms(factor: Factor, labelings: Labelings) -> Forms:
-    diagonal, rows = factor.diagonal, factor.row_sums()
-    on_diagonal = labelings.sums(diagonal)
-    if labelings.star is None:
-        assert labelings.columns is not None
-        whole = np.square(factor.columns.T @ labelings.columns).sum(axis=0)
-    else:
-        turns = factor_turns(factor.columns, labelings.labels[:, None], labelings.star)
-        whole = labelings.star.values([turn[:, None] for turn in turns])[:, 0]
-    return Forms(
-        whole - on_diagonal,
-        labelings.sums(rows),
-        on_diagonal,
-        rows,
-        factor.squares(),
-        float(diagonal.sum()),
-    )
-
-
-def _column_forms(
-    pairs: Pairs, labelings: Labelings, v: Float[np.ndarray, " N"] | None, batch: int | None
-) -> list[Forms]:
-    weight = np.ones(pairs.size) if v is None else v
-    columns = labelings.written_out()
-    sums = column_sums(pairs, columns if v is None else columns * weight[:, None], weight, batch)
-    return [
-        Forms(
-            quadratic,
-            labelings.sums(rows),
-            labelings.sums(diagonal * weight**2),
-            rows,
-            squares,
-            float((diagonal * weight**2).sum()),
-        )
-        for (quadratic, rows, squares), diagonal in zip(sums, pairs.diagonals, strict=True)
-    ]
+def ring_label_sums(
+    pairs: Pairs, labels: Float[np.ndarray, " N"], star: Star, batch: int | None
+) -> list[tuple[Vector, KernelSums]]:
+    """a'K₀a of every kernel by Fourier transforms, with labels a that turn on the rings of a star."""
+    found = ring_sums(pairs, label_pairs(labels), star, batch)
+    return list(zip(star.values(found.turns)[:, :, 0].T, found.left, strict=True))
 
 
 def column_sums(
-    pairs: Pairs, W: Float[np.ndarray, "N C"], v: Float[np.ndarray, " N"], batch: int | None
-) -> list[tuple[Vector, Float[np.ndarray, " N"], float]]:
-    """For every kernel w'K₀w of each column, the rows v_i (K₀v)_i and Σ (v_i v_j K_ij)²: K₀ has no diagonal.
+    member: Pairs | LowRank, W: Columns, batch: int | None, v: Float[np.ndarray, " N"] | None = None
+) -> list[tuple[Vector, KernelSums]]:
+    """w'K₀w of every kernel and every column w of weights, and the sums of v_i K_ij v_j.
 
     The matrix is symmetric, so only blocks on and below the diagonal are computed, one strip at a time.
     """
     N, C = W.shape
-    J = len(pairs.maps)
+    v = np.ones(N) if v is None else v
+    if isinstance(member, LowRank):
+        quadratic = np.square(member.columns.T @ W).sum(axis=0) - member.diagonal @ W**2
+        return [(quadratic, member.weighted(v).sums())]
+    J = len(member.maps)
     every = np.arange(N)
     strip = batch or int(np.clip(BUDGET // (8 * (3 * N + C)), 16, 256))
     quadratic, rows, squares = np.zeros((J, C)), np.zeros((J, N)), np.zeros(J)
@@ -207,31 +186,23 @@ def column_sums(
         for i in range(0, N, strip):
             own = every[i : i + strip]
             until = i + len(own)
-            base = pairs.base(own, every[:until])
+            base = member.base(own, every[:until])
             buffer = np.empty_like(base)
             for j in range(J):
-                block = pairs.mapped(j, base, buffer)
+                block = member.mapped(j, base, buffer)
                 block[:, i:] = np.tril(block[:, i:], -1)  # each pair of rows once
                 quadratic[j] += 2.0 * np.einsum("ic,ic->c", W[own], block @ W[:until])
                 rows[j, own] += block @ v[:until]
                 rows[j, :until] += v[own] @ block
                 squares[j] += 2.0 * (v[own] ** 2 @ np.square(block, out=block) @ v[:until] ** 2)
             shown.update(len(own))
-    return [(quadratic[j], rows[j] * v, float(squares[j])) for j in range(J)]
+    sums = map(KernelSums, rows * v, member.diagonals * v**2, map(float, squares))
+    return list(zip(quadratic, sums, strict=True))
 
 
-def signed_forms(
-    member: Member, W: Float[np.ndarray, "N C"], n_pairs: int, batch: int | None
-) -> list[tuple[Vector, Vector, float, float]]:
-    """For each kernel of a member Σ_{i≠j} w_i w_j K_ij, Σ_i w_i² K_ii, Σ_i K(x_i, y_i) and Σ_{i≠j} K_ij².
-
-    Rows i and n_pairs + i are a pair; with n_pairs = 0 there are none.
-    """
-    pairs = as_pairs(member)
-    sums = column_sums(pairs, W, np.ones(pairs.size), batch)
-    between = pairs.at(np.arange(n_pairs), n_pairs + np.arange(n_pairs)).sum(axis=1)
-    weights = W**2
-    return [
-        (quadratic, diagonal @ weights, float(own), squares)
-        for (quadratic, _, squares), diagonal, own in zip(sums, pairs.diagonals, between, strict=True)
-    ]
+def pair_sums(member: Pairs | LowRank) -> Float[np.ndarray, " J"]:
+    """Σ_i K(x_i, y_i) of every kernel, for rows x_1, ..., x_n, y_1, ..., y_n."""
+    first, second = np.split(np.arange(member.size), 2)
+    if isinstance(member, LowRank):
+        return np.array([np.vdot(member.columns[first], member.columns[second])])
+    return member.at(first, second).sum(axis=1)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.permutation.gram import Pairs
+from kembed.kernels.base import Kernel
+from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -21,19 +22,13 @@ if TYPE_CHECKING:
 EXACT = 1e-12
 # A factorisation that has not got this far by a given rank is given up: (rank, share of the trace left).
 CHECKPOINTS = ((32, 0.2), (64, 0.02), (128, 1e-4), (256, 1e-7))
-MAX_RANK = 400
+MAX_RANK = 400  # what is not exact by then is left dense
+# Below so many rows a dense pass takes a tenth of a second, and a factor is not worth trying.
+LARGE = 4_000
 
 
 @dataclass(frozen=True, eq=False)
-class Deferred:
-    """A factor that is made when it is needed, so that only one is held at a time."""
-
-    size: int
-    make: Callable[[], Factor]
-
-
-@dataclass(frozen=True, eq=False)
-class Factor:
+class LowRank:
     """K = F Fᵀ on N rows."""
 
     columns: Float[np.ndarray, "N r"]
@@ -48,70 +43,126 @@ class Factor:
         """K_ii."""
         return np.einsum("ir,ir->i", self.columns, self.columns)
 
-    def row_sums(self) -> Float[np.ndarray, " N"]:
-        """Σ_{j≠i} K_ij."""
-        return self.columns @ self.columns.sum(axis=0) - self.diagonal
+    def sums(self) -> KernelSums:
+        """Row sums, diagonal and squares."""
+        F, diagonal = self.columns, self.diagonal
+        squares = float((np.square(F.T @ F)).sum() - np.square(diagonal).sum())
+        return KernelSums(F @ F.sum(axis=0) - diagonal, diagonal, squares)
 
-    def squares(self) -> float:
-        """Σ_{i≠j} K_ij²."""
-        return float((np.square(self.columns.T @ self.columns)).sum() - np.square(self.diagonal).sum())
-
-    def weighted(self, v: Float[np.ndarray, " N"]) -> Factor:
+    def weighted(self, v: Float[np.ndarray, " N"]) -> LowRank:
         """The kernel v_i K_ij v_j."""
-        return Factor(self.columns * v[:, None])
+        return LowRank(self.columns * v[:, None])
 
     def pairs(self) -> Pairs:
         """The same kernel, served in rectangles."""
         F = self.columns
-        return Pairs(len(F), lambda rows, columns: F[rows] @ F[columns].T, (None,), self.diagonal[None])
+        return matrix_pairs(lambda rows, columns: F[rows] @ F[columns].T, self.diagonal)
 
 
-Member = Pairs | Factor | Deferred
+@dataclass(frozen=True, eq=False)
+class LazyLowRank:
+    """A kernel of low rank that is computed when it is needed, so that only one is held at a time."""
+
+    size: int
+    compute: Callable[[], LowRank]
 
 
-def made(member: Member) -> Pairs | Factor:
-    """The member itself, once it is needed."""
-    return member.make() if isinstance(member, Deferred) else member
+Member = Pairs | LowRank | LazyLowRank
 
 
-def as_pairs(member: Member) -> Pairs:
+def computed(member: Member) -> Pairs | LowRank:
+    """The member, computed if it was not."""
+    return member.compute() if isinstance(member, LazyLowRank) else member
+
+
+def member_pairs(member: Member) -> Pairs:
     """The member in rectangles."""
-    ready = made(member)
-    return ready.pairs() if isinstance(ready, Factor) else ready
+    ready = computed(member)
+    return ready.pairs() if isinstance(ready, LowRank) else ready
 
 
-def kernels_in(member: Member) -> int:
-    """How many kernels a member has."""
-    return len(member.maps) if isinstance(member, Pairs) else 1
+def with_low_rank(members: tuple[Member, ...], large: int = LARGE) -> list[tuple[Member, list[int]]]:
+    """The same kernels with exact factors in place of large matrices, each with its places in the order.
+
+    Kernels that have no such factor stay together: they share their distances.
+    """
+    found: list[tuple[Member, list[int]]] = []
+    place = 0
+    for member in members:
+        count = len(member.maps) if isinstance(member, Pairs) else 1
+        places = list(range(place, place + count))
+        place += count
+        if not isinstance(member, Pairs) or member.size < large or not member.definite:
+            found.append((member, places))
+            continue
+        factors = [pivoted_cholesky(member.some([j])) for j in range(count)]
+        dense = [j for j, factor in enumerate(factors) if factor is None]
+        found += [(factor, [places[j]]) for j, factor in enumerate(factors) if factor is not None]
+        if dense:
+            found.append((member.some(dense), [places[j] for j in dense]))
+    return found
 
 
-def pivoted_cholesky(pairs: Pairs, j: int, max_rank: int = MAX_RANK) -> Factor | None:
+def pivoted_cholesky(pairs: Pairs) -> LowRank | None:
     """F with trace(K - F Fᵀ) ≤ 1e-12 trace K, or None where the rank is too large for that.
 
     Each step takes the row whose diagonal is worst explained (Harbrecht, Peters & Schneider 2012).
     """
-    N = pairs.size
+    N, (offset,) = pairs.size, pairs.offsets
     every = np.arange(N)
-    left = pairs.diagonals[j] + pairs.offset(j)
+    left = pairs.diagonals[0] + offset
     trace = float(left.sum())
-    F = np.empty((min(max_rank, N), N))
+    F = np.empty((min(MAX_RANK, N), N))
     checks = dict(CHECKPOINTS)
     for rank in range(len(F) + 1):
         remaining = float(np.maximum(left, 0.0).sum())
         if remaining <= EXACT * trace:
-            return Factor(np.ascontiguousarray(F[:rank].T))
+            return LowRank(np.ascontiguousarray(F[:rank].T))
         if rank == len(F) or remaining > checks.get(rank, 1.0) * trace:
-            return None
+            break
         pivot = int(np.argmax(left))
-        base = pairs.base(np.array([pivot]), every)
-        row = pairs.mapped(j, base, np.empty_like(base))[0] + pairs.offset(j)
+        row = pairs.rectangles(np.array([pivot]), every)[0][0] + offset
         F[rank] = (row - F[:rank, pivot] @ F[:rank]) / np.sqrt(left[pivot])
         left -= F[rank] ** 2
         left[pivot] = 0.0
     return None
 
 
-def whitened(features: Float[np.ndarray, "N m"], ridge: float) -> Factor:
+def random_features(
+    kernel: Any, x: Float[np.ndarray, "N D"], count: int, rng: np.random.Generator, argument: str
+) -> LowRank:
+    """Random Fourier features, k(x, y) ≈ φ(x)·φ(y): cosines and sines of `count`/2 frequencies.
+
+    The spectral density of a mixture of squared exponentials is a mixture of normals: draw a component, draw
+    a frequency (Rahimi & Recht 2007). The approximation enters the statistic, not the level of a test.
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"statistic='features' needs a kernel object or a word, but {argument} is {kernel!r}; "
+            "a function has no spectral density"
+        )
+    try:
+        parts = kernel.components(x.shape[1])
+    except TypeError:
+        raise TypeError(
+            f"statistic='features' needs numeric columns and a mixture of Gaussians, but {argument} stands "
+            f"for {kernel!r}; drop the discrete columns, or use statistic='unbiased'"
+        ) from None
+    weights = np.exp(np.asarray(parts.log_weights))
+    half = max(1, count // 2)
+    drawn = rng.choice(len(weights), half, p=weights / weights.sum())
+    normal = rng.standard_normal((half, x.shape[1]))
+    precision = np.asarray(parts.precision)
+    if precision.ndim == 2:
+        frequencies = normal * np.sqrt(precision[drawn])
+    else:
+        frequencies = np.einsum("fij,fj->fi", np.linalg.cholesky(precision)[drawn], normal)
+    phase = (x - np.median(x, axis=0)) @ frequencies.T
+    scale = np.sqrt(weights.sum() / half)
+    return LowRank(scale * np.concatenate([np.cos(phase), np.sin(phase)], axis=1))
+
+
+def whitened(features: Float[np.ndarray, "N m"], ridge: float) -> LowRank:
     """φ̃(x)ᵀ (Σ + ρ I)⁻¹ φ̃(y) for centred features with covariance Σ, and ρ = ridge · trace Σ.
 
     The squared distance it gives is dᵀ(Σ + ρI)⁻¹d, the difference of two mean embeddings at the landmarks,
@@ -123,5 +174,5 @@ def whitened(features: Float[np.ndarray, "N m"], ridge: float) -> Factor:
     eigenvalues = np.maximum(eigenvalues, 0.0)
     total = float(eigenvalues.sum())
     if not total > 0.0:
-        return Factor(np.zeros((len(features), 1)))
-    return Factor(centred @ (vectors * np.sqrt(len(features) / (eigenvalues + ridge * total))))
+        return LowRank(np.zeros((len(features), 1)))
+    return LowRank(centred @ (vectors * np.sqrt(len(features) / (eigenvalues + ridge * total))))

@@ -20,19 +20,14 @@ if TYPE_CHECKING:
 TIE = 1e-8
 # Eigenvalues are taken up to this share of their sum; the rest varies too little to be seen.
 SPECTRUM_LEFT = 1e-4
-# Eigenvalues are computed on at most so many rows.
+# Eigenvalues are computed on at most so many rows, for about a second.
 SPECTRUM_ROWS = 2_000
-
-
-def tie_tolerance(values: Float[np.ndarray, " C"]) -> float:
-    """How far apart two values of a statistic may be and still be one."""
-    spread = float(values.std()) if len(values) else 0.0
-    return TIE * spread + 1e-14 * float(np.abs(values).max(initial=0.0))
 
 
 def resampled_pvalue(observed: float, draws: Vector) -> float:
     """(1 + #{draws ≥ observed}) / (1 + B): exact at any B, and when the draws are all other arrangements."""
-    tolerance = tie_tolerance(np.append(draws, observed))
+    values = np.append(draws, observed)
+    tolerance = TIE * float(values.std()) + 1e-14 * float(np.abs(values).max())
     as_large = int((draws >= observed - tolerance).sum())
     return (as_large + 1) / (len(draws) + 1)
 
@@ -77,11 +72,12 @@ def wild_weights(n: int, count: int, memory: float, rng: np.random.Generator) ->
 
     W_t = e^{-1/l} W_{t-1} + √(1 - e^{-2/l}) ε_t has variance 1 and forgets after about l = `memory` steps.
     """
+    from scipy.signal import lfilter
+
     decay = float(np.exp(-1.0 / memory))
     weights = rng.standard_normal((n, count))
     weights[1:] *= np.sqrt(1.0 - decay**2)
-    for t in range(1, n):
-        weights[t] += decay * weights[t - 1]
+    weights = lfilter([1.0], [1.0, -decay], weights, axis=0)
     return weights - weights.mean(axis=0)
 
 

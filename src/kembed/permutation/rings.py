@@ -16,19 +16,25 @@ any of its points (Besag & Clifford 1989), so the p-value is exact for any numbe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from kembed.core.progress import progress_bar
-from kembed.permutation.gram import Pairs
+from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+    Rows = Int[np.ndarray, " a"]
+
 # Working memory of a pass over the diagonals, in bytes, where `batch` does not say otherwise.
 BUDGET = 2**28
+# All processors: the transforms of a block's columns do not depend on each other, and SciPy takes no more
+# threads than their number is worth.
+WORKERS = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +52,14 @@ class Star:
     rings: tuple[Ring, ...]
     chosen: Int[np.ndarray, " B"]
 
-    def values(self, turns: list[Float[np.ndarray, "N J"]]) -> Float[np.ndarray, "B+1 J"]:
+    def values(self, turns: list[Float[np.ndarray, "N ..."]]) -> Float[np.ndarray, "C ..."]:
         """The data's own value first, then those of the resamples."""
         every = np.concatenate(turns)
         return np.concatenate([every[:1], every[1:][self.chosen]])
+
+    def products(self, u: Float[np.ndarray, " N"], v: Float[np.ndarray, " N"]) -> Float[np.ndarray, " B+1"]:
+        """Σ_i u_i v_π(i) for the data and under every resample."""
+        return self.values([correlate(u[ring.left], v[ring.right]) for ring in self.rings])
 
 
 def draw_star(N: int, n_resamples: int, rng: np.random.Generator) -> Star:
@@ -70,19 +80,15 @@ def draw_star(N: int, n_resamples: int, rng: np.random.Generator) -> Star:
     return Star(rings, rng.choice(others, n_resamples, replace=False))
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """What a test needs of J kernels whose diagonal is set to 0.
+class Sums(NamedTuple):
+    """What a test needs of J kernels on the left and L on the right.
 
-    `turns[r][k, j, l]` = Σ_{i≠j} K_ij L_{i+k,j+k} on ring r; `rows` are the row sums, `squares` the sums of
-    squared entries.
+    `turns[r][k, j, l]` = Σ_{i≠j} K_ij L_{i+k,j+k} on ring r.
     """
 
     turns: list[Float[np.ndarray, "N J L"]]
-    left_rows: Float[np.ndarray, "J N"]
-    right_rows: Float[np.ndarray, "L N"]
-    left_squares: Float[np.ndarray, " J"]
-    right_squares: Float[np.ndarray, " L"]
+    left: list[KernelSums]
+    right: list[KernelSums]
 
 
 def correlate(u: Float[np.ndarray, " N"], v: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
@@ -92,7 +98,7 @@ def correlate(u: Float[np.ndarray, " N"], v: Float[np.ndarray, " N"]) -> Float[n
 
 def label_pairs(a: Float[np.ndarray, " N"]) -> Pairs:
     """The matrix a aᵀ, as if it were a kernel."""
-    return Pairs(len(a), lambda rows, columns: np.multiply.outer(a[rows], a[columns]), (None,), (a * a)[None])
+    return matrix_pairs(lambda rows, columns: np.multiply.outer(a[rows], a[columns]), a * a)
 
 
 def ring_sums(left: Pairs, right: Pairs, star: Star, batch: int | None) -> Sums:
@@ -101,50 +107,45 @@ def ring_sums(left: Pairs, right: Pairs, star: Star, batch: int | None) -> Sums:
 
     N, J, L = left.size, len(left.maps), len(right.maps)
     last = N // 2  # the diagonals d and N - d mirror each other
-    step = _diagonals_at_once(N, L, batch)
-    left_rows, right_rows = np.zeros((J, N)), np.zeros((L, N))
-    left_squares, right_squares = np.zeros(J), np.zeros(L)
-    turns = []
+    step = max(1, min(batch, last)) if batch else int(np.clip(BUDGET // (8 * N * (4 + L)), 8, max(last, 8)))
+    row_sums, squares = (np.zeros((J, N)), np.zeros((L, N))), (np.zeros(J), np.zeros(L))
+    turns: list[Float[np.ndarray, "N J L"]] = []
+
+    def transforms(side: int, order: Rows, diagonals: Rows) -> Iterator[Float[np.ndarray, "f b"]]:
+        """Of a block of diagonals, kernel by kernel; on the first ring its sums are added up too."""
+        pairs = (left, right)[side]
+        base = _diagonal_block(pairs, order, diagonals)
+        buffer = np.empty_like(base)
+        for j in range(len(pairs.maps)):
+            block = pairs.mapped(j, base, buffer)
+            if not turns:
+                _add_rows(row_sums[side][j], order, block, diagonals, N)
+                squares[side][j] += twice @ np.einsum("id,id->d", block, block)
+            yield fft.rfft(block, axis=0, workers=WORKERS)
+
     with progress_bar(last * len(star.rings), last * N * (J + L), "permutations") as shown:
-        for number, ring in enumerate(star.rings):
+        for ring in star.rings:
             spectrum = np.zeros((N // 2 + 1, J, L), dtype=complex)
             for d in range(1, last + 1, step):
                 diagonals = np.arange(d, min(d + step, last + 1))
                 twice = np.where(2 * diagonals == N, 1.0, 2.0)
-                partners = []
-                base = _diagonal_block(right, ring.right, diagonals)
-                buffer = np.empty_like(base)
-                for j in range(L):
-                    block = right.mapped(j, base, buffer)
-                    if number == 0:
-                        _add_rows(right_rows[j], ring.right, block, diagonals, N)
-                        right_squares[j] += twice @ np.einsum("id,id->d", block, block)
-                    partner = fft.rfft(block, axis=0, workers=2)
-                    partner *= twice
-                    partners.append(np.conj(partner, out=partner))
-                base = _diagonal_block(left, ring.left, diagonals)
-                for j in range(J):
-                    block = left.mapped(j, base, buffer)
-                    if number == 0:
-                        _add_rows(left_rows[j], ring.left, block, diagonals, N)
-                        left_squares[j] += twice @ np.einsum("id,id->d", block, block)
-                    transformed = fft.rfft(block, axis=0, workers=2)
+                partners = [
+                    np.conj(np.multiply(one, twice, out=one), out=one)
+                    for one in transforms(1, ring.right, diagonals)
+                ]
+                for j, one in enumerate(transforms(0, ring.left, diagonals)):
                     for k, partner in enumerate(partners):
-                        spectrum[:, j, k] += np.einsum("fd,fd->f", transformed, partner)
+                        spectrum[:, j, k] += np.einsum("fd,fd->f", one, partner)
                 shown.update(len(diagonals))
             turns.append(fft.irfft(np.conj(spectrum), N, axis=0))
-    return Sums(turns, left_rows, right_rows, left_squares, right_squares)
+    sides = (
+        list(map(KernelSums, rows, pairs.diagonals, map(float, total)))
+        for pairs, rows, total in zip((left, right), row_sums, squares, strict=True)
+    )
+    return Sums(turns, *sides)
 
 
-def _diagonals_at_once(N: int, partners: int, batch: int | None) -> int:
-    if batch is not None:
-        return max(1, min(batch, N // 2))
-    return int(np.clip(BUDGET // (8 * N * (4 + partners)), 8, max(N // 2, 8)))
-
-
-def _diagonal_block(
-    pairs: Pairs, order: Int[np.ndarray, " N"], diagonals: Int[np.ndarray, " b"]
-) -> Float[np.ndarray, "N b"]:
+def _diagonal_block(pairs: Pairs, order: Rows, diagonals: Rows) -> Float[np.ndarray, "N b"]:
     """Entry (i, d) is the base at rows order[i] and order[i + d]."""
     N, count, first = pairs.size, len(diagonals), int(diagonals[0])
     out = np.empty((N, count))
@@ -162,53 +163,43 @@ def _diagonal_block(
 
 
 def _add_rows(
-    total: Float[np.ndarray, " N"],
-    order: Int[np.ndarray, " N"],
-    block: Float[np.ndarray, "N b"],
-    diagonals: Int[np.ndarray, " b"],
-    N: int,
+    total: Float[np.ndarray, " N"], order: Rows, block: Float[np.ndarray, "N b"], diagonals: Rows, N: int
 ) -> None:
     """Adds a block's share of the row sums: entry (i, d) counts for row i and for row i + d."""
-    middle = len(diagonals) - (2 * int(diagonals[-1]) == N)  # the diagonal N/2 meets every row once already
-    along = block.sum(axis=1)
+    count = len(diagonals) - (2 * int(diagonals[-1]) == N)  # the diagonal N/2 meets every row once already
     across = np.zeros(2 * N)
-    count, first, height = middle, int(diagonals[0]), 256
-    if count:
-        for i in range(0, N, height):
-            rows = min(height, N - i)
-            skewed = np.zeros((rows, rows + count))
-            view = np.lib.stride_tricks.as_strided(
-                skewed, (rows, count), (skewed.strides[0] + 8, 8), writeable=True
-            )
-            view[:] = block[i : i + rows, :count]
-            across[i + first : i + first + rows + count] += skewed.sum(axis=0)
-    along += across[:N] + across[N:]
-    total[order] += along
+    first, height = int(diagonals[0]), 256
+    for i in range(0, N if count else 0, height):
+        rows = min(height, N - i)
+        skewed = np.zeros((rows, rows + count))
+        view = np.lib.stride_tricks.as_strided(
+            skewed, (rows, count), (skewed.strides[0] + 8, 8), writeable=True
+        )
+        view[:] = block[i : i + rows, :count]
+        across[i + first : i + first + rows + count] += skewed.sum(axis=0)
+    total[order] += block.sum(axis=1) + (across[:N] + across[N:])
 
 
 def factor_turns(
-    left: Float[np.ndarray, "N p"], right: Float[np.ndarray, "N q"], star: Star
-) -> list[Float[np.ndarray, " N"]]:
-    """Σ_ij K_ij L_{i+k,j+k} for K = F Fᵀ and L = G Gᵀ, diagonals included: ‖Σ_i f_i g_{i+k}ᵀ‖².
+    left: Float[np.ndarray, "N p"], right: Float[np.ndarray, "N q"], star: Star, budget: int = BUDGET
+) -> Float[np.ndarray, " B+1"]:
+    """Σ_ij K_ij L_π(i)π(j) for K = F Fᵀ and L = G Gᵀ, diagonals included: ‖Σ_i f_i g_π(i)ᵀ‖².
 
     Works through the columns of the wider factor one by one; memory is a few times that of both factors.
     """
     from scipy import fft
 
     N = len(left)
+    width = max(1, budget // (32 * N))
     turns = []
     for ring in star.rings:
-        f = np.conj(fft.rfft(left[ring.left], axis=0, workers=2))
-        g = fft.rfft(right[ring.right], axis=0, workers=2)
-        if f.shape[1] > g.shape[1]:  # one column at a time against all of the other
-            single, block = f, g
-        else:
-            single, block = g, f
+        f = np.conj(fft.rfft(left[ring.left], axis=0, workers=WORKERS))
+        g = fft.rfft(right[ring.right], axis=0, workers=WORKERS)
+        single, block = (f, g) if f.shape[1] > g.shape[1] else (g, f)
         total = np.zeros(N)
-        width = max(1, int(BUDGET // (32 * N)))
-        for c in range(single.shape[1]):
+        for column in single.T:
             for b in range(0, block.shape[1], width):
-                part = fft.irfft(single[:, c : c + 1] * block[:, b : b + width], N, axis=0, workers=2)
+                part = fft.irfft(column[:, None] * block[:, b : b + width], N, axis=0, workers=WORKERS)
                 total += np.einsum("ib,ib->i", part, part)
         turns.append(total)
-    return turns
+    return star.values(turns)

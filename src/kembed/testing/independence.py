@@ -13,27 +13,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.core import checks
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.core.progress import showing_progress
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.permutation import nulls, statistics
 from kembed.permutation.fusion import Values
-from kembed.permutation.gram import Pairs
+from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 from kembed.permutation.labelings import column_sums
-from kembed.permutation.low_rank import Factor, as_pairs, made
-from kembed.permutation.random_features import DEFAULT as FEATURES
-from kembed.permutation.rings import Star, correlate, draw_star, factor_turns, ring_sums
-from kembed.testing.choice import Choice, choose, lowered
-from kembed.testing.outcome import MemberResult, TestOutcome, nothing, resampled_outcome
+from kembed.permutation.low_rank import LowRank, computed, member_pairs, with_low_rank
+from kembed.permutation.rings import Star, draw_star, factor_turns, ring_sums
+from kembed.testing.choice import Choice, choose
+from kembed.testing.outcome import TestOutcome, approximate_outcome, nothing, resampled_outcome
+from kembed.testing.procedure import Procedure, read_procedure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-STATISTICS = ("unbiased", "biased", "features")
-NULLS = ("permutation", "gamma", "spectral", "wild")
-MINIMUM = 4
+    Vector = Float[np.ndarray, " n"]
+
+MINIMUM = 4  # the unbiased statistic divides by n - 3
 FEW_ROWS = 8  # more have more pairings than anybody waits for
 
 
@@ -60,8 +59,8 @@ def hsic_test(
         categories are compared as equal or not.
     kernel
         `"fused"` (the default), `"bkl"` (learned on each side), `"ard"` (learned, with a lengthscale for each
-        column), `"median"`, a kernel object or a function for
-        both sides, a list of these, or a pair `(kernel of x, kernel of y)`.
+        column), `"median"`, `"median-raw"`, a kernel object or a function for both sides, as in `mmd_test`; a
+        list of these, fused on both sides; or a tuple, the pair `(kernel of x, kernel of y)`.
     statistic
         `"unbiased"` or `"biased"` HSIC, or `"features"` (random Fourier features, linear in n).
     null
@@ -79,54 +78,43 @@ def hsic_test(
     0.001
 
     """
-    checks.choice(statistic, "statistic", STATISTICS)
-    checks.choice(null, "null", NULLS)
-    n_resamples = checks.count(n_resamples, "n_resamples", 1)
-    batch = None if batch is None else checks.count(batch, "batch", 1)
-    memory = None if memory is None else float(checks.positive(memory, "memory"))
-    if memory is not None and null != "wild":
-        raise ValueError("memory is for null='wild' (time series); leave it out, or set null='wild'")
+    procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng)
     kernels = _both_kernels(kernel)
     tables, missing = read_tables(
         {"x": x, "y": y}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
     )
-    seed = checks.generator(rng)
-    n = len(tables[0].values)
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
     swapped = False
     if null != "wild":
         tables, kernels, swapped = _canonical(tables, kernels)
     single = None if null == "permutation" else f"null={null!r}"
-    features = FEATURES if statistic == "features" else None
     with showing_progress(progress):
         left, right = (
             choose(
                 word,
                 make_space(table.values, table.categorical),
-                seed,
-                features=features,
+                procedure.rng,
+                features=procedure.features,
                 single=single,
                 side=True,
             )
             for word, table in zip(kernels, tables, strict=True)
         )
-        biased = statistic == "biased" or null == "wild"
         both, shares = _joined(left, right)
         if swapped:
             turned = tuple(pair[::-1] for pair in both.kernels)
             both = replace(both, kernels=turned, learned=both.learned[::-1])
-        if null in ("gamma", "spectral"):
-            return _approximate(left, right, both, null, biased, n_resamples, batch, seed)
+        if procedure.approximate:
+            return _approximate(left.one, right.one, both, procedure)
+        n, name, enumerated = len(tables[0].values), "HSIC", False
         if null == "wild":
-            values = _wild(left, right, n_resamples, memory or np.sqrt(n), batch, seed)
-            return resampled_outcome("biased HSIC", (n,), both, values, null, False)
-        enumerated = n <= FEW_ROWS and factorial(n) <= n_resamples + 1
-        if enumerated:
-            values = _enumerated(left, right, shares, biased)
+            name, values = "biased HSIC", _wild(left.one, right.one, procedure)
         else:
-            values = _permuted(left, right, shares, biased, n_resamples, batch, seed)
-        return resampled_outcome("HSIC", (n,), both, values, null, enumerated)
+            enumerated = n <= FEW_ROWS and factorial(n) <= n_resamples + 1
+            evaluate = _enumerated if enumerated else _permuted
+            values = evaluate(left, right, shares, procedure)
+        return resampled_outcome(name, (n,), both, values, null, enumerated)
 
 
 def _both_kernels(kernel: Any) -> tuple[Any, Any]:
@@ -162,215 +150,127 @@ def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
 def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L"]]:
     """Which kernels of x meet which of y, as one choice, and the shares as a table; 0 where they do not."""
     if left.fused and right.fused:
-        from kembed.testing.members import SIDE_SHARES, SIDE_WHITENED_SHARE
+        from kembed.testing.members import fused_meetings
 
-        gaussians, J = SIDE_SHARES, len(left.kernels)
-        shares = np.zeros((J, J))
-        G = len(gaussians)
-        shares[:G, :G] = gaussians
-        shares[np.arange(G, J), np.arange(G, J)] = SIDE_WHITENED_SHARE
+        shares = fused_meetings()
     else:
         shares = np.multiply.outer(left.shares, right.shares)
-    met = np.argwhere(shares > 0.0)
     learned: tuple[Any, ...] = ()
     if left.learned or right.learned:
         learned = tuple(side.learned[0] if side.learned else None for side in (left, right))
-    kernels = tuple((left.kernels[j], right.kernels[k]) for j, k in met)
+    kernels = tuple((left.kernels[j], right.kernels[k]) for j, k in np.argwhere(shares > 0.0))
     together = shares[shares > 0.0]
     return Choice((), kernels, together / together.sum(), learned), shares
 
 
-def _permuted(
-    left: Choice,
-    right: Choice,
-    shares: Float[np.ndarray, "J L"],
-    biased: bool,
-    n_resamples: int,
-    batch: int | None,
-    rng: np.random.Generator,
-) -> Values:
+def _permuted(left: Choice, right: Choice, shares: Float[np.ndarray, "J L"], procedure: Procedure) -> Values:
     """HSIC of every pair of kernels that meet, for the data and for random pairings."""
-    star = draw_star(left.members[0].size, n_resamples, rng)
-    values = np.zeros((n_resamples + 1, *shares.shape))
+    star = draw_star(left.members[0].size, procedure.n_resamples, procedure.rng)
+    values = np.zeros((procedure.n_resamples + 1, *shares.shape))
     entry = np.zeros(shares.shape)
-    for first, rows in lowered(left.members):
-        for second, columns in lowered(right.members):
+    seconds = with_low_rank(right.members)
+    for first, rows in with_low_rank(left.members):
+        for second, columns in seconds:
             if shares[np.ix_(rows, columns)].any():
-                found = _hsic(made(first), made(second), star, biased, batch)
+                found = hsic_values(
+                    computed(first), computed(second), star, biased=procedure.biased, batch=procedure.batch
+                )
                 values[:, np.array(rows)[:, None], columns] = found.statistics
                 entry[np.ix_(rows, columns)] = found.entry
     return Values(values[:, shares > 0.0], entry[shares > 0.0])
 
 
-def _hsic(left: Pairs | Factor, right: Pairs | Factor, star: Star, biased: bool, batch: int | None) -> Values:
-    """HSIC of J by L kernels, as tables."""
-    n = left.size
-    if isinstance(left, Factor) and isinstance(right, Factor) and _factors_are_cheaper(left, right):
-        turns = factor_turns(left.columns, right.columns, star)
-        whole = star.values([turn[:, None] for turn in turns])[:, 0]
-        rows = [left.row_sums()], [right.row_sums()]
-        diagonals = [left.diagonal], [right.diagonal]
-        squares = [left.squares()], [right.squares()]
-        cross = (whole - _turned(diagonals[0][0], diagonals[1][0], star))[:, None, None]
+def hsic_values(
+    left: Pairs | LowRank, right: Pairs | LowRank, star: Star, *, biased: bool, batch: int | None
+) -> Values:
+    """HSIC of J by L kernels for the data and the pairings of a star, as tables."""
+    if isinstance(left, LowRank) and isinstance(right, LowRank) and _fewer_columns(left, right):
+        whole = factor_turns(left.columns, right.columns, star)
+        cross = (whole - star.products(left.diagonal, right.diagonal))[:, None, None]
+        firsts, seconds = [left.sums()], [right.sums()]
     else:
-        first, second = as_pairs(left), as_pairs(right)
-        sums = ring_sums(first, second, star, batch)
-        J, L = len(first.maps), len(second.maps)
-        cross = star.values([turn.reshape(n, J * L) for turn in sums.turns]).reshape(-1, J, L)
-        rows = list(sums.left_rows), list(sums.right_rows)
-        diagonals = list(first.diagonals), list(second.diagonals)
-        squares = list(sums.left_squares), list(sums.right_squares)
+        turns, firsts, seconds = ring_sums(member_pairs(left), member_pairs(right), star, batch)
+        cross = star.values(turns)
     values = np.empty_like(cross)
-    for j, (row, diagonal) in enumerate(zip(rows[0], diagonals[0], strict=True)):
-        for k, (partner_row, partner_diagonal) in enumerate(zip(rows[1], diagonals[1], strict=True)):
-            together = cross[:, j, k]
-            if biased:
-                together = together + _turned(diagonal, partner_diagonal, star)
-                a, b = row + diagonal, partner_row + partner_diagonal
-                formula = statistics.hsic_biased
-            else:
-                a, b, formula = row, partner_row, statistics.hsic
-            values[:, j, k] = formula(together, _turned(a, b, star), float(a.sum()), float(b.sum()), n)
-    usual = [[statistics.usual_entry(each, n) for each in side] for side in squares]
-    return Values(values, np.multiply.outer(usual[0], usual[1]))
+    for j, first in enumerate(firsts):
+        for k, second in enumerate(seconds):
+            values[:, j, k] = statistics.hsic(cross[:, j, k], first, second, star.products, biased=biased)
+    usual = [[sums.usual for sums in side] for side in (firsts, seconds)]
+    return Values(values, np.multiply.outer(*usual))
 
 
-def _factors_are_cheaper(left: Factor, right: Factor) -> bool:
-    """Products of columns against diagonals of the matrix, both transformed."""
+def _fewer_columns(left: LowRank, right: LowRank) -> bool:
+    """Whether there are fewer products of columns than diagonals of the matrix, to be transformed."""
     return left.columns.shape[1] * right.columns.shape[1] <= left.size
 
 
-def _turned(u: Float[np.ndarray, " n"], v: Float[np.ndarray, " n"], star: Star) -> Float[np.ndarray, " C"]:
-    """Σ_i u_i v_π(i) under every pairing."""
-    turns = [correlate(u[ring.left], v[ring.right])[:, None] for ring in star.rings]
-    return star.values(turns)[:, 0]
-
-
-def _enumerated(left: Choice, right: Choice, shares: Float[np.ndarray, "J L"], biased: bool) -> Values:
+def _enumerated(
+    left: Choice, right: Choice, shares: Float[np.ndarray, "J L"], procedure: Procedure
+) -> Values:
     """HSIC under every pairing of very few rows, the data's own first."""
-    K, L = (np.stack(_matrices(side, biased)) for side in (left, right))
-    n = K.shape[1]
-    formula = statistics.hsic_biased if biased else statistics.hsic
-    orders = list(permutations(range(n)))  # the data's own comes first
-    met = np.argwhere(shares > 0.0)
-    values = np.empty((len(orders), len(met)))
-    for c, order in enumerate(orders):
-        turned = L[:, list(order)][:, :, list(order)]
-        for place, (j, k) in enumerate(met):
-            values[c, place] = formula(
-                np.array((K[j] * turned[k]).sum()),
-                np.array(K[j].sum(axis=1) @ turned[k].sum(axis=1)),
-                float(K[j].sum()),
-                float(turned[k].sum()),
-                n,
-            )
-    usual = [np.sqrt(np.square(side).mean(axis=(1, 2))) for side in (K, L)]
-    return Values(values, np.multiply.outer(usual[0], usual[1])[shares > 0.0])
+    every = np.arange(left.members[0].size)
+    orders = np.array(list(permutations(every)))  # the data's own comes first
+    sides = []
+    for side in (left, right):
+        K = np.concatenate([member_pairs(member).rectangles(every, every) for member in side.members])
+        diagonals = K[:, every, every]
+        K[:, every, every] = 0.0
+        squares = np.square(K).sum(axis=(1, 2)) + procedure.biased * np.square(diagonals).sum(axis=1)
+        sides.append(list(zip(K, map(KernelSums, K.sum(axis=2), diagonals, squares), strict=True)))
+    values, entry = [], []
+    for j, k in np.argwhere(shares > 0.0):
+        (K, first), (L, second) = sides[0][j], sides[1][k]
+        cross = np.tensordot(L[orders[:, :, None], orders[:, None, :]], K, 2)
+        values.append(
+            statistics.hsic(cross, first, second, lambda u, v: v[orders] @ u, biased=procedure.biased)
+        )
+        entry.append(first.usual * second.usual)
+    return Values(np.stack(values, axis=1), np.array(entry))
 
 
-def _matrices(side: Choice, biased: bool) -> list[Float[np.ndarray, "n n"]]:
-    """The kernel matrices of one side; without their diagonals for the unbiased statistic."""
-    every = np.arange(side.members[0].size)
-    matrices = [
-        matrix.copy() for member in side.members for matrix in as_pairs(member).rectangles(every, every)
-    ]
-    if not biased:
-        for matrix in matrices:
-            np.fill_diagonal(matrix, 0.0)
-    return matrices
+def _centred(pairs: Pairs, batch: int | None) -> Pairs:
+    """The matrix HKH of one kernel."""
+    ((_, sums),) = column_sums(pairs, np.zeros((pairs.size, 0)), batch)
+    mean = (sums.rows + sums.diagonal) / pairs.size
+
+    def base(rows: Any, columns: Any) -> Any:
+        return pairs.rectangles(rows, columns)[0] - mean[rows, None] - mean[columns] + mean.mean()
+
+    return matrix_pairs(base, sums.diagonal - 2.0 * mean + mean.mean())
 
 
 def _product(left: Pairs, right: Pairs) -> Pairs:
-    """The matrix K ∘ L."""
+    """The matrix K ∘ L of two kernels."""
 
     def base(rows: Any, columns: Any) -> Any:
         return left.rectangles(rows, columns)[0] * right.rectangles(rows, columns)[0]
 
-    return Pairs(left.size, base, (None,), left.diagonals * right.diagonals)
+    return matrix_pairs(base, left.diagonals[0] * right.diagonals[0])
 
 
-def _centred_product(left: Pairs, right: Pairs, batch: int | None) -> Pairs:
-    """The matrix HKH ∘ HLH, whose sum is n² times the biased HSIC."""
-    n = left.size
-    means = []
-    for side in (left, right):
-        ((_, rows, _),) = column_sums(side, np.zeros((n, 0)), np.ones(n), batch)
-        means.append((rows + side.diagonals[0]) / n)
-
-    def centred(side: Pairs, mean: Any, rows: Any, columns: Any) -> Any:
-        base = side.base(rows, columns)
-        value = side.mapped(0, base, np.empty_like(base))
-        return value - mean[rows, None] - mean[columns] + mean.mean()
-
-    def base(rows: Any, columns: Any) -> Any:
-        return centred(left, means[0], rows, columns) * centred(right, means[1], rows, columns)
-
-    diagonal = np.ones(n)
-    for side, mean in zip((left, right), means, strict=True):
-        diagonal = diagonal * (side.diagonals[0] - 2.0 * mean + mean.mean())
-    return Pairs(n, base, (None,), diagonal[None])
-
-
-def _wild(
-    left: Choice,
-    right: Choice,
-    n_resamples: int,
-    memory: float,
-    batch: int | None,
-    rng: np.random.Generator,
-) -> Values:
-    """The biased HSIC with rows weighted by a wild process."""
-    product = _centred_product(left.one, right.one, batch)
+def _wild(left: Pairs, right: Pairs, procedure: Procedure) -> Values:
+    """The biased HSIC, the sum of HKH ∘ HLH over n², with rows weighted by a wild process."""
+    product = _product(_centred(left, procedure.batch), _centred(right, procedure.batch))
     n = product.size
-    weights = nulls.wild_weights(n, n_resamples, memory, rng)
-    W = np.concatenate([np.ones((n, 1)), weights], axis=1)
-    ((quadratic, _, squares),) = column_sums(product, W, np.ones(n), batch)
-    values = (quadratic + product.diagonals[0] @ W**2) / n**2
-    return Values(values[:, None], np.array([statistics.usual_entry(squares, n)]))
+    memory = procedure.memory or np.sqrt(n)
+    W = np.hstack([np.ones((n, 1)), nulls.wild_weights(n, procedure.n_resamples, memory, procedure.rng)])
+    ((quadratic, sums),) = column_sums(product, W, procedure.batch)
+    values = (quadratic + sums.diagonal @ W**2) / n**2
+    return Values(values[:, None], np.array([sums.usual]))
 
 
-def _approximate(
-    left: Choice,
-    right: Choice,
-    both: Choice,
-    null: str,
-    biased: bool,
-    n_resamples: int,
-    batch: int | None,
-    rng: np.random.Generator,
-) -> TestOutcome:
+def _approximate(left: Pairs, right: Pairs, both: Choice, procedure: Procedure) -> TestOutcome:
     """Gamma or spectral null: n HSIC → Σ_ab λ_a η_b z_ab², the eigenvalues of the two centred matrices."""
-    n = left.one.size
-    one, moments = np.ones(n), []
-    rows = []
-    for side in (left.one, right.one):
-        ((_, sums, squares),) = column_sums(side, np.zeros((n, 0)), one, batch)
-        rows.append(sums)
-        moments.append(statistics.centred_moments(sums, squares, side.diagonals[0]))
-    (trace_x, squares_x), (trace_y, squares_y) = moments
-    still = trace_x == 0.0 or trace_y == 0.0  # one side does not vary
-    mean = trace_x * trace_y / n**3
-    variance = 0.0 if still else 2.0 * squares_x * squares_y / n**6
-    product = _product(left.one, right.one)
-    ((total, _, _),) = column_sums(product, one[:, None], one, batch)
-    a, b, cross, formula = rows[0], rows[1], total, statistics.hsic
-    if biased:
-        a, b = a + left.one.diagonals[0], b + right.one.diagonals[0]
-        cross, formula = total + product.diagonals[0].sum(), statistics.hsic_biased
-    value = float(formula(cross, np.atleast_1d(a @ b), float(a.sum()), float(b.sum()), n)[0])
-    shift = 0.0 if biased else mean  # the unbiased statistic has mean 0 where the biased one has `mean`
-    if still:
-        value, pvalue, draws = 0.0, 1.0, np.zeros(n_resamples)
-    elif null == "gamma":
-        draws = nulls.gamma_draws(mean, variance, n_resamples, rng) - shift
-        pvalue = nulls.gamma_pvalue(value + shift, mean, variance)
-    else:
-        eigenvalues = np.multiply.outer(nulls.spectrum(left.one, rng), nulls.spectrum(right.one, rng))
-        weights = nulls.leading(eigenvalues.ravel()) / n
-        draws = nulls.weighted_chi_squares(weights, n_resamples, rng) - weights.sum() + mean - shift
-        pvalue = nulls.resampled_pvalue(value, draws)
-    z = (value + shift - mean) / np.sqrt(variance) if variance > 0.0 else 0.0
-    member = MemberResult(both.kernels[0], value, float(z))
-    return TestOutcome(
-        value, pvalue, draws, both.kernels[0], value, "HSIC", null, (n,), (member,), both.learned
-    )
+    n, batch = left.size, procedure.batch
+    ((_, first),), ((_, second),) = (column_sums(side, np.zeros((n, 0)), batch) for side in (left, right))
+    (trace_x, squares_x), (trace_y, squares_y) = map(statistics.centred_moments, (first, second))
+    value, mean, variance = 0.0, trace_x * trace_y / n**3, 2.0 * squares_x * squares_y / n**6
+    if mean > 0.0:  # else a side does not vary
+        ((cross, _),) = column_sums(_product(left, right), np.ones((n, 1)), batch)
+        value = float(statistics.hsic(cross, first, second, np.dot, biased=procedure.biased)[0])
+
+    def weights() -> Float[np.ndarray, " L"]:
+        spectra = [nulls.spectrum(side, procedure.rng) for side in (left, right)]
+        return nulls.leading(np.multiply.outer(*spectra).ravel()) / n
+
+    return approximate_outcome("HSIC", (n,), both, procedure, value, (mean, variance), weights)

@@ -12,6 +12,7 @@ sees a label.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -82,20 +83,22 @@ def unwrapped(kernel: Any) -> Any:
 
 
 def on_mixed_columns(kernel: Kernel, space: Space) -> Kernel:
-    """A kernel for numeric columns, times the delta kernel of the discrete ones."""
-    if not space.categorical.any() or _knows_columns(kernel):
+    """A kernel for numeric columns, times the delta kernel of the discrete ones.
+
+    Unless the user said which columns it sees, or meant a discrete kernel for them.
+    """
+    if not space.categorical.any() or any(isinstance(part, OnColumns | Delta) for part in parts_of(kernel)):
         return kernel
     numeric, discrete = columns_by_kind(space)
     delta = OnColumns(Delta(), discrete)
     return Product(OnColumns(kernel, numeric), delta) if numeric else delta
 
 
-def _knows_columns(kernel: Kernel) -> bool:
-    """Whether the user said which columns it sees, or meant a discrete kernel for them."""
-    if isinstance(kernel, OnColumns | Delta):
-        return True
-    parts = getattr(kernel, "kernels", ()) or ([kernel.kernel] if hasattr(kernel, "kernel") else [])
-    return any(_knows_columns(part) for part in parts)
+def parts_of(kernel: Kernel) -> Iterator[Kernel]:
+    """A kernel and all that it is made of."""
+    yield kernel
+    for part in (*getattr(kernel, "kernels", ()), *([kernel.kernel] if hasattr(kernel, "kernel") else [])):
+        yield from parts_of(part)
 
 
 def _raw_median(space: Space) -> Kernel:
@@ -127,10 +130,15 @@ def _scanned(space: Space, effort: Effort) -> tuple[Kernel, Evidence | None]:
     from kembed.learning.scan import best_scale, scan_evidence
 
     rows = space.numeric
-    if len(rows) < LEAST_ROWS or (rows == rows[0]).all():
+    if says_nothing_of_scales(rows):
         return space_kernel(space, STAND_IN * space.median()), None
     scan = scan_evidence(rows, effort)
     return space_kernel(space, best_scale(scan)), scan
+
+
+def says_nothing_of_scales(rows: Float[np.ndarray, "n E"]) -> bool:
+    """Whether there are too few rows to speak of scales, or rows that never differ."""
+    return len(rows) < LEAST_ROWS or bool((rows == rows[0]).all())
 
 
 def learned_scales(space: Space) -> tuple[Float[np.ndarray, " E"], Any]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kembed.core.drawing import Drawn
-from kembed.permutation.fusion import Values, fuse, standardised, tied
-from kembed.permutation.nulls import resampled_pvalue
+from kembed.permutation import nulls
+from kembed.permutation.fusion import Values, fuse, standardised
 from kembed.testing.choice import Choice
+from kembed.testing.procedure import Procedure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -117,7 +119,7 @@ def resampled_outcome(
     name: str, sizes: tuple[int, ...], choice: Choice, values: Values, null: str, enumerated: bool
 ) -> TestOutcome:
     """The result of a test from the statistics of the data and of every resample."""
-    ranked = tied(values.statistics, values.entry)
+    ranked = values.ranked()
     z = standardised(ranked)[0]
     members = tuple(
         MemberResult(kernel, float(value), float(out))
@@ -130,7 +132,7 @@ def resampled_outcome(
         loudest = int(np.argmax(z))
     return TestOutcome(
         statistic=float(shown[0]),
-        pvalue=resampled_pvalue(float(combined[0]), combined[1:]),
+        pvalue=nulls.resampled_pvalue(float(combined[0]), combined[1:]),
         null_distribution=np.sort(shown) if enumerated else shown[1:],
         kernel=members[loudest].kernel,
         effect=members[loudest].statistic,
@@ -140,6 +142,37 @@ def resampled_outcome(
         members=members,
         learned=choice.learned,
         enumerated=enumerated,
+    )
+
+
+def approximate_outcome(
+    name: str,
+    sizes: tuple[int, ...],
+    choice: Choice,
+    procedure: Procedure,
+    value: float,
+    moments: tuple[float, float],
+    weights: Callable[[], Float[np.ndarray, " L"]],
+) -> TestOutcome:
+    """The result of a test of one kernel without resampling, by the moments of the biased statistic's null.
+
+    The gamma law of that mean and variance, or the spectral Σ_l w_l z_l². The unbiased statistic is the
+    biased one less its null mean.
+    """
+    count, rng, (mean, variance) = procedure.n_resamples, procedure.rng, moments
+    shift = 0.0 if procedure.biased else mean
+    if procedure.null == "gamma" or variance == 0.0:
+        draws = nulls.gamma_draws(mean, variance, count, rng) - shift
+        pvalue = nulls.gamma_pvalue(value + shift, mean, variance)
+    else:
+        w = weights()
+        draws = nulls.weighted_chi_squares(w, count, rng) - w.sum() + mean - shift
+        pvalue = nulls.resampled_pvalue(value, draws)
+    z = (value + shift - mean) / np.sqrt(variance) if variance > 0.0 else 0.0
+    (kernel,) = choice.kernels
+    members = (MemberResult(kernel, value, float(z)),)
+    return TestOutcome(
+        value, pvalue, draws, kernel, value, name, procedure.null, sizes, members, choice.learned
     )
 
 

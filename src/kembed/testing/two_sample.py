@@ -7,8 +7,6 @@ for every relabeling, compare. The kernel never sees the labels: that is what ma
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, product
-from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,20 +18,32 @@ from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
-from kembed.permutation.fusion import Values, fuse, tied
-from kembed.permutation.labelings import Labelings, label_forms, signed_forms, sizes
-from kembed.permutation.random_features import DEFAULT as FEATURES
-from kembed.permutation.rings import draw_star
-from kembed.testing.choice import Choice, choose, lowered
-from kembed.testing.kernel_words import unwrapped
-from kembed.testing.outcome import ColumnResult, MemberResult, TestOutcome, nothing, resampled_outcome
+from kembed.permutation.fusion import Values, fuse
+from kembed.permutation.labelings import (
+    Labelings,
+    column_sums,
+    draw_labelings,
+    draw_swaps,
+    label_forms,
+    pair_sums,
+    sizes,
+)
+from kembed.permutation.low_rank import computed, with_low_rank
+from kembed.testing.choice import Choice, choose
+from kembed.testing.kernel_words import parts_of, unwrapped
+from kembed.testing.outcome import (
+    ColumnResult,
+    TestOutcome,
+    approximate_outcome,
+    nothing,
+    resampled_outcome,
+)
+from kembed.testing.procedure import Procedure, read_procedure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-STATISTICS = ("unbiased", "biased", "features")
-FEW_ROWS = 24  # more have more arrangements than anybody waits for
-NULLS = ("permutation", "gamma", "spectral", "wild")
+# ruff: noqa: PT028 (`test_pool` is no test of pytest)
 
 
 def mmd_test(
@@ -65,9 +75,10 @@ def mmd_test(
           embedding, in one test; the default;
         - `"bkl"`: one kernel learned from the pooled sample by `learn_kernel`; `"ard"`: with a lengthscale
           for each numeric column;
-        - `"median"`: the median heuristic;
+        - `"median"`: the median distance of columns divided by their spreads; `"median-raw"`: of columns as
+          they are, which is what most packages compute;
         - a kernel object such as `Gaussian(2.0)` (in your units), a function (rows, rows) → matrix, or a list
-          of any of these, which are fused.
+          (or tuple) of any of these, which are fused.
     statistic
         `"unbiased"` or `"biased"` MMD²; for very large samples `"features"` (random Fourier features, linear
         in the rows).
@@ -108,43 +119,42 @@ def mmd_test(
     True
 
     """
-    checks.choice(statistic, "statistic", STATISTICS)
-    checks.choice(null, "null", NULLS)
-    n_resamples = checks.count(n_resamples, "n_resamples", 1)
-    batch = None if batch is None else checks.count(batch, "batch", 1)
-    memory = None if memory is None else float(checks.positive(memory, "memory"))
+    procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng)
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
-    _check_combination(null, paired, weights, by_column, memory)
+    _check_combination(null, paired, weights, by_column)
     tables, missing = read_tables(
         {"x": x, "y": y}, nan_policy=nan_policy, same_columns=True, paired=paired, minimum=2
     )
-    seed = checks.generator(rng)
     if missing:
         return nothing("MMD²", null, tuple(table.given for table in tables))
-    order = "time" if null == "wild" else "pairs" if paired else "none"
-    pool = make_pool(tables, weights, order)
+    pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none")
     with showing_progress(progress):
-        features = FEATURES if statistic == "features" else None
-        choice = choose(kernel, pool.space, seed, features=features, single=_single(null))
-        biased = statistic == "biased" or null == "wild"
-        if null in ("gamma", "spectral"):
-            return _approximate(pool, choice, null, biased, n_resamples, batch, seed)
-        if order != "none":
-            values, enumerated = _signed(pool, choice, null, paired, biased, n_resamples, memory, batch, seed)
-            name = "biased MMD²" if null == "wild" else "MMD²"
-            return resampled_outcome(name, pool.sizes, choice, values, null, enumerated)
-        draws, enumerated = _draw_labelings(pool, n_resamples, seed)
-        result = resampled_outcome(
-            "MMD²", pool.sizes, choice, _values(pool, choice, draws, biased, batch), null, enumerated
-        )
-        if not by_column:
-            return result
-        columns = _by_column(pool, kernel, features, draws, biased, batch, seed)
-        return replace(result, columns=columns)
+        if null == "permutation" and not paired:
+            return _permuted(pool, kernel, procedure, by_column)
+        single = f"null={null!r}" if procedure.approximate else None
+        choice = choose(kernel, pool.space, procedure.rng, features=procedure.features, single=single)
+        if procedure.approximate:
+            return _approximate(pool, choice, procedure)
+        return _signed(pool, choice, procedure, paired)
 
 
-def _check_combination(null: str, paired: bool, weights: Any, by_column: bool, memory: float | None) -> None:
+def test_pool(
+    pool: Pool,
+    *,
+    kernel: Any = "fused",
+    statistic: str = "unbiased",
+    n_resamples: int = 999,
+    by_column: bool = False,
+    batch: int | None = None,
+    rng: np.random.Generator,
+) -> TestOutcome:
+    """The permutation test of two samples that are pooled already; arguments as for `mmd_test`."""
+    procedure = read_procedure(statistic, "permutation", n_resamples, None, batch, rng)
+    return _permuted(pool, kernel, procedure, by_column)
+
+
+def _check_combination(null: str, paired: bool, weights: Any, by_column: bool) -> None:
     """Refuse what does not go together, and say what does."""
     for given, name in ((weights is not None, "weights"), (by_column, "by_column")):
         if given and (paired or null != "permutation"):
@@ -156,157 +166,107 @@ def _check_combination(null: str, paired: bool, weights: Any, by_column: bool, m
             "paired=True goes with null='permutation' (swaps within pairs) or 'wild'; change null, or leave "
             "paired out"
         )
-    if memory is not None and null != "wild":
-        raise ValueError("memory is for null='wild' (time series); leave it out, or set null='wild'")
 
 
-def _single(null: str) -> str | None:
-    return f"null={null!r}" if null in ("gamma", "spectral") else None
+def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
+    """MMD² for the data and random relabelings, of all columns together and each by itself."""
+    choice = choose(kernel, pool.space, procedure.rng, features=procedure.features)
+    labelings, enumerated = draw_labelings(pool.labels, procedure.n_resamples, procedure.rng)
+    values = mmd_values(pool, choice, labelings, procedure)
+    result = resampled_outcome("MMD²", pool.sizes, choice, values, "permutation", enumerated)
+    return replace(result, columns=_by_column(pool, kernel, labelings, procedure)) if by_column else result
 
 
-def _draw_labelings(pool: Pool, n_resamples: int, rng: np.random.Generator) -> tuple[Labelings, bool]:
-    """All arrangements where they are no more than n_resamples + 1, else turns of random rings."""
-    first = int(pool.labels.sum())
-    few = pool.size <= FEW_ROWS and comb(pool.size, first) <= n_resamples + 1
-    if not few:
-        return Labelings(pool.labels, draw_star(pool.size, n_resamples, rng)), False
-    every = comb(pool.size, first)
-    columns = np.zeros((pool.size, every))
-    for k, rows in enumerate(combinations(range(pool.size), first)):
-        columns[list(rows), k] = 1.0
-    own = (columns == pool.labels[:, None]).all(axis=0)
-    return Labelings(pool.labels, None, columns[:, np.argsort(~own, kind="stable")]), True
-
-
-def _values(pool: Pool, choice: Choice, labelings: Labelings, biased: bool, batch: int | None) -> Values:
+def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Procedure) -> Values:
     """MMD² of every kernel for the data (first row) and every relabeling."""
-    parts = lowered(choice.members)
-    found = label_forms([member for member, _ in parts], labelings, pool.weights, batch)
+    parts = with_low_rank(choice.members)
+    found = label_forms([member for member, _ in parts], labelings, pool.weights, procedure.batch)
     places = np.argsort([place for _, places in parts for place in places])
     forms = [found[place] for place in places]
     size = sizes(labelings, pool.weights)
     typical = 1.0 if pool.weights is None else float(np.mean(pool.weights)) ** 2
     return Values(
-        np.stack([statistics.mmd2(each, size, biased=biased) for each in forms], axis=1),
-        np.array([statistics.usual_entry(each.squares, pool.size) / typical for each in forms]),
+        np.stack([statistics.mmd2(each, size, biased=procedure.biased) for each in forms], axis=1),
+        np.array([each.sums.usual / typical for each in forms]),
     )
 
 
-def _signed(
-    pool: Pool,
-    choice: Choice,
-    null: str,
-    paired: bool,
-    biased: bool,
-    n_resamples: int,
-    memory: float | None,
-    batch: int | None,
-    rng: np.random.Generator,
-) -> tuple[Values, bool]:
+def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> TestOutcome:
     """MMD² for the data and for rows whose sides are swapped, or weighted by a wild process."""
-    n = pool.sizes[0]
-    enumerated = null == "permutation" and n <= FEW_ROWS and 2**n <= n_resamples + 1
-    if null == "wild":
-        W = _wild_columns(pool, paired, n_resamples, memory, rng)
+    n, wild, enumerated = pool.sizes[0], procedure.null == "wild", False
+    if wild:
+        W = _wild_columns(pool, procedure, paired)
     else:
-        if enumerated:
-            swaps = np.array(list(product((1.0, -1.0), repeat=n))).T
-            own = (swaps == pool.signs[:, None]).all(axis=0)
-            swaps = swaps[:, np.argsort(~own, kind="stable")]
-        else:
-            swaps = np.column_stack([pool.signs, rng.choice([-1.0, 1.0], (n, n_resamples))])
+        swaps, enumerated = draw_swaps(pool.signs, procedure.n_resamples, procedure.rng)
         W = np.concatenate([swaps, -swaps])
     values, entry = [], []
-    for member in choice.members:
-        for quadratic, diagonal, between, squares in signed_forms(member, W, n * (null != "wild"), batch):
-            if biased:
-                values.append((quadratic + diagonal) / (1.0 if null == "wild" else n * n))
+    for member in map(computed, choice.members):
+        found = column_sums(member, W, procedure.batch)
+        between = np.zeros(len(found)) if procedure.biased else pair_sums(member)
+        for (quadratic, sums), own in zip(found, between, strict=True):
+            if procedure.biased:
+                values.append((quadratic + sums.diagonal @ W**2) / (1.0 if wild else n * n))
             else:
-                values.append((quadratic + 2.0 * between) / (n * (n - 1.0)))
-            entry.append(statistics.usual_entry(squares, pool.size))
-    return Values(np.stack(values, axis=1), np.array(entry)), enumerated
+                values.append((quadratic + 2.0 * own) / (n * (n - 1.0)))
+            entry.append(sums.usual)
+    name = "biased MMD²" if wild else "MMD²"
+    both = Values(np.stack(values, axis=1), np.array(entry))
+    return resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated)
 
 
-def _wild_columns(
-    pool: Pool, paired: bool, n_resamples: int, memory: float | None, rng: np.random.Generator
-) -> Float[np.ndarray, "N C"]:
+def _wild_columns(pool: Pool, procedure: Procedure, paired: bool) -> Float[np.ndarray, "N C"]:
+    """The weights 1/n and -1/m of the data, then times wild processes; one process for the rows of a pair."""
     n, m = pool.sizes
-    first = nulls.wild_weights(n, n_resamples, memory or np.sqrt(n), rng)
-    second = first  # what depends within a pair must move together
-    if not paired:
-        second = nulls.wild_weights(m, n_resamples, memory or np.sqrt(m), rng)
-    data = np.concatenate([np.full((n, 1), 1.0 / n), np.full((m, 1), -1.0 / m)])
-    return np.concatenate([data, np.concatenate([first / n, -second / m])], axis=1)
+    count, memory, rng = procedure.n_resamples, procedure.memory, procedure.rng
+    first = nulls.wild_weights(n, count, memory or np.sqrt(n), rng)
+    second = first if paired else nulls.wild_weights(m, count, memory or np.sqrt(m), rng)
+    one = np.ones((n, 1)), np.ones((m, 1))
+    return np.concatenate([np.hstack([one[0], first]) / n, np.hstack([one[1], second]) / -m])
 
 
-def _approximate(
-    pool: Pool,
-    choice: Choice,
-    null: str,
-    biased: bool,
-    n_resamples: int,
-    batch: int | None,
-    rng: np.random.Generator,
-) -> TestOutcome:
+def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcome:
     """Gamma or spectral null: (1/n + 1/m) Σ λ_l z_l², the eigenvalues of the centred matrix over N."""
     labelings = Labelings(pool.labels, None, pool.labels[:, None])
-    (forms,) = label_forms([choice.one], labelings, None, batch)
-    value = float(statistics.mmd2(forms, sizes(labelings, None), biased=biased)[0])
-    n, m = pool.sizes
-    N, factor = pool.size, 1.0 / n + 1.0 / m
-    diagonal = choice.one.diagonals[0]
-    trace, squares = statistics.centred_moments(forms.rows, forms.squares, diagonal)
-    mean, variance = factor * trace / N, 2.0 * (factor / N) ** 2 * squares
-    shift = 0.0 if biased else mean  # the unbiased statistic is the biased one less its null mean
-    if null == "gamma" or variance == 0.0:
-        draws = nulls.gamma_draws(mean, variance, n_resamples, rng) - shift
-        pvalue = nulls.gamma_pvalue(value + shift, mean, variance)
-    else:
-        weights = factor * nulls.spectrum(choice.one, rng)
-        draws = nulls.weighted_chi_squares(weights, n_resamples, rng) - weights.sum() + mean - shift
-        pvalue = nulls.resampled_pvalue(value, draws)
-    z = (value + shift - mean) / np.sqrt(variance) if variance > 0.0 else 0.0
-    member = MemberResult(choice.kernels[0], value, float(z))
-    return TestOutcome(
-        value, pvalue, draws, choice.kernels[0], value, "MMD²", null, pool.sizes, (member,), choice.learned
-    )
+    kernel, (n, m) = choice.one, pool.sizes
+    (forms,) = label_forms([kernel], labelings, None, procedure.batch)
+    value = float(statistics.mmd2(forms, sizes(labelings, None), biased=procedure.biased)[0])
+    trace, squares = statistics.centred_moments(forms.sums)
+    factor = 1.0 / n + 1.0 / m
+    moments = factor * trace / pool.size, 2.0 * (factor / pool.size) ** 2 * squares
+
+    def weights() -> Float[np.ndarray, " L"]:
+        return factor * nulls.spectrum(kernel, procedure.rng)
+
+    return approximate_outcome("MMD²", pool.sizes, choice, procedure, value, moments, weights)
 
 
 def _by_column(
-    pool: Pool,
-    kernel: Any,
-    features: int | None,
-    labelings: Labelings,
-    biased: bool,
-    batch: int | None,
-    rng: np.random.Generator,
+    pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedure
 ) -> tuple[ColumnResult, ...]:
     """Every column by itself on the same relabelings, corrected by the step-down maximum."""
     evidence, effects = [], []
     for c, name in enumerate(pool.names):
         space = make_space(pool.space.values[:, [c]], pool.space.categorical[[c]])
-        choice = choose(_for_one_column(kernel, name), space, rng, features=features)
-        column = Pool(space, pool.labels, pool.weights, (name,), pool.sizes)
-        values = _values(column, choice, labelings, biased, batch)
-        fused = fuse(tied(values.statistics, values.entry), choice.shares)
+        choice = choose(_for_one_column(kernel, name), space, procedure.rng, features=procedure.features)
+        values = mmd_values(replace(pool, space=space), choice, labelings, procedure)
+        fused = fuse(values.ranked(), choice.shares)
         evidence.append(fused)
         one = len(choice.kernels) == 1
         effects.append(float(values.statistics[0, 0]) if one else float(fused[0]))
     T = np.stack(evidence, axis=1)
     single = [nulls.resampled_pvalue(float(t[0]), t[1:]) for t in T.T]
     adjusted = nulls.step_down(T[0], T[1:])
-    return tuple(
-        ColumnResult(name, effect, p, q)
-        for name, effect, p, q in zip(pool.names, effects, single, adjusted, strict=True)
-    )
+    return tuple(map(ColumnResult, pool.names, effects, single, adjusted))
 
 
 def column_tests(
     pool: Pool, n_resamples: int, rng: np.random.Generator, *, fast: bool
 ) -> tuple[ColumnResult, ...]:
     """The fused permutation test of every column of a pool by itself; `fast` by random features."""
-    labelings, _ = _draw_labelings(pool, n_resamples, rng)
-    return _by_column(pool, "fused", FEATURES if fast else None, labelings, False, None, rng)
+    statistic = "features" if fast else "unbiased"
+    procedure = read_procedure(statistic, "permutation", n_resamples, None, None, rng)
+    labelings, _ = draw_labelings(pool.labels, n_resamples, rng)
+    return _by_column(pool, "fused", labelings, procedure)
 
 
 def _for_one_column(kernel: Any, name: str) -> Any:
@@ -324,7 +284,8 @@ def _for_one_column(kernel: Any, name: str) -> Any:
 
 def _spans_columns(kernel: Kernel) -> bool:
     """Whether a kernel, or any part of it, names columns or has a lengthscale for each."""
-    parts = [*getattr(kernel, "kernels", ()), *([kernel.kernel] if hasattr(kernel, "kernel") else [])]
-    sizes = [getattr(kernel, name, 1.0) for name in ("lengthscale", "penalty")]
-    own = hasattr(kernel, "columns") or any(np.ndim(size) > 0 for size in sizes)
-    return own or any(_spans_columns(part) for part in parts)
+    return any(
+        hasattr(part, "columns")
+        or any(np.ndim(getattr(part, name, 1.0)) > 0 for name in ("lengthscale", "penalty"))
+        for part in parts_of(kernel)
+    )
