@@ -125,23 +125,49 @@ def mmd_test(
     order = "time" if null == "wild" else "pairs" if paired else "none"
     pool = make_pool(tables, weights, order)
     with showing_progress(progress):
+        if null == "permutation" and not paired:
+            return test_pool(
+                pool,
+                kernel=kernel,
+                statistic=statistic,
+                n_resamples=n_resamples,
+                by_column=by_column,
+                batch=batch,
+                rng=seed,
+            )
         features = FEATURES if statistic == "features" else None
         choice = choose(kernel, pool.space, seed, features=features, single=_single(null))
         biased = statistic == "biased" or null == "wild"
         if null in ("gamma", "spectral"):
             return _approximate(pool, choice, null, biased, n_resamples, batch, seed)
-        if order != "none":
-            values, enumerated = _signed(pool, choice, null, paired, biased, n_resamples, memory, batch, seed)
-            name = "biased MMD²" if null == "wild" else "MMD²"
-            return resampled_outcome(name, pool.sizes, choice, values, null, enumerated)
-        draws, enumerated = _draw_labelings(pool, n_resamples, seed)
-        result = resampled_outcome(
-            "MMD²", pool.sizes, choice, _values(pool, choice, draws, biased, batch), null, enumerated
-        )
-        if not by_column:
-            return result
-        columns = _by_column(pool, kernel, features, draws, biased, batch, seed)
-        return replace(result, columns=columns)
+        values, enumerated = _signed(pool, choice, null, paired, biased, n_resamples, memory, batch, seed)
+        name = "biased MMD²" if null == "wild" else "MMD²"
+        return resampled_outcome(name, pool.sizes, choice, values, null, enumerated)
+
+
+def test_pool(
+    pool: Pool,
+    *,
+    kernel: Any = "fused",
+    statistic: str = "unbiased",
+    n_resamples: int = 999,
+    by_column: bool = False,
+    batch: int | None = None,
+    rng: np.random.Generator,
+) -> TestOutcome:
+    """The permutation test of two samples that are pooled already; arguments as for `mmd_test`."""
+    features = FEATURES if statistic == "features" else None
+    biased = statistic == "biased"
+    choice = choose(kernel, pool.space, rng, features=features)
+    labelings, enumerated = _draw_labelings(pool, n_resamples, rng)
+    values = _values(pool, choice, labelings, biased, batch)
+    result = resampled_outcome("MMD²", pool.sizes, choice, values, "permutation", enumerated)
+    if not by_column:
+        return result
+    return replace(result, columns=_by_column(pool, kernel, features, labelings, biased, batch, rng))
+
+
+test_pool.__test__ = False  # type: ignore[attr-defined]  # not a test of pytest
 
 
 def _check_combination(null: str, paired: bool, weights: Any, by_column: bool, memory: float | None) -> None:
