@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,10 @@ import numpy as np
 
 from kembed.comparing.separation import separation
 from kembed.comparing.summaries import ColumnSummary, summarise
-from kembed.comparing.witness import MANY_ROWS, Witness, fit_witness, one_kernel
+from kembed.comparing.witness import MANY_ROWS, Witness, fit_witness, one_kernel, read_and_pool
 from kembed.core import checks
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress
-from kembed.data.pool import make_pool
-from kembed.data.tables import read_tables
 from kembed.kernels.base import Kernel
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.two_sample import test_pool
@@ -47,7 +45,7 @@ class Comparison(Drawn):
     alpha: float
     n_resamples: int
     seed: Any
-    dropped: tuple[int, int] = field(default=(0, 0))  # rows with missing values
+    dropped: tuple[int, int] = (0, 0)  # rows with missing values
 
     @property
     def differ(self) -> bool:
@@ -188,28 +186,17 @@ def compare(
 
     """
     alpha = checks.level(alpha, "alpha")
-    checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
     n_resamples = checks.count(n_resamples, "n_resamples", 1)
     labels = _check_labels(labels)
-    tables, _ = read_tables(
-        {"x": x, "y": y}, nan_policy=nan_policy, same_columns=True, paired=False, minimum=2
-    )
-    first, second = tables
-    pool = make_pool(tables, None, "none")
+    (first, second), pool = read_and_pool(x, y, nan_policy)
     generator = checks.generator(rng)
     (other,) = generator.spawn(1)  # what the witness draws has nothing to do with what the test draws
     seed = int(other.integers(2**31))
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
     with showing_progress(progress):
-        test = test_pool(
-            pool,
-            kernel=kernel,
-            statistic="unbiased" if pool.size <= MANY_ROWS else "features",
-            n_resamples=n_resamples,
-            by_column=True,
-            rng=generator,
-        )
+        how: Any = {"statistic": "unbiased" if pool.size <= MANY_ROWS else "features", "by_column": True}
+        test = test_pool(pool, kernel=kernel, n_resamples=n_resamples, rng=generator, **how)
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
             chosen, learned = one_kernel("bkl", pool.space, 1, seed)

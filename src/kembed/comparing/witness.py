@@ -282,14 +282,18 @@ def witness(
     """
     level = checks.level(level)
     n_kernels = checks.count(n_kernels, "n_kernels")
-    checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
-    (first, second), _ = read_tables(
-        {"x": x, "y": y}, nan_policy=nan_policy, same_columns=True, paired=False, minimum=2
-    )
+    tables, pool = read_and_pool(x, y, nan_policy)
     seed = int(checks.generator(rng).integers(2**31))
-    space = make_pool([first, second], None, "none").space
-    chosen, learned = one_kernel(kernel, space, n_kernels, seed)
-    return fit_witness((first, second), chosen, learned, seed=seed, level=level, landmarks=landmarks)
+    chosen, learned = one_kernel(kernel, pool.space, n_kernels, seed)
+    return fit_witness(tables, chosen, learned, seed=seed, level=level, landmarks=landmarks)
+
+
+def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[tuple[Table, Table], Pool]:
+    """Both samples as checked tables, and as one."""
+    checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
+    shape: Any = {"same_columns": True, "paired": False, "minimum": 2}
+    (first, second), _ = read_tables({"x": x, "y": y}, nan_policy=nan_policy, **shape)
+    return (first, second), make_pool([first, second], None, "none")
 
 
 def fit_witness(
