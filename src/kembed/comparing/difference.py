@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Half from each sample: m³ for solving at the landmarks, and m times this many point masses of ν for r(z, z),
 # stay below a second.
 LANDMARKS, MASSES = 300, 1_000
-# A lengthscale is known to a few per cent from so many rows, in the seconds that learning takes.
+# A lengthscale is known well enough from so many rows, and learning takes seconds.
 LEARNING_ROWS = 5_000
 # Agresti & Coull's four rows, so that a rare level that a sample has not shown yet stays possible.
 PSEUDO_ROWS = 4.0

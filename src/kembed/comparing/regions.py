@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GRID = 800  # ends of intervals are found to a fraction of such a step
 COUNTED_ROWS = 10 * REFERENCE_ROWS  # a share over 3,000 rows of a sample has a standard error below 1%
-NEAREST = 3  # with fewer, groups in many dimensions fall to pieces
+NEAREST = 3  # neighbours in any case: in many dimensions all rows are far apart
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     Labels = tuple[str, str]
 
 SIZE = (5.6, 4.4)  # room for a bar of colours beside the map
-GRID = 50  # points to a side: contours look smooth, and 2,500 points take a tenth of a second
-STEPS = 12  # colours that can be told apart
+GRID = 50  # points to a side: contours look smooth
+STEPS = 12  # colours: neighbouring ones can just be told apart
 # Rows of each sample that are drawn: on a map they lie under it, alone they are the picture.
 ON_MAP, ROWS = 200, 400
 TICKS = 15  # levels that fit along an axis

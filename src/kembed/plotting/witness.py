@@ -14,7 +14,7 @@ from kembed.plotting.style import BLACK, BLUE, GREY, VERMILION, literal, percent
 if TYPE_CHECKING:
     from kembed.comparing.witness import Witness
 
-CURVE = 600  # points of the curve: two to a pixel
+CURVE = 600  # points of the curve: about one to a pixel
 LEVELS = 15  # that fit one under the other
 
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from kembed.testing.outcome import TestOutcome
 
 SIZE = (4.7, 3.7)  # inches: two beside each other on a page
-# A drawing with more than this many bytes of lines becomes a picture of pixels: it draws slowly, and a page
-# with four of them would be too large for a mail.
+# A drawing with more than this many bytes of lines becomes a picture of pixels: it would draw slowly.
 LARGE = 400_000
 DPI = 200  # sharp on paper
 LABEL = 46  # letters that fit along the vertical axis

@@ -17,7 +17,7 @@ SHORT, LONG = 48, 80  # letters of a name that fit into a line of text, and into
 MINUS = "\N{MINUS SIGN}"
 # Bidirectional classes of characters that turn the reading direction of what follows.
 TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-# What an AUC below each of these says: the words of Hosmer & Lemeshow's steps, for people.
+# What an AUC below each of these says; the steps are ours, the second is where the verdict says "hardly".
 SEPARATIONS = (
     (0.5, "no better than guessing; below 50% is chance"),
     (0.55, "single rows hardly tell the samples apart"),
