@@ -43,7 +43,7 @@ _HOME = {
     "Sum": "kernels.composite",
     "choose_landmarks": "embeddings.landmarks",
     "TestOutcome": "testing.outcome",
-    "Witness": "comparing.witnessed",
+    "Witness": "comparing.witness",
     "compare": "comparing.compare",
     "conditional_test": "conditional.independence",
     "empirical": "embeddings.empirical",

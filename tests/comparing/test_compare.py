@@ -1,16 +1,12 @@
-"""One call for everything: the verdict, the columns, the effect size, and files written whole."""
+"""One call for everything: the verdict, the columns, and how its parts hang together."""
 
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from tests import reference
 
-from kembed import Gaussian, compare, mmd_test
-from kembed.comparing.separation import _superiority, separation
-from kembed.comparing.summaries import _changed_moments, _changed_share, _moments, _shares
-from kembed.core.writing import write_whole
+from kembed import Gaussian, compare, mmd_test, witness
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +48,34 @@ def test_its_parts_are_those_of_the_single_calls(found, frames):
     assert found.regions == found.witness.where()
 
 
+def test_the_witness_takes_kernel_and_column_tests_from_the_test(found, frames):
+    assert found.witness.kernel == found.test.kernel
+    assert found.witness.column_tests is found.test.columns
+    numbers = [frame[["a", "b"]] for frame in frames]
+    own = compare(*numbers, kernel=[Gaussian(2.0)], n_resamples=19)
+    assert own.kernel == own.test.kernel == own.witness.kernel == Gaussian(2.0)
+    assert own.evidence is None
+
+
+def test_the_witness_draws_from_a_stream_of_its_own(found, frames):
+    """One seed for both would tie the landmarks of the picture to the relabelings of the test."""
+    assert found.witness.seed != witness(*frames, kernel="median").seed
+    more = compare(*frames, kernel="median", n_resamples=19)
+    np.testing.assert_array_equal(more.witness.reference, found.witness.reference)
+    assert more.witness.seed == found.witness.seed
+
+
+def test_a_generator_or_none_is_another_stream_every_time(frames):
+    numbers = [frame["a"] for frame in frames]
+    generator = np.random.default_rng(0)
+    seeds = {
+        compare(*numbers, kernel="median", n_resamples=9, rng=rng).witness.seed
+        for rng in (0, generator, generator, None, None)
+    }
+    assert len(seeds) == 4  # the generator's first is that of its seed
+    assert compare(*numbers, kernel="median", n_resamples=9, rng=None).seed is None
+
+
 def test_the_summary_counts(found, frames):
     by_name = {column.name: column for column in found.columns}
     before, after = frames
@@ -77,7 +101,8 @@ def test_json_says_the_same(found):
 
 def test_no_difference_is_no_proof(rng):
     x = rng.normal(size=(60, 2))
-    same = compare(x, x[::-1], kernel="median", n_resamples=99)
+    same = compare(x, x[::-1], kernel=["median"], n_resamples=99)
+    assert same.kernel == "median"
     assert not same.differ
     assert same.test.pvalue > 0.05
     assert same.verdict.startswith("No difference between x and y was found (p = ")
@@ -139,74 +164,3 @@ def test_many_rows_take_random_features(rng):
 def test_refuses(options, error, message):
     with pytest.raises(error, match=message):
         compare([0.0, 1.0, 2.0], [0.0, 1.0, 3.0], **options)
-
-
-# The effect size.
-
-
-def test_superiority_counts_pairs(rng):
-    assert _superiority(np.array([1.0, 2.0]), np.array([1.0, 0.0])) == 3.5 / 4
-    a, b = rng.integers(0, 5, 30).astype(float), rng.integers(1, 6, 20).astype(float)
-    assert _superiority(a, b) == pytest.approx(reference.superiority(a, b), rel=1e-12)
-
-
-def test_separation_of_two_normals(rng):
-    x, y = rng.normal(size=(2_000, 1)), rng.normal(1.0, size=(2_000, 1))
-    # P{X < Y} = Φ(1/√2) = .7602; the standard error of 2,000 + 2,000 rows is below .01
-    assert separation(x, y, Gaussian(2.0), 0) == pytest.approx(0.760, abs=0.025)
-
-
-def test_separation_is_judged_on_other_rows(rng):
-    x, y = rng.normal(size=(300, 5)), rng.normal(size=(300, 5))
-    assert abs(separation(x, y, Gaussian(0.3), 0) - 0.5) < 0.08  # its own rows would give almost 1
-
-
-# Words.
-
-
-def test_words_for_moments():
-    x, y = {"mean": 1.0, "sd": 2.0}, {"mean": 3.0, "sd": 2.0}
-    assert _changed_moments(x, y, ("a", "b")) == "mean 1 in a, 3 in b (1 sd higher)"
-    assert _changed_moments(y, x, ("a", "b")) == "mean 3 in a, 1 in b (1 sd lower)"
-    wide = {"mean": 1.0, "sd": 5.0}
-    assert _changed_moments(x, wide, ("a", "b")) == "mean 1 in a, 1 in b; spread 2.5 times as wide in b"
-    flat = {"mean": 1.0, "sd": 0.0}
-    assert _changed_moments(flat, x, ("a", "b")) == "mean 1 in a, 1 in b; constant in a"
-    assert _changed_moments(flat, flat, ("a", "b")) == "mean 1 in a, 1 in b"
-
-
-def test_words_for_shares():
-    x, y = _shares(np.array([0.0, 0.0, 1.0, 1.0]), ("u", "v")), _shares(np.array([1.0, 1.0]), ("u", "v"))
-    assert x == {"u": 0.5, "v": 0.5}
-    assert _changed_share(x, y, ("a", "b")) == "'u' is 50.0% of a and 0.0% of b"
-
-
-@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
-def test_moments_in_any_unit(unit):
-    found = _moments(unit * np.array([1.0, 2.0, 6.0]))
-    assert found["mean"] == pytest.approx(3.0 * unit)
-    assert found["sd"] == pytest.approx(np.sqrt(7.0) * unit)
-
-
-# Files.
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path):
-    target = tmp_path / "out.txt"
-    write_whole(target, lambda path: path.write_text("first"))
-
-    def fails(path):
-        path.write_text("half of it")
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        write_whole(target, fails)
-    assert target.read_text() == "first"
-    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
-
-
-def test_where_a_file_cannot_be(tmp_path):
-    with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
-        write_whole(tmp_path / "no" / "out.txt", lambda path: path.write_text(""))
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        write_whole(tmp_path, lambda path: path.write_text(""))

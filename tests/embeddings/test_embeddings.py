@@ -371,7 +371,7 @@ def test_intervals_cover_when_the_model_is_true(monkeypatch, prior):
     x = np.zeros((n, 1))  # only its length matters: the features are what we say they are
     for true, hat in zip(truth[:, :3], observed, strict=True):
         monkeypatch.setattr(
-            kembed.embeddings.posterior, "_feature_moments", lambda *a, hat=hat, **b: (hat, None)
+            kembed.embeddings.posterior, "feature_moments", lambda *a, hat=hat, **b: (hat, None)
         )
         mu = fit_embedding(
             x, Gaussian(0.8), noise=tau2, landmarks=z, measure=nu, prior_mean=m if prior else None

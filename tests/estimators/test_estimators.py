@@ -4,7 +4,6 @@ import pickle
 import subprocess
 import sys
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -27,7 +26,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import kembed
 from kembed import DriftDetector, Gaussian, KernelLearner, Matern32, MeanEmbedding, MultiScale
-from kembed.estimators import kernel_learner
+from kembed.estimators.kernel_learner import as_pattern
+from kembed.estimators.random_state import as_rng
 
 # Each new shape is compiled; with a fixed number of landmarks far fewer shapes occur in the checks.
 CHEAP = KernelLearner(landmarks=12)
@@ -113,52 +113,54 @@ def test_the_three_ways_to_the_same_classifier(moons, learner):
         np.testing.assert_allclose(by_gamma.decision_function(X), other.decision_function(X), atol=1e-6)
 
 
-def with_kernel(monkeypatch, learnt, X, **options):
-    """A learner fitted without learning: what it does with a kernel is the question, not which."""
-    asked = []
-
-    def learn(x, pattern, **_):
-        asked.append(pattern)
-        return SimpleNamespace(kernel=learnt)
-
-    monkeypatch.setattr(kernel_learner, "learn_kernel", learn)
-    return KernelLearner(**options).fit(X), asked[0]
+def with_kernel(kernel, columns=("a", "b")):
+    """A learner as if it had learned this kernel: what it does with it is the question."""
+    learner = KernelLearner()
+    learner.kernel_, learner.n_features_in_ = kernel, len(columns)
+    learner.feature_names_in_ = np.array(columns, dtype=object)
+    return learner
 
 
 SHAPES = {
-    "isotropic": (Gaussian(0.7), Gaussian()),
-    "ard": (Gaussian([0.5, 3.0]), Gaussian(np.ones(2))),
-    "full": (Gaussian(covariance=[[1.0, 0.6], [0.6, 0.5]]), Gaussian(covariance=np.eye(2))),
+    "isotropic": Gaussian(0.7),
+    "ard": Gaussian([0.5, 3.0]),
+    "full": Gaussian(covariance=[[1.0, 0.6], [0.6, 0.5]]),
 }
 
 
+def test_words_are_patterns():
+    assert as_pattern("isotropic", 2) == Gaussian()
+    assert as_pattern("ard", 2) == Gaussian(np.ones(2))
+    assert as_pattern("full", 2) == Gaussian(covariance=np.eye(2))
+    assert as_pattern("auto", 2) == "auto"
+    assert as_pattern(Matern32(), 2) == Matern32()
+
+
 @pytest.mark.parametrize("word", SHAPES)
-def test_transform_makes_it_gamma_one_half(monkeypatch, moons, word):
-    kernel, pattern = SHAPES[word]
-    learner, asked = with_kernel(monkeypatch, kernel, moons[0], kernel=word)
-    assert asked == pattern
-    T = learner.transform(moons[0])
-    np.testing.assert_allclose(rbf_kernel(T, gamma=0.5), kernel.gram(moons[0]), atol=1e-12)
+def test_transform_makes_it_gamma_one_half(moons, word):
+    T = with_kernel(SHAPES[word]).transform(frame_of(moons))
+    np.testing.assert_allclose(rbf_kernel(T, gamma=0.5), SHAPES[word].gram(moons[0]), atol=1e-12)
 
 
-def test_other_families_are_scaled_to_lengthscale_one(monkeypatch, moons):
-    learner, _ = with_kernel(monkeypatch, Matern32(0.3), moons[0], kernel=Matern32())
-    np.testing.assert_allclose(
-        Matern32(1.0).gram(learner.transform(moons[0])), Matern32(0.3).gram(moons[0]), atol=1e-12
-    )
+def frame_of(moons):
+    return pd.DataFrame(moons[0], columns=["a", "b"])
+
+
+def test_other_families_are_scaled_to_lengthscale_one(moons):
+    T = with_kernel(Matern32(0.3)).transform(frame_of(moons))
+    np.testing.assert_allclose(Matern32(1.0).gram(T), Matern32(0.3).gram(moons[0]), atol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian([0.5, 3.0]), Matern32(1.0), MultiScale([1.0, 2.0])])
-def test_no_single_gamma_is_told(monkeypatch, moons, kernel):
-    learner, _ = with_kernel(monkeypatch, kernel, moons[0], kernel=kernel)
+def test_no_single_gamma_is_told(kernel):
     with pytest.raises(AttributeError, match=r"no single gamma.*kernel_\.gram"):
-        _ = learner.gamma_
+        _ = with_kernel(kernel).gamma_
 
 
-def test_several_scales_cannot_be_divided_by(monkeypatch, moons):
-    learner, _ = with_kernel(monkeypatch, MultiScale([1.0, 2.0]), moons[0])
+def test_several_scales_cannot_be_divided_by(moons):
+    learner = with_kernel(MultiScale([1.0, 2.0]))
     with pytest.raises(ValueError, match=r"several lengthscales.*use kernel_\.gram"):
-        learner.transform(moons[0])
+        learner.transform(frame_of(moons))
     assert not hasattr(learner, "lengthscale_")
 
 
@@ -172,13 +174,12 @@ def test_before_fit_there_is_nothing(moons):
         KernelLearner().fit(moons[0][:4])
 
 
-def test_feature_names(monkeypatch, moons):
-    frame = pd.DataFrame(moons[0], columns=["a", "b"])
-    learner, _ = with_kernel(monkeypatch, Gaussian([0.5, 3.0]), frame)
-    assert list(learner.feature_names_in_) == ["a", "b"]
-    scaled = learner.set_output(transform="pandas").transform(frame)
+def test_feature_names(moons):
+    frame = frame_of(moons)
+    assert list(clone(CHEAP).fit(frame).feature_names_in_) == ["a", "b"]
+    scaled = with_kernel(Gaussian([0.5, 3.0])).set_output(transform="pandas").transform(frame)
     pd.testing.assert_frame_equal(scaled, frame / [0.5, 3.0])
-    mixed, _ = with_kernel(monkeypatch, Gaussian(covariance=[[2.0, 1.0], [1.0, 2.0]]), frame)
+    mixed = with_kernel(Gaussian(covariance=[[2.0, 1.0], [1.0, 2.0]]))
     assert list(mixed.get_feature_names_out()) == ["kernellearner0", "kernellearner1"]
 
 
@@ -205,17 +206,17 @@ def test_gamma_in_the_estimators_that_take_one(moons, learner):
     assert np.abs(F @ F.T - K).max() < 0.1  # about 6 sd of 1/√4000
 
 
-def test_random_states_of_every_kind(monkeypatch, moons):
-    seeds = []
-    monkeypatch.setattr(
-        kernel_learner, "learn_kernel", lambda *_, rng, **__: seeds.append(rng) or SimpleNamespace(kernel=1)
-    )
+def test_random_states_of_every_kind():
     generator = np.random.default_rng(0)
-    for state in (None, 3, generator, np.random.RandomState(0), np.random.RandomState(0)):
-        KernelLearner(random_state=state).fit(moons[0])
-    assert seeds[:3] == [None, 3, generator]
-    assert isinstance(seeds[3], int)
-    assert seeds[3] == seeds[4]
+    assert [as_rng(state) for state in (None, 3, generator)] == [None, 3, generator]
+    one, same = np.random.RandomState(0), np.random.RandomState(0)
+    first, second = as_rng(one), as_rng(one)
+    assert isinstance(first, int)
+    assert first == as_rng(same) != second
+
+
+def test_the_seed_is_fixed_unless_given():
+    assert [make().random_state for make in (KernelLearner, MeanEmbedding, DriftDetector)] == [0, 0, None]
 
 
 def test_a_grid_search_chooses_the_kernel_without_labels(rng):
@@ -309,10 +310,27 @@ def test_distribution_regression(bags):
 def test_learned_kernel_by_default(bags):
     some = bags[0][:8]
     embedding = MeanEmbedding().fit(some)
-    assert embedding.kernel_ == embedding.learned_.kernel
-    assert embedding.learned_.n == sum(map(len, some))
+    model = embedding.learned_.model
+    assert embedding.learned_.unit == "spreads of the columns"
+    assert model.n == sum(map(len, some))
+    pooled = np.concatenate(some)
+    spread = 1.4826 * np.median(np.abs(pooled - np.median(pooled, axis=0)), axis=0)
+    np.testing.assert_allclose(embedding.kernel_.lengthscale, model.kernel.lengthscale * spread)
     again = pickle.loads(pickle.dumps(embedding)).transform(some)
     np.testing.assert_array_equal(again, embedding.transform(some))
+
+
+@pytest.mark.parametrize("word", ["median", "median-raw"])
+def test_words_mean_what_they_mean_in_a_test(bags, word):
+    """With columns of scale 1 and 100 the raw rule sees the second alone."""
+    wide = [bag * [1.0, 100.0] for bag in bags[0]]
+    kernel = MeanEmbedding(word).fit(wide).kernel_
+    pooled = np.concatenate(wide)
+    assert kernel == kembed.mmd_test(pooled[::2], pooled[1::2], kernel=word, n_resamples=1).kernel
+    assert MeanEmbedding([kernel]).fit(wide).kernel_ == kernel
+    if word == "median":
+        raw = MeanEmbedding("median-raw").fit(wide).kernel_.lengthscale
+        assert kernel.lengthscale[0] < 0.05 * raw < 0.9 * kernel.lengthscale[1]
 
 
 def test_bags_come_in_many_shapes(bags):
@@ -355,7 +373,8 @@ def test_a_bad_bag_is_named(bags, spoil, message):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"kernel": "fused"}, ValueError, "kernel must be one of 'bkl', 'median'"),
+        ({"kernel": "fused"}, ValueError, "kernel must be one of 'bkl', 'ard', 'median', 'median-raw'"),
+        ({"kernel": lambda a, b: 1.0}, TypeError, "kernel"),
         ({"kernel": 2.0}, TypeError, r"write kembed.Gaussian\(2.0\)"),
         ({"noise": "none"}, ValueError, "noise must be one of 'pooled', 'full'"),
         ({"noise": -1.0}, ValueError, "noise must be positive"),
@@ -465,6 +484,11 @@ def test_the_witness_points_to_the_drift(rng, reference):
     detector = DriftDetector().fit(reference)
     batch = rng.normal([3.0, 0.0], size=(40, 2))
     witness = detector.witness(batch, kernel="median")
+    assert witness.seed != detector.witness(batch, kernel="median").seed  # None is fresh entropy
+    assert (
+        detector.witness(batch, kernel="median", rng=0).seed
+        == kembed.witness(batch, batch, kernel="median").seed
+    )
     mean = witness.at([[0.0, 0.0], [3.0, 0.0]]).mean
     assert mean[0] > 0.0 > mean[1]
 

@@ -1,6 +1,7 @@
 """Figures: what is drawn is what the results say, names are drawn as they are, awkward data stay readable."""
 
 import io
+from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib
@@ -12,7 +13,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from kembed import Gaussian, compare, empirical, fit_embedding, hsic_test, learn_kernel, mmd_test, witness
+from kembed import Gaussian, compare, empirical, fit_embedding, hsic_test, mmd_test, witness
+from kembed.learning.evidence import Evidence
 from kembed.plotting import (
     plot_columns,
     plot_comparison,
@@ -88,6 +90,11 @@ def comparison():
     y = pd.DataFrame(rng.normal(size=(40, 3)), columns=x.columns)
     y["a"] += 2.0
     return compare(x, y, labels=(WICKED, "b"), kernel="median", n_resamples=99)
+
+
+@pytest.fixture(scope="module")
+def scan():
+    return mmd_test(RNG(0).normal(size=40), RNG(1).normal(size=40), n_resamples=19, rng=0)
 
 
 class TestWitnessCurve:
@@ -217,7 +224,7 @@ class TestWitnessRows:
     def test_filled_rows_are_those_where_the_band_excludes_zero(self, mixed):
         ax = plot_witness(mixed, panel())
         rows = np.concatenate([table.values for table in mixed.tables])
-        sure = mixed._at(rows, mixed.level).excludes_zero
+        sure = mixed.at_rows(rows).excludes_zero
         filled = [len(found.get_offsets()) for found in ax.collections if len(found.get_facecolors())]
         assert 0 < sum(filled) == sure.sum() < 160
 
@@ -374,25 +381,32 @@ class TestEmbedding:
 
 
 class TestEvidence:
-    def test_scan_of_a_fused_test(self):
-        result = mmd_test(RNG(0).normal(size=40), RNG(1).normal(size=40), n_resamples=19, rng=0)
-        ax = draw(plot_learned(result.learned, panel(), unit="spreads"))
-        curve, *marks = ax.lines
-        np.testing.assert_allclose(curve.get_xdata(), result.learned.lengthscales)
-        assert [mark.get_xdata()[0] for mark in marks] == pytest.approx(list(result.learned.peaks))
-        assert ax.get_xlabel() == "lengthscale (spreads)"
-        assert not any("median" in text for text in legend(ax))
+    @pytest.fixture
+    def evidence(self):
+        scales = np.geomspace(0.1, 10.0, 40)
+        curve = -np.minimum(np.log(scales / 2.0) ** 2, 0.5 + np.log(scales / 0.3) ** 2)
+        return Evidence(scales, curve, np.array([2.0, 0.3]), median=0.7)
 
-    def test_median_is_marked(self):
-        x = RNG(0).normal(size=40)
-        learned = learn_kernel(x, landmarks=10)
-        apart = np.abs(x[:, None] - x)[np.triu_indices(40, 1)]
-        assert learned.median == pytest.approx(np.median(apart))
-        ax = draw(learned.plot(panel()))
-        assert ax.collections[0].get_paths()[0].vertices[:, 0] == pytest.approx([learned.median] * 2)
-        assert f"median rule: {learned.median:.3g}" in legend(ax)
-        ax = draw(plot_learned(SimpleNamespace(**{**vars(learned), "median": None}), panel()))
+    def test_scan_of_a_fused_test(self, scan):
+        (learned,) = scan.learned
+        ax = draw(plot_learned(learned, panel()))
+        curve, *marks = ax.lines
+        np.testing.assert_allclose(curve.get_xdata(), learned.lengthscales)
+        assert [mark.get_xdata()[0] for mark in marks] == pytest.approx(list(learned.peaks))
+        assert ax.get_xlabel() == "lengthscale (in spreads of the columns)"
+        assert any("median" in text for text in legend(ax)) == (learned.median is not None)
+
+    def test_median_is_marked(self, evidence):
+        ax = draw(plot_learned(evidence, panel()))
+        assert ax.collections[0].get_paths()[0].vertices[:, 0] == pytest.approx([0.7] * 2)
+        assert legend(ax) == ["best: 2", "mode: 0.3", "median rule: 0.7"]
+        ax = draw(plot_learned(replace(evidence, median=None), panel()))
         assert len(ax.collections) == 0
+
+    def test_the_unit_is_said_unless_it_is_the_users(self, evidence):
+        assert plot_learned(evidence, panel()).get_xlabel() == "lengthscale"
+        spreads = replace(evidence, unit="spreads")
+        assert plot_learned(spreads, panel()).get_xlabel() == "lengthscale (in spreads)"
 
 
 class TestSamples:
@@ -436,10 +450,8 @@ class TestComparison:
         assert f"rows of {literal(WICKED, 12)}" in legend(axes[0, 0])
         assert plt.get_fignums() == before
 
-    def test_evidence_says_its_unit(self, comparison):
-        scan = mmd_test(RNG(0).normal(size=40), RNG(1).normal(size=40), n_resamples=19, rng=0)
-        other = SimpleNamespace(**{**vars(comparison), "test": scan})
-        axes = plot_comparison(other, Figure(figsize=(11.0, 8.0)))
+    def test_evidence_says_its_unit(self, comparison, scan):
+        axes = plot_comparison(replace(comparison, test=scan), Figure(figsize=(11.0, 8.0)))
         assert axes[1, 1].get_xlabel() == "lengthscale (in spreads of the columns)"
 
 

@@ -13,9 +13,14 @@ from importlib import resources
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import kembed
-from kembed.report import render, save, words
+from kembed.comparing.summaries import QUANTILES, ColumnSummary
+from kembed.plotting import plot_learned
+from kembed.report import figures, render, save, words
+from kembed.report.glyphs import WIDTH, of_column
+from kembed.report.page import at_a_shell, in_python
 
 DATE = "2 March 2025"
 SCRIPT = "<script>window.__pwned=1;alert(1)</script>"
@@ -249,18 +254,50 @@ def test_how_to_repeat_it(page):
 
 
 def test_kernels_that_can_be_named_are(nasty):
-    from kembed.report.page import _python, _shell
-
-    assert 'kernel="median",' in _python(nasty)
+    assert 'kernel="median",' in in_python(nasty)
     fused = dataclasses.replace(nasty, kernel="fused")
-    assert "kernel" not in _python(fused)
-    assert "--kernel" not in shlex.split(_shell(fused))
+    assert "kernel" not in in_python(fused)
+    assert "--kernel" not in shlex.split(at_a_shell(fused))
     own = dataclasses.replace(nasty, kernel=kembed.Gaussian(2.0))
-    assert "kernel=...,  # as it was given" in _python(own)
+    assert "kernel=...,  # as it was given" in in_python(own)
     unseeded = dataclasses.replace(fused, seed=None)
-    assert _shell(unseeded) is None
-    assert "rng=...,  # not known" in _python(unseeded)
+    assert at_a_shell(unseeded) is None
+    assert "rng=...,  # not known" in in_python(unseeded)
     assert "not known: a random generator was given" in render(unseeded, date=DATE)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """Samples in units of their own, and the kernel learned from both."""
+    rng = np.random.default_rng(2)
+    x, y = 1e3 * rng.normal(size=30), 1e3 * rng.normal(2.0, size=30)
+    return x, y, kembed.learn_kernel(np.concatenate([x, y]))
+
+
+def test_a_kernel_that_was_given_is_in_the_units_of_the_data(learned):
+    x, y, kernel = learned
+    found = kembed.compare(x, y, kernel=kernel, n_resamples=19)
+    scale = kernel.kernel.lengthscale
+    assert 10.0 < scale < 1e4
+    pooled = np.concatenate([x, y])
+    apart = np.abs(pooled[:, None] - pooled)[np.triu_indices(60, 1)]
+    assert found.evidence.median == pytest.approx(np.median(apart))
+    said = Page(render(found, date=DATE)).said
+    assert f"The kernel that was given has a lengthscale of {scale:.2g}." in said
+    assert "spreads apart" not in said
+    assert plot_learned(found.evidence, Figure().subplots()).get_xlabel() == "lengthscale"
+
+
+def test_a_word_chooses_in_spreads(learned):
+    x, y, _ = learned
+    found = kembed.compare(x, y, kernel="bkl", n_resamples=19)
+    said = Page(render(found, date=DATE)).said
+    assert re.search(r"Rows that are about \d(\.\d+)? spreads apart or less count as alike", said)
+    assert (
+        plot_learned(found.evidence, Figure().subplots()).get_xlabel()
+        == "lengthscale (in spreads of the columns)"
+    )
+    assert "spreads of the columns" in figures.evidence(found).alt
 
 
 def test_no_difference_is_told_honestly(pages, same):
@@ -316,40 +353,31 @@ def test_saved_whole(same, pages, tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_failure_leaves_what_was_there(same, tmp_path, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("no ink")
-
-    monkeypatch.setattr("kembed.report.page.fill", fail)
-    with pytest.raises(RuntimeError, match="no ink"):
-        save(same, tmp_path / "new.html")
+def test_failure_leaves_what_was_there(same, tmp_path):
+    broken = dataclasses.replace(same, separation="half")
+    with pytest.raises(TypeError, match="not supported"):
+        save(broken, tmp_path / "new.html")
     assert list(tmp_path.iterdir()) == []
     old = tmp_path / "old.html"
     old.write_text("old")
-    with pytest.raises(RuntimeError, match="no ink"):
-        same.save_report(old)
+    with pytest.raises(TypeError, match="not supported"):
+        broken.save_report(old)
     assert old.read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["old.html"]
 
 
-def test_a_large_drawing_becomes_pixels(monkeypatch):
-    from kembed.report import figures
-
-    monkeypatch.setattr(figures, "LARGE", 1_000)
-    source = figures.draw(lambda ax: ax.plot([0.0, 1.0]))
+def test_a_large_drawing_becomes_pixels():
+    source = figures.draw(lambda ax: ax.plot([0.0, 1.0]), large=1_000)
     kind, content = source.split(";base64,")
     assert kind == "data:image/png"
     assert base64.b64decode(content).startswith(b"\x89PNG")
-    assert figures.draw(lambda ax: ax.plot([0.0, 1.0])) == source
+    assert figures.draw(lambda ax: ax.plot([0.0, 1.0]), large=1_000) == source
 
 
 def test_constant_and_huge_columns_are_drawn():
     """Boxes stay inside their frame whatever the numbers."""
-    from kembed.comparing.summaries import ColumnSummary, _moments
-    from kembed.report.glyphs import WIDTH, of_column
-
     for x, y in [([1.0, 1.0], [1.0, 1.0]), ([-8e307, 8e307], [0.0, 1.0]), ([0.0] * 9 + [1e9], [0.0, 1.0])]:
-        sides = [_moments(np.array(side)) for side in (x, y)]
+        sides = [{key: float(np.quantile(side, q)) for key, q in QUANTILES.items()} for side in (x, y)]
         drawn = of_column(ColumnSummary("c", False, 1.0, 1.0, 0.0, *sides, ""), ("x", "y"))
         places = [float(value) for value in re.findall(r'(?:M|H| x=")(-?[\d.]+)', drawn)]
         assert len(places) >= 8

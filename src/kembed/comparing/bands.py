@@ -1,88 +1,55 @@
-"""The posterior of a difference of embeddings, and bands around it.
+"""Bands around the difference of two embeddings, at one point or at all reference points at once.
 
-Both embeddings are observed at the same landmarks with the noise of the central limit theorem. A band is
-simultaneous if it holds at all reference points at once: its half width is c √(sd(s)² + f² max sd²), c a
-quantile of the largest deviation in these units. The floor f keeps points where hardly any row was seen, and
-whose estimated sd says nothing, from deciding c.
+The half width of a simultaneous band is c √(sd(s)² + f² max sd²), c a quantile of the largest deviation in
+these units. The floor f keeps points where hardly any row was seen, and whose estimated sd says nothing, from
+deciding c.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from kembed.comparing.difference import Difference, balanced_rows, even_grid
 from kembed.core.ordering import sorted_rows
 from kembed.embeddings.empirical import row_blocks
 from kembed.kernels.base import Kernel
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
-    from kembed.embeddings.posterior import PosteriorEmbedding
+    from kembed.comparing.difference import Points, Samples, Values
 
-GRID = 200
-REFERENCE_ROWS = 600  # the very rows that regions are formed from
-DRAWS = 2_000
-RESAMPLES = 500
+# Reference points: a step of 1% of the range, and of the rows the very ones that regions are formed from.
+GRID, REFERENCE_ROWS = 200, 600
+# Of the posterior, and of the rows: the Monte Carlo error of a 90% quantile is then about 2% of c.
+DRAWS, RESAMPLES = 2_000, 500
 # Resampling more rows than this changes c by less than its Monte Carlo error.
 RESAMPLED_ROWS = 2_000
 # The least share of the largest sd that counts; measured, see the benchmark of coverage.
 FLOOR = 0.2
 
 
-@dataclass(frozen=True, eq=False)
-class Difference:
-    """The posterior of μ_x - μ_y, under one kernel or a mixture over several."""
+class Bands(NamedTuple):
+    """The witness at points, (p,): its posterior, and intervals that hold at each point or at all at once."""
 
-    pairs: tuple[tuple[PosteriorEmbedding, PosteriorEmbedding], ...]
+    mean: Values
+    sd: Values
+    lower: Values
+    upper: Values
+    simultaneous_lower: Values
+    simultaneous_upper: Values
 
-    def mean(self, points: Float[np.ndarray, "p D"]) -> Float[np.ndarray, " p"]:
-        """The posterior mean."""
-        return np.mean([x.mean(points) - y.mean(points) for x, y in self.pairs], axis=0)
+    @property
+    def excludes_zero(self) -> Bool[np.ndarray, " p"]:
+        """Whether the simultaneous band excludes 0."""
+        return self.outside(1) | self.outside(-1)
 
-    def moments(
-        self, points: Float[np.ndarray, "p D"]
-    ) -> tuple[Float[np.ndarray, " p"], Float[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-        """Mean, standard deviation, and degrees of freedom (Welch 1947) at points."""
-        means = np.array([x.mean(points) - y.mean(points) for x, y in self.pairs])
-        one, other = (np.array([pair[side].sd(points) ** 2 for pair in self.pairs]) for side in (0, 1))
-        variance = one + other
-        n, m = (embedding.n for embedding in self.pairs[0])
-        inverse = (one**2 / (n - 1) + other**2 / (m - 1)).mean(axis=0)
-        freedom = np.where(inverse > 0.0, (variance**2).mean(axis=0) / np.where(inverse > 0, inverse, 1), 1e9)
-        total = variance.mean(axis=0) + means.var(axis=0)  # within kernels, and between them
-        return means.mean(axis=0), np.sqrt(total), freedom
-
-    def draws(
-        self, points: Float[np.ndarray, "p D"], size: int, rng: np.random.Generator
-    ) -> Float[np.ndarray, "size p"]:
-        """Functions from the posterior; every kernel in turn. Student's t, since the noise is estimated."""
-        found = np.empty((size, len(points)))
-        for k, pair in enumerate(self.pairs):
-            rows = np.arange(k, size, len(self.pairs))
-            if not len(rows):
-                continue
-            for embedding, sign in zip(pair, (1.0, -1.0), strict=True):
-                mean = embedding.mean(points)
-                deviation = embedding.sample(points, len(rows), rng) - mean
-                freedom = embedding.n - 1
-                scale = np.sqrt(freedom / rng.chisquare(freedom, len(rows)))
-                part = sign * (mean + scale[:, None] * deviation)
-                found[rows] = part if sign > 0.0 else found[rows] + part
-        return found
-
-    def likeness(
-        self, rows: Float[np.ndarray, "p D"], others: Float[np.ndarray, "q D"]
-    ) -> Float[np.ndarray, "p q"]:
-        """k(s, s') / √(k(s, s) k(s', s')), averaged over kernels: 1 for a point and itself."""
-        total = np.zeros((len(rows), len(others)))
-        for pair in self.pairs:
-            kernel: Kernel = pair[0].kernel
-            scale = np.sqrt(kernel.diagonal(rows))[:, None] * np.sqrt(kernel.diagonal(others))
-            total += kernel._gram(rows, others) / scale
-        return total / len(self.pairs)
+    def outside(self, sign: int) -> Bool[np.ndarray, " p"]:
+        """Where the simultaneous band lies above 0 (sign 1) or below it (-1)."""
+        return self.simultaneous_lower > 0.0 if sign > 0 else self.simultaneous_upper < 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +60,6 @@ class Sup:
     resampled: Float[np.ndarray, " R"]  # of embeddings of resampled rows
     floor: float
 
-    def width(self, sd: Float[np.ndarray, " p"]) -> Float[np.ndarray, " p"]:
-        """The half width of a band with c = 1."""
-        return np.sqrt(sd**2 + self.floor**2)
-
     def critical(self, level: float) -> float:
         """c: the larger of two quantiles.
 
@@ -106,40 +69,53 @@ class Sup:
         return float(max(np.quantile(self.maxima, level), np.quantile(self.resampled, level)))
 
 
-def suprema(
-    difference: Difference, x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "m D"], points: Any, seed: int
-) -> Sup:
+def make_bands(difference: Difference, sup: Sup, points: Points, level: float) -> Bands:
+    """The difference at points with Student's intervals and the simultaneous band of this level."""
+    from scipy.special import stdtrit
+
+    mean, sd, freedom = difference.moments(points)
+    reach = stdtrit(freedom, 0.5 + 0.5 * level) * sd
+    wide = sup.critical(level) * np.sqrt(sd**2 + sup.floor**2)
+    return Bands(mean, sd, mean - reach, mean + reach, mean - wide, mean + wide)
+
+
+def reference_points(samples: Samples, discrete: bool, seed: int) -> Points:
+    """A grid over the range of one numeric column; else as many rows of x as of y."""
+    if samples[0].shape[1] == 1 and not discrete:
+        return even_grid(samples, GRID)
+    return np.unique(balanced_rows(samples, REFERENCE_ROWS, seed), axis=0)
+
+
+def suprema(difference: Difference, samples: Samples, points: Points, seed: int) -> Sup:
     """The distribution of the largest deviation over points."""
     rng = np.random.default_rng(seed)
+    samples = sorted_rows(samples[0]), sorted_rows(samples[1])
     mean, sd, _ = difference.moments(points)
     floor = FLOOR * float(sd.max())
-    drawn = np.abs(difference.draws(points, DRAWS, rng) - mean)
-    maxima = _ratio(drawn, np.sqrt(sd**2 + floor**2))
+    variance = sd**2 + floor**2
+    maxima = _largest(np.abs(difference.draws(points, DRAWS, rng) - mean), np.sqrt(variance))
     each = -(-RESAMPLES // len(difference.pairs))
-    resampled = [_resampled(pair[0].kernel, x, y, points, sd, floor, each, rng) for pair in difference.pairs]
+    resampled = []
+    for pair in difference.pairs:
+        change, more = _resampled(pair[0].kernel, samples, points, each, rng)
+        resampled.append(_largest(np.abs(change), np.sqrt(np.maximum(variance + more, floor**2))))
     return Sup(maxima, np.concatenate(resampled), floor)
 
 
-def _ratio(deviation: Float[np.ndarray, "B p"], width: Any) -> Float[np.ndarray, " B"]:
+def _largest(
+    deviation: Float[np.ndarray, "B p"], width: Float[np.ndarray, "*B p"]
+) -> Float[np.ndarray, " B"]:
     """The largest ratio of each row; 0 where nothing is uncertain."""
     safe = np.where(width > 0.0, width, 1.0)
     return np.where(width > 0.0, deviation / safe, 0.0).max(axis=1)
 
 
 def _resampled(
-    kernel: Kernel,
-    x: Float[np.ndarray, "n D"],
-    y: Float[np.ndarray, "m D"],
-    points: Float[np.ndarray, "p D"],
-    sd: Float[np.ndarray, " p"],
-    floor: float,
-    count: int,
-    rng: np.random.Generator,
-) -> Float[np.ndarray, " R"]:
-    """The largest studentised change of the empirical witness when rows are drawn anew, with replacement."""
-    change = np.zeros((count, len(points)))
-    variance = np.broadcast_to(sd**2 + floor**2, change.shape).copy()
-    for rows, sign in ((x, 1.0), (y, -1.0)):
+    kernel: Kernel, samples: Samples, points: Points, count: int, rng: np.random.Generator
+) -> tuple[Float[np.ndarray, "R p"], Float[np.ndarray, "R p"]]:
+    """How the empirical witness and its variance change when rows are drawn anew, with replacement."""
+    change, variance = np.zeros((2, count, len(points)))
+    for rows, sign in zip(samples, (1.0, -1.0), strict=True):
         total = len(rows)
         if total > RESAMPLED_ROWS:
             rows = rows[np.sort(rng.choice(total, RESAMPLED_ROWS, replace=False))]
@@ -147,50 +123,8 @@ def _resampled(
         shrink = n / total  # what a subsample's variance is larger by
         weights = rng.multinomial(n, np.full(n, 1.0 / n), size=count) / n
         F = np.concatenate([kernel._gram(rows[part], points) for part in row_blocks(n, len(points))])
-        mean = F.mean(axis=0)
-        F -= mean
+        F -= F.mean(axis=0)
         moved = weights @ F
         change += sign * moved * np.sqrt(shrink)
         variance += ((weights @ F**2 - moved**2) - (F**2).mean(axis=0)) * shrink / n
-    return _ratio(np.abs(change), np.sqrt(np.maximum(variance, floor**2)))
-
-
-def pointwise(
-    level: float, sd: Float[np.ndarray, " p"], freedom: Float[np.ndarray, " p"]
-) -> Float[np.ndarray, " p"]:
-    """Half widths of intervals that hold at one point."""
-    from scipy.special import stdtrit
-
-    return stdtrit(freedom, 0.5 + 0.5 * level) * sd
-
-
-def reference_points(
-    x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "m D"], discrete: bool, seed: int
-) -> Float[np.ndarray, "g D"]:
-    """A grid over the range of one numeric column; else as many rows of x as of y."""
-    if x.shape[1] == 1 and not discrete:
-        return even_grid(x, y, GRID)
-    return np.unique(balanced_rows(x, y, REFERENCE_ROWS, seed), axis=0)
-
-
-def even_grid(
-    x: Float[np.ndarray, "n 1"], y: Float[np.ndarray, "m 1"], size: int
-) -> Float[np.ndarray, "g 1"]:
-    """A grid over the range of both samples: half at even steps, half at quantiles, for heavy tails."""
-    pooled = np.concatenate([x[:, 0], y[:, 0]])
-    even = np.linspace(pooled.min(), pooled.max(), size // 2)
-    return np.unique(np.concatenate([even, np.quantile(pooled, np.linspace(0.0, 1.0, size - size // 2))]))[
-        :, None
-    ]
-
-
-def balanced_rows(
-    x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "m D"], size: int, seed: int
-) -> Float[np.ndarray, "g D"]:
-    """At most `size` rows, half of them from each sample as far as it has so many; order does not matter."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for rows in (sorted_rows(x), sorted_rows(y)):
-        half = min(size // 2, len(rows))
-        parts.append(rows[np.sort(rng.choice(len(rows), half, replace=False))])
-    return np.concatenate(parts)
+    return change, variance

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,24 +11,20 @@ import numpy as np
 
 from kembed.comparing.separation import separation
 from kembed.comparing.summaries import ColumnSummary, summarise
-from kembed.comparing.witness import witness
-from kembed.comparing.witnessed import Witness
+from kembed.comparing.witness import MANY_ROWS, Witness, fit_witness, one_kernel, read_and_pool
 from kembed.core import checks
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.kernels.base import Kernel
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
-from kembed.testing.two_sample import mmd_test
+from kembed.testing.two_sample import test_pool
 
 if TYPE_CHECKING:
     from kembed.comparing.regions import Region
     from kembed.learning.evidence import Evidence
 
-# Beyond this many rows in all, the test uses random features: linear in the rows, where the exact one is
-# quadratic and runs once more for every column.
-MANY_ROWS = 5_000
-# A separation below this is not worth a number: guessing gives 50%.
+# An AUC below this is not worth a number: guessing gives 50%.
 HARDLY = 0.55
 
 
@@ -38,18 +34,19 @@ class Comparison(Drawn):
 
     `labels` are the names of the samples, `test` the outcome of the test with every column's own, `witness`
     the posterior of their difference, `columns` a summary of every column, the clearest difference first.
+    `separation` is the AUC of the witness on rows it has not seen: ½ if they tell nothing, 1 if all.
     """
 
     labels: tuple[str, str]
     test: TestOutcome
     witness: Witness
     columns: tuple[ColumnSummary, ...]
-    separation: float  # of a row of each, how often their values tell which is which: ½ never, 1 always
+    separation: float  # AUC: of a row of each, how often their values tell which is which
     kernel: Any  # as it was given
     alpha: float
     n_resamples: int
     seed: Any
-    dropped: tuple[int, int] = field(default=(0, 0))  # rows with missing values
+    dropped: tuple[int, int] = (0, 0)  # rows with missing values
 
     @property
     def differ(self) -> bool:
@@ -127,8 +124,7 @@ class Comparison(Drawn):
         return written
 
     def __repr__(self) -> str:
-        lines = [self.verdict]
-        lines += [f"  {column}" for column in self.columns[:8]]
+        lines = [self.verdict, *(f"  {column}" for column in self.columns[:8])]
         if len(self.columns) > 8:
             lines.append(f"  and {len(self.columns) - 8} more columns")
         return "\n".join(lines)
@@ -164,7 +160,8 @@ def compare(
     alpha
         The level at which a difference is called one.
     n_resamples, nan_policy, rng, progress
-        As for `mmd_test`; `nan_policy` is `"raise"` or `"omit"`. The seed is fixed unless given.
+        As for `mmd_test`; `nan_policy` is `"raise"` or `"omit"`. The seed is fixed unless given; None is
+        fresh entropy. The test draws as `mmd_test` does, the witness from a stream of its own.
 
     Examples
     --------
@@ -179,55 +176,39 @@ def compare(
 
     """
     alpha = checks.level(alpha, "alpha")
-    checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
     n_resamples = checks.count(n_resamples, "n_resamples", 1)
     labels = _check_labels(labels)
-    seed = rng if isinstance(rng, int | np.integer) else None
+    (first, second), pool = read_and_pool(x, y, nan_policy)
     generator = checks.generator(rng)
+    (other,) = generator.spawn(1)  # what the witness draws has nothing to do with what the test draws
+    seed = int(other.integers(2**31))
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
-        kernel = kernel[0]
-    several = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
-    function = callable(kernel) and not isinstance(kernel, Kernel)  # a witness needs more than a function
+        (kernel,) = kernel
     with showing_progress(progress):
-        difference = witness(
-            x,
-            y,
-            kernel="bkl" if several or function else kernel,
-            nan_policy=nan_policy,
-            rng=0 if seed is None else seed,
-        )
-        test = mmd_test(
-            x,
-            y,
-            kernel=kernel,
-            statistic="unbiased" if sum(difference.sizes) <= MANY_ROWS else "features",
-            n_resamples=n_resamples,
-            by_column=True,
-            rng=generator,
-            nan_policy=nan_policy,
-            progress=progress,
-        )
-    tables = difference.tables
-    share = separation(tables[0].values, tables[1].values, difference.kernel, difference.seed)
+        how: Any = {"statistic": "unbiased" if pool.size <= MANY_ROWS else "features", "by_column": True}
+        test = test_pool(pool, kernel=kernel, n_resamples=n_resamples, rng=generator, **how)
+        fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
+        if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
+            chosen, learned = one_kernel("bkl", pool.space, 1, seed)
+        else:
+            chosen, learned = test.kernel, next(iter(test.learned), None)
+        difference = fit_witness((first, second), chosen, learned, seed=seed, tested=test.columns)
     return Comparison(
         labels,
         test,
         difference,
-        summarise(tables, test.columns or (), difference.sensitivity, labels),
-        share,
+        summarise((first, second), test.columns or (), difference.sensitivity, labels),
+        separation((first.values, second.values), chosen, seed),
         kernel,
         alpha,
         n_resamples,
-        None if seed is None else int(seed),
-        (tables[0].given - difference.sizes[0], tables[1].given - difference.sizes[1]),
+        int(rng) if isinstance(rng, int | np.integer) else None,
+        (first.given - pool.sizes[0], second.given - pool.sizes[1]),
     )
 
 
 def _check_labels(labels: Any) -> tuple[str, str]:
-    if (
-        not isinstance(labels, tuple | list)
-        or len(labels) != 2
-        or not all(isinstance(one, str) for one in labels)
-    ):
+    two = isinstance(labels, tuple | list) and len(labels) == 2
+    if not two or not all(isinstance(one, str) for one in labels):
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
     return labels[0], labels[1]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.comparing.bands import REFERENCE_ROWS, balanced_rows, even_grid
+from kembed.comparing.bands import REFERENCE_ROWS, Bands
+from kembed.comparing.difference import balanced_rows, even_grid
 from kembed.core.text import plain
 
 if TYPE_CHECKING:
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 
     from kembed.data.tables import Table
 
-GRID = 800
-GROUPED_ROWS, COUNTED_ROWS = REFERENCE_ROWS, 10 * REFERENCE_ROWS
-NEAREST = 3
+GRID = 800  # ends of intervals are found to a fraction of such a step
+COUNTED_ROWS = 10 * REFERENCE_ROWS  # a share over 3,000 rows of a sample has a standard error below 1%
+NEAREST = 3  # neighbours in any case: in many dimensions all rows are far apart
 
 
 @dataclass(frozen=True)
@@ -69,45 +70,48 @@ def _range(name: str, span: tuple[Any, ...]) -> str:
     return f"{name} {'is' if len(span) == 1 else 'in'} {shown}"
 
 
-def intervals(at: Callable[[Any], Any], tables: tuple[Table, Table]) -> list[Region]:
-    """Intervals of one numeric column, their ends where the band meets 0, found to a grid step's fraction."""
-    x, y = (table.values[:, 0] for table in tables)
-    grid = even_grid(tables[0].values, tables[1].values, GRID)[:, 0]
-    bands = at(grid[:, None])
-    found = []
-    for sign, edge in ((1, bands.simultaneous_lower), (-1, -bands.simultaneous_upper)):
-        inside = np.concatenate([[False], edge > 0.0, [False]])
-        steps = np.diff(inside.astype(int))
-        for start, stop in zip(np.flatnonzero(steps == 1), np.flatnonzero(steps == -1), strict=True):
-            low = grid[start] if start == 0 else _crossing(grid, edge, start - 1)
-            high = grid[stop - 1] if stop == len(grid) else _crossing(grid, edge, stop - 1)
-            peak = start + int(np.argmax(sign * bands.mean[start:stop]))
-            shares = [float(np.mean((low <= part) & (part <= high))) for part in (x, y)]
-            name = tables[0].names[0]
-            found.append(
-                Region(
-                    sign,
-                    {name: (float(low), float(high))},
-                    {name: float(grid[peak])},
-                    float(bands.mean[peak]),
-                    (float(bands.simultaneous_lower[peak]), float(bands.simultaneous_upper[peak])),
-                    *shares,
-                )
-            )
-    return sorted(found, key=lambda region: -max(region.share_x, region.share_y))
-
-
-def _crossing(grid: Float[np.ndarray, " g"], edge: Float[np.ndarray, " g"], k: Any) -> float:
-    """Where the edge of the band crosses 0 between grid points k and k + 1."""
-    return float(grid[k] + (grid[k + 1] - grid[k]) * edge[k] / (edge[k] - edge[k + 1]))
-
-
-def groups(
-    at: Callable[[Any], Any],
+def find_regions(
+    at: Callable[[Any], Bands],
     tables: tuple[Table, Table],
     likeness: Callable[[Any, Any], Float[np.ndarray, "p q"]],
     seed: int,
 ) -> list[Region]:
+    """Intervals of one numeric column, else groups of rows; those with the largest share of rows first."""
+    one = len(tables[0].names) == 1 and not tables[0].categorical[0]
+    found = _intervals(at, tables) if one else _groups(at, tables, likeness, seed)
+    return sorted(found, key=lambda region: -max(region.share_x, region.share_y))
+
+
+def _region(sign: int, box: Any, peak: Any, bands: Bands, k: Any, shares: Any) -> Region:
+    """A region with its peak at point k of the bands."""
+    band = float(bands.simultaneous_lower[k]), float(bands.simultaneous_upper[k])
+    return Region(sign, box, peak, float(bands.mean[k]), band, float(shares[0]), float(shares[1]))
+
+
+def _intervals(at: Callable[[Any], Bands], tables: tuple[Table, Table]) -> list[Region]:
+    """Intervals of one numeric column, their ends where the band meets 0, found to a grid step's fraction."""
+    x, y = (table.values for table in tables)
+    name = tables[0].names[0]
+    grid = even_grid((x, y), GRID)[:, 0]
+    bands = at(grid[:, None])
+    found = []
+    for sign, edge in ((1, bands.simultaneous_lower), (-1, -bands.simultaneous_upper)):
+        steps = np.diff(np.concatenate([[0], edge > 0.0, [0]]))
+        for start, stop in zip(np.flatnonzero(steps == 1), np.flatnonzero(steps == -1), strict=True):
+            low = float(grid[0] if start == 0 else _crossing(grid, edge, start - 1))
+            high = float(grid[-1] if stop == len(grid) else _crossing(grid, edge, stop - 1))
+            peak = start + int(np.argmax(sign * bands.mean[start:stop]))
+            shares = [np.mean((low <= part) & (part <= high)) for part in (x, y)]
+            found.append(_region(sign, {name: (low, high)}, {name: float(grid[peak])}, bands, peak, shares))
+    return found
+
+
+def _crossing(grid: Float[np.ndarray, " g"], edge: Float[np.ndarray, " g"], k: Any) -> Any:
+    """Where the edge of the band crosses 0 between grid points k and k + 1."""
+    return grid[k] + (grid[k + 1] - grid[k]) * edge[k] / (edge[k] - edge[k + 1])
+
+
+def _groups(at: Any, tables: tuple[Table, Table], likeness: Any, seed: int) -> list[Region]:
     """Groups of neighbouring rows where the band excludes 0.
 
     Groups are formed among at most 300 rows of each sample; their shares are counted over ten times as many,
@@ -116,43 +120,29 @@ def groups(
     from scipy.sparse.csgraph import connected_components
 
     x, y = (table.values for table in tables)
-    rows = balanced_rows(x, y, GROUPED_ROWS, seed)
-    counted = np.split(balanced_rows(x, y, COUNTED_ROWS, seed), [min(COUNTED_ROWS // 2, len(x))])
+    rows = balanced_rows((x, y), REFERENCE_ROWS, seed)
+    counted = np.split(balanced_rows((x, y), COUNTED_ROWS, seed), [min(COUNTED_ROWS // 2, len(x))])
     bands, sides = at(rows), [at(part) for part in counted]
     found = []
     for sign in (1, -1):
-        members = np.flatnonzero(_outside(bands, sign))
+        members = np.flatnonzero(bands.outside(sign))
         if not len(members):
             continue
-        count, label = connected_components(
-            neighbours(likeness(rows[members], rows[members])), directed=False
-        )
+        near = neighbours(likeness(rows[members], rows[members]))
+        count, label = connected_components(near, directed=False)
         shares = np.zeros((2, count))
         for side, (part, band) in enumerate(zip(counted, sides, strict=True)):
-            outside = part[_outside(band, sign)]
+            outside = part[band.outside(sign)]
             if len(outside):
                 nearest = likeness(outside, rows[members]).argmax(axis=1)
                 shares[side] = np.bincount(label[nearest], minlength=count) / len(part)
         for group in range(count):
             inside = members[label == group]
             peak = inside[np.argmax(sign * bands.mean[inside])]
-            found.append(
-                Region(
-                    sign,
-                    _box(rows[inside], rows, tables[0]),
-                    {name: tables[0].decoded(d, rows[peak, d]) for d, name in enumerate(tables[0].names)},
-                    float(bands.mean[peak]),
-                    (float(bands.simultaneous_lower[peak]), float(bands.simultaneous_upper[peak])),
-                    float(shares[0, group]),
-                    float(shares[1, group]),
-                )
-            )
-    return sorted(found, key=lambda region: -max(region.share_x, region.share_y))
-
-
-def _outside(bands: Any, sign: int) -> Bool[np.ndarray, " p"]:
-    """Where the simultaneous band lies above 0 (sign 1) or below it."""
-    return bands.simultaneous_lower > 0.0 if sign > 0 else bands.simultaneous_upper < 0.0
+            place = {name: tables[0].decoded(d, rows[peak, d]) for d, name in enumerate(tables[0].names)}
+            box = _box(rows[inside], rows, tables[0])
+            found.append(_region(sign, box, place, bands, peak, shares[:, group]))
+    return found
 
 
 def neighbours(like: Float[np.ndarray, "p p"]) -> Bool[np.ndarray, "p p"]:
@@ -162,38 +152,29 @@ def neighbours(like: Float[np.ndarray, "p p"]) -> Bool[np.ndarray, "p p"]:
     """
     near = like >= np.exp(-0.5)
     nearest = min(NEAREST + 1, len(like))  # a row is its own nearest
-    for row, best in enumerate(np.argpartition(-like, nearest - 1, axis=1)[:, :nearest]):
-        near[row, best] = True
+    np.put_along_axis(near, np.argpartition(-like, nearest - 1, axis=1)[:, :nearest], True, axis=1)
     return near
 
 
 def _box(
     inside: Float[np.ndarray, "k D"], rows: Float[np.ndarray, "p D"], table: Table
 ) -> dict[str, tuple[Any, ...]]:
-    """The range of every column over a group (levels of categories), what sets it apart most first."""
-    box: dict[str, tuple[Any, ...]] = {}
-    for d in np.argsort(-_apart(inside, rows, table), kind="stable"):
-        name, column = table.names[d], inside[:, d]
-        if table.categorical[d]:
-            box[name] = tuple(table.decoded(int(d), code) for code in np.unique(column))
-        else:
-            box[name] = (float(column.min()), float(column.max()))
-    return box
+    """The range of every column over a group (levels of categories), what sets it apart most first.
 
-
-def _apart(
-    inside: Float[np.ndarray, "k D"], rows: Float[np.ndarray, "p D"], table: Table
-) -> Float[np.ndarray, " D"]:
-    """How far a group is from all rows: the mean in standard deviations, the share of levels left out."""
-    found = np.zeros(rows.shape[1])
-    for d in range(rows.shape[1]):
+    A group is apart from all rows by its mean in standard deviations, or by the share of levels left out.
+    """
+    found: list[tuple[float, str, tuple[Any, ...]]] = []
+    for d, name in enumerate(table.names):
+        column, every = inside[:, d], rows[:, d]
         if table.categorical[d]:
-            found[d] = 1.0 - np.mean(np.isin(rows[:, d], inside[:, d]))
+            levels = np.unique(column)
+            apart = 1.0 - float(np.mean(np.isin(every, levels)))
+            found.append((apart, name, tuple(table.decoded(d, code) for code in levels)))
             continue
-        centre = float(np.median(rows[:, d]))
-        size = float(np.abs(rows[:, d] - centre).max())
-        if size > 0.0:
-            scaled = (rows[:, d] - centre) / size  # squares of 1e200 must stay numbers
-            gap = ((inside[:, d] - centre) / size).mean() - scaled.mean()
-            found[d] = abs(gap) / scaled.std()
-    return found
+        centre = float(np.median(every))
+        size = float(np.abs(every - centre).max()) or 1.0  # squares of 1e200 must stay numbers
+        scaled = (every - centre) / size
+        gap = abs(((column - centre) / size).mean() - scaled.mean())
+        apart = gap / (scaled.std() or 1.0)
+        found.append((apart, name, (float(column.min()), float(column.max()))))
+    return {name: span for _, name, span in sorted(found, key=lambda one: -one[0])}

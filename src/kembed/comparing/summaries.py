@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 # What is worth a word: a shift of so many standard deviations, a ratio of spreads this far from 1.
 SHIFT, RATIO = 0.1, 1.1
-LEVELS = 5
+LEVELS = 5  # as many categories as one looks at in a table
+QUANTILES = {"minimum": 0.0, "quartile": 0.25, "median": 0.5, "upper quartile": 0.75, "maximum": 1.0}
 
 
 @dataclass(frozen=True)
@@ -54,37 +55,29 @@ def summarise(
     """Every column, the clearest difference first: by p-value, then by statistic."""
     found = []
     for d, (test, share) in enumerate(zip(tests, sensitivity, strict=True)):
-        first, second = (table.values[:, d] for table in tables)
+        columns = [table.values[:, d] for table in tables]
         categorical = bool(tables[0].categorical[d])
         if categorical:
-            x, y = (_shares(side, tables[0].levels[d]) for side in (first, second))
-            change = _changed_share(x, y, labels)
-            top = _most_changed(x, y)
-            x, y = ({level: one[level] for level in top} for one in (x, y))
+            x, y = (_shares(column, tables[0].levels[d]) for column in columns)
+            top = sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
+            x, y = ({level: side[level] for level in top} for side in (x, y))
+            change = f"{top[0]!r} is {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
         else:
-            x, y = _moments(first), _moments(second)
+            x, y = (_moments(column) for column in columns)
             change = _changed_moments(x, y, labels)
-        found.append(
-            ColumnSummary(
-                test.name, categorical, test.pvalue, test.adjusted_pvalue, float(share), x, y, change
-            )
-        )
+        ps = test.pvalue, test.adjusted_pvalue
+        found.append(ColumnSummary(test.name, categorical, *ps, float(share), x, y, change))
     order = sorted(range(len(found)), key=lambda d: (tests[d].adjusted_pvalue, -tests[d].statistic))
     return tuple(found[d] for d in order)
 
 
 def _moments(column: Float[np.ndarray, " n"]) -> dict[str, float]:
     size = float(np.abs(column).max()) or 1.0  # sums and squares of the largest numbers must stay numbers
-    low, quarter, middle, three, high = size * np.quantile(column / size, [0.0, 0.25, 0.5, 0.75, 1.0])
-    return {
-        "mean": size * float(np.mean(column / size)),
-        "sd": size * float(np.std(column / size, ddof=1)) if len(column) > 1 else 0.0,
-        "minimum": float(low),
-        "quartile": float(quarter),
-        "median": float(middle),
-        "upper quartile": float(three),
-        "maximum": float(high),
-    }
+    scaled = column / size
+    sd = float(np.std(scaled, ddof=1)) if len(column) > 1 else 0.0
+    quantiles = size * np.quantile(scaled, list(QUANTILES.values()))
+    ends = dict(zip(QUANTILES, quantiles.tolist(), strict=True))
+    return {"mean": size * float(np.mean(scaled)), "sd": size * sd, **ends}
 
 
 def _shares(codes: Float[np.ndarray, " n"], levels: tuple[Any, ...]) -> dict[str, float]:
@@ -92,27 +85,17 @@ def _shares(codes: Float[np.ndarray, " n"], levels: tuple[Any, ...]) -> dict[str
     return {str(level): float(share) for level, share in zip(levels, counts, strict=True)}
 
 
-def _most_changed(x: dict[str, float], y: dict[str, float]) -> list[str]:
-    return sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
-
-
-def _changed_share(x: dict[str, float], y: dict[str, float], labels: tuple[str, str]) -> str:
-    level = _most_changed(x, y)[0]
-    return f"{level!r} is {x[level]:.1%} of {labels[0]} and {y[level]:.1%} of {labels[1]}"
-
-
 def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str, str]) -> str:
     """The mean, and the spread where that is what changed."""
-    size = max(x["sd"], y["sd"])
-    pooled = size * np.sqrt(0.5 * ((x["sd"] / size) ** 2 + (y["sd"] / size) ** 2)) if size > 0.0 else 0.0
+    low, high = sorted((x["sd"], y["sd"]))
+    pooled = high * np.sqrt(0.5 * (1.0 + (low / high) ** 2)) if high > 0.0 else 0.0
     gap = y["mean"] - x["mean"]
     mean = f"mean {plain(x['mean'])} in {labels[0]}, {plain(y['mean'])} in {labels[1]}"
     if pooled > 0.0 and abs(gap) >= SHIFT * pooled:
         mean += f" ({abs(gap) / pooled:.2g} sd {'higher' if gap > 0 else 'lower'})"
-    low, high = sorted((x["sd"], y["sd"]))
+    narrow, wide = labels if x["sd"] < y["sd"] else labels[::-1]
     if low > 0.0 and high >= RATIO * low:
-        wider = labels[0] if x["sd"] > y["sd"] else labels[1]
-        mean += f"; spread {high / low:.2g} times as wide in {wider}"
+        mean += f"; spread {high / low:.2g} times as wide in {wide}"
     elif low == 0.0 < high:
-        mean += f"; constant in {labels[0] if x['sd'] == 0.0 else labels[1]}"
+        mean += f"; constant in {narrow}"
     return mean

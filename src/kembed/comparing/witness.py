@@ -2,36 +2,230 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.comparing.bands import Difference, balanced_rows, even_grid
-from kembed.comparing.witnessed import Witness
+from kembed.comparing import relevance
+from kembed.comparing.bands import Bands, Sup, make_bands, reference_points, suprema
+from kembed.comparing.difference import Difference, fit_difference, thinned
+from kembed.comparing.regions import Region, find_regions
+from kembed.comparing.relevance import ColumnRelevance
 from kembed.core import checks
-from kembed.core.backend import to_numpy
-from kembed.core.ordering import sorted_rows
-from kembed.data.pool import make_pool
-from kembed.data.space import Space, make_space
-from kembed.data.tables import Table, read_tables
-from kembed.embeddings.landmarks import choose_landmarks
-from kembed.embeddings.posterior import fit_with_pseudo_rows
+from kembed.core.drawing import Drawn
+from kembed.data.pool import Pool, make_pool
+from kembed.data.tables import Table, read_like, read_tables
 from kembed.kernels.base import Kernel
-from kembed.kernels.measures import EmpiricalMeasure
 from kembed.learning.kernel_samples import KernelSamples
-from kembed.testing.choice import choose
+from kembed.testing.kernel_words import choose_kernel
+from kembed.testing.two_sample import column_tests
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
+
+    from kembed.comparing.difference import Points, Samples, Values
+    from kembed.data.space import Space
+    from kembed.learning.evidence import Evidence
+    from kembed.testing.outcome import ColumnResult
 
 MINIMUM_ROWS = 5  # that a kernel can be learned from
-# Landmarks where the embeddings are observed, and point masses of ν, half from each sample.
-LANDMARKS = 300
-MASSES = 1_000
-LEARNING_ROWS = 5_000
-# Agresti & Coull's four rows, so that a rare level that a sample has not shown yet stays possible.
-PSEUDO_ROWS = 4.0
+RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
+# Beyond this many rows in all, tests use random features: linear in the rows, where the exact one is
+# quadratic and runs once more for every column.
+MANY_ROWS = 5_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Witness(Drawn):
+    """The posterior of the witness function μ_x - μ_y: positive where x has more mass than y.
+
+    `kernel` is the kernel it was computed with (a list of kernels where hyperparameters were integrated
+    out), `learned` the `Evidence` behind it if it was learned, `names` the columns, `sizes` the numbers of
+    rows, `level` the level of its bands unless another is asked for.
+    """
+
+    kernel: Any
+    learned: Evidence | None
+    level: float
+    tables: tuple[Table, Table]
+    difference: Difference
+    seed: int
+    tested: tuple[ColumnResult, ...] | None = None  # by `compare`
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return self.tables[0].names
+
+    @property
+    def categorical(self) -> Bool[np.ndarray, " D"]:
+        """Which columns hold categories."""
+        return self.tables[0].categorical
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many rows of x and of y were used."""
+        return len(self.tables[0].values), len(self.tables[1].values)
+
+    @property
+    def pool(self) -> Pool:
+        """Both samples as one, made from the tables when asked for."""
+        return make_pool(list(self.tables), None, "none")
+
+    @property
+    def _samples(self) -> Samples:
+        return self.tables[0].values, self.tables[1].values
+
+    @functools.cached_property
+    def reference(self) -> Points:
+        """The points over which bands are simultaneous: a grid for one column, else rows of both samples."""
+        return reference_points(self._samples, bool(self.categorical.any()), self.seed)
+
+    @functools.cached_property
+    def _sup(self) -> Sup:
+        return suprema(self.difference, self._samples, self.reference, self.seed)
+
+    def critical(self, level: float | None = None) -> float:
+        """c: the half width of the simultaneous band is c √(sd² + f²), f a fifth of the largest sd."""
+        return self._sup.critical(self._level(level))
+
+    def _level(self, level: float | None) -> float:
+        return self.level if level is None else checks.level(level)
+
+    def at(self, points: Any, level: float | None = None) -> Bands:
+        """The witness at points, (p, D), or a data frame with the same columns.
+
+        >>> import numpy as np
+        >>> from kembed import Gaussian, witness
+        >>> rng = np.random.default_rng(0)
+        >>> w = witness(rng.normal(size=200), rng.normal(1.0, size=200), kernel=Gaussian(1.0))
+        >>> w.at([-1.0, 2.0]).mean.round(2)  # more x on the left, more y on the right
+        array([ 0.26, -0.24])
+        """
+        return self.at_rows(read_like(points, "points", self.tables[0]), level)
+
+    def at_rows(self, rows: Points, level: float | None = None) -> Bands:
+        """The witness at rows as `tables` has them: numbers, and the codes of categories."""
+        return make_bands(self.difference, self._sup, rows, self._level(level))
+
+    def draws(self, points: Any, size: int = 100, rng: Any = 0) -> Float[np.ndarray, "size p"]:
+        """Functions drawn from the posterior of the witness, at points."""
+        size = checks.count(size, "size")
+        values = read_like(points, "points", self.tables[0])
+        return self.difference.draws(values, size, checks.generator(rng))
+
+    def where(self, level: float | None = None) -> list[Region]:
+        """Regions where the simultaneous band excludes 0, those with the largest share of rows first.
+
+        For one column they are intervals. Beyond, rows where 0 is excluded are gathered into groups of
+        neighbours (within a lengthscale, or among the three nearest), and a group is described by the range
+        of its rows in every column. Groups are formed among at most 300 rows of each sample.
+
+        >>> import numpy as np
+        >>> from kembed import Gaussian, witness
+        >>> rng = np.random.default_rng(0)
+        >>> w = witness(rng.normal(size=200), rng.normal(1.0, size=200), kernel=Gaussian(1.0))
+        >>> for region in w.where():
+        ...     print(region)
+        more x: column 0 in [-2.77, 0.163], 55.0% of x against 23.0% of y
+        more y: column 0 in [0.704, 4.07], 54.5% of y against 24.0% of x
+        """
+        level = self._level(level)
+        if level not in self._regions:
+            at = functools.partial(self.at_rows, level=level)
+            self._regions[level] = find_regions(at, self.tables, self.difference.likeness, self.seed)
+        return list(self._regions[level])
+
+    @functools.cached_property
+    def _regions(self) -> dict[float, list[Region]]:
+        return {}
+
+    @functools.cached_property
+    def values_x(self) -> Values:
+        """The witness at every row of x; nan at rows that were dropped for missing values."""
+        return self._per_row(self.tables[0])
+
+    @functools.cached_property
+    def values_y(self) -> Values:
+        """The witness at every row of y."""
+        return self._per_row(self.tables[1])
+
+    def _per_row(self, table: Table) -> Values:
+        values = np.full(table.given, np.nan)
+        values[table.rows] = self.difference.mean(table.values)
+        return values
+
+    @functools.cached_property
+    def sensitivity(self) -> Values:
+        """How much the witness needs every column: E{(w(s) - w(s'))²} / 2 Var w.
+
+        s is a row of x or y, alike often, and s' the same row with one column taken from another. A column
+        without which the witness would be the same has 0; columns that matter only jointly all have a large
+        one, so the sum may exceed 1. Where columns are independent this is the total Sobol index; where they
+        repeat one another each has less, since the others stand in for it.
+        """
+        return relevance.sensitivity(self.difference, self._samples, self.seed)
+
+    @functools.cached_property
+    def lengthscales(self) -> dict[str, float]:
+        """ARD lengthscales learned from the pooled rows, in spreads of the columns; numeric ones only.
+
+        A short one says that the rows have structure in that column at a fine scale, whether or not x and y
+        differ there. Empty where they cannot be learned (columns that depend on each other or have fewer than
+        ten values, fewer rows than columns), and for tables of more than 16 numeric columns, where this would
+        take minutes; use `learn_kernel(x, Gaussian(np.ones(D)))` if you want to wait.
+        """
+        return relevance.lengthscales(self.pool, self.seed)
+
+    @functools.cached_property
+    def column_tests(self) -> tuple[ColumnResult, ...]:
+        """The test of every column by itself, p-values corrected for their number.
+
+        In a `Comparison` those of its test, else the fused one.
+        """
+        if self.tested is not None:
+            return self.tested
+        many = sum(self.sizes) > MANY_ROWS
+        return column_tests(self.pool, RESAMPLES, np.random.default_rng(self.seed), fast=many)
+
+    @functools.cached_property
+    def relevance(self) -> tuple[ColumnRelevance, ...]:
+        """Which columns the difference is in, the most sensitive first; computed when first asked for."""
+        found = [
+            ColumnRelevance(
+                test.name, float(share), self.lengthscales.get(test.name), test.pvalue, test.adjusted_pvalue
+            )
+            for test, share in zip(self.column_tests, self.sensitivity, strict=True)
+        ]
+        return tuple(sorted(found, key=lambda column: -column.sensitivity))
+
+    def column(self, name: str | int) -> Witness:
+        """The witness of one column by itself, with a kernel learned for it."""
+        if (d := column_place(self.names, name)) is None:
+            names = ", ".join(map(repr, self.names))
+            raise ValueError(f"name must be one of {names}, or a place from 0, but {name!r} was given")
+        x, y = (
+            replace(
+                table,
+                values=np.ascontiguousarray(table.values[:, [d]]),
+                names=(table.names[d],),
+                categorical=table.categorical[[d]],
+                levels=(table.levels[d],),
+            )
+            for table in self.tables
+        )
+        space = make_pool([x, y], None, "none").space
+        kernel, learned = one_kernel("bkl", space, 1, self.seed)
+        return fit_witness((x, y), kernel, learned, seed=self.seed, level=self.level)
+
+    def __repr__(self) -> str:
+        n, m = self.sizes
+        many = isinstance(self.kernel, list)
+        kernel = f"{len(self.kernel)} kernels drawn" if many else repr(self.kernel)
+        return f"Witness({n} + {m} rows, {len(self.names)} columns, {kernel}, {self.level:.0%} bands)"
 
 
 def witness(
@@ -71,8 +265,8 @@ def witness(
     nan_policy
         `"raise"` or `"omit"` (drop rows with missing values).
     rng
-        Seed of draws, landmarks and resampling. The default is a fixed one, so that the same data always give
-        the same picture.
+        Seed or generator of draws, landmarks and resampling; None is fresh entropy. By default the same data
+        always give the same picture.
 
     Examples
     --------
@@ -88,103 +282,65 @@ def witness(
     """
     level = checks.level(level)
     n_kernels = checks.count(n_kernels, "n_kernels")
-    checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
-    (first, second), _ = read_tables(
-        {"x": x, "y": y}, nan_policy=nan_policy, same_columns=True, paired=False, minimum=2
-    )
+    tables, pool = read_and_pool(x, y, nan_policy)
     seed = int(checks.generator(rng).integers(2**31))
-    return of_tables((first, second), kernel, level, landmarks, n_kernels, seed)
+    chosen, learned = one_kernel(kernel, pool.space, n_kernels, seed)
+    return fit_witness(tables, chosen, learned, seed=seed, level=level, landmarks=landmarks)
 
 
-def of_tables(
-    tables: tuple[Table, Table], kernel: Any, level: float, landmarks: Any, n_kernels: int, seed: int
+def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[tuple[Table, Table], Pool]:
+    """Both samples as checked tables, and as one."""
+    checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
+    shape: Any = {"same_columns": True, "paired": False, "minimum": 2}
+    (first, second), _ = read_tables({"x": x, "y": y}, nan_policy=nan_policy, **shape)
+    return (first, second), make_pool([first, second], None, "none")
+
+
+def fit_witness(
+    tables: tuple[Table, Table],
+    kernel: Any,
+    learned: Evidence | None,
+    *,
+    seed: int,
+    level: float = 0.9,
+    landmarks: Any = None,
+    tested: tuple[ColumnResult, ...] | None = None,
 ) -> Witness:
-    """The witness of two checked tables."""
-    x, y = (sorted_rows(table.values) for table in tables)  # so that no bit depends on the order of rows
-    pool = make_pool(list(tables), None, "none")
-    kernels, shown, learned = _kernels(kernel, thinned(pool.space, seed), n_kernels, seed, tables)
-    z = _landmarks(x, y, landmarks, bool(tables[0].categorical.any()), seed)
-    measure = half_of_each(x, y, seed)
-    pairs = tuple(
-        (
-            fit_with_pseudo_rows(x, to_numpy(one), measure, z, PSEUDO_ROWS),
-            fit_with_pseudo_rows(y, to_numpy(one), measure, z, PSEUDO_ROWS),
-        )
-        for one in kernels
-    )
-    return Witness(shown, learned, level, tables, pool, Difference(pairs), seed)
+    """The witness of two checked tables, under a kernel or a list of kernels chosen already."""
+    kernels = kernel if isinstance(kernel, list) else [kernel]
+    discrete = bool(tables[0].categorical.any())
+    difference = fit_difference((tables[0].values, tables[1].values), kernels, landmarks, discrete, seed)
+    return Witness(kernel, learned, level, tables, difference, seed, tested)
 
 
-def _kernels(
-    kernel: Any, space: Any, n_kernels: int, seed: int, tables: tuple[Table, Table]
-) -> tuple[list[Kernel], Any, Any]:
-    """The kernels to average over, what to show for them, and what was learned."""
+def column_place(names: tuple[str, ...], column: Any) -> int | None:
+    """Where a column stands that is given by its name or its place; None if there is none."""
+    if str(column) in names:
+        return names.index(str(column))
+    number = isinstance(column, int | np.integer) and not isinstance(column, bool)
+    return int(column) if number and 0 <= column < len(names) else None
+
+
+def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> tuple[Any, Evidence | None]:
+    """The kernel of a witness of these pooled rows, a list if it is a mean over several; what was learned."""
+    if isinstance(kernel, list | tuple) and len(kernel) == 1:
+        (kernel,) = kernel
     if isinstance(kernel, KernelSamples):
-        if tables[0].categorical.any():
+        if space.categorical.any():
             raise ValueError("kernel=KernelSamples is for numeric columns; drop the columns with categories")
-        drawn: list[Kernel] = list(kernel.kernels(n_kernels, seed))
-        return drawn, drawn, kernel.learned.evidence()
-    if isinstance(kernel, str) and kernel in ("bkl", "ard") and len(space.values) < MINIMUM_ROWS:
-        warnings.warn(
-            f"{len(space.values)} rows are too few to learn a kernel; the median heuristic is used",
-            UserWarning,
-            stacklevel=4,
+        return list(kernel.kernels(n_kernels, seed)), kernel.learned.evidence()
+    if isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused"):
+        raise ValueError(
+            "a witness takes one kernel, but kernel stands for several; "
+            "give kernel='bkl', kernel='median' or a kernel object"
         )
-        kernel = "median"
     if callable(kernel) and not isinstance(kernel, Kernel):
         raise TypeError(
             "kernel must be a word or a kernel object here; a plain function has no known diagonal"
         )
-    choice = choose(kernel, space, np.random.default_rng(seed), single="a witness")
-    (chosen,) = choice.kernels
-    return [chosen], chosen, next(iter(choice.learned), None)
-
-
-def thinned(space: Space, seed: int) -> Space:
-    """At most 5,000 rows: a lengthscale is known well enough from them."""
-    if len(space.values) <= LEARNING_ROWS:
-        return space
-    chosen = np.random.default_rng(seed).choice(len(space.values), LEARNING_ROWS, replace=False)
-    return make_space(space.values[np.sort(chosen)], space.categorical)  # pooled rows are in sorted order
-
-
-def _landmarks(
-    x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "m D"], landmarks: Any, discrete: bool, seed: int
-) -> Float[np.ndarray, "m D"]:
-    if landmarks is None and (discrete or x.shape[1] > 1):
-        return np.unique(balanced_rows(x, y, LANDMARKS, seed), axis=0)
-    if landmarks is None:  # a third on a grid, so that no gap between rows goes unobserved
-        rows = balanced_rows(x, y, 2 * LANDMARKS // 3, seed)
-        return np.unique(np.concatenate([rows, even_grid(x, y, LANDMARKS // 3)]), axis=0)
-    return choose_landmarks(np.concatenate([x, y]), landmarks, rng=seed)
-
-
-def half_of_each(x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "m D"], seed: int) -> EmpiricalMeasure:
-    """ν = ½ of either sample, thinned to at most 1,000 point masses."""
-    rows = balanced_rows(x, y, MASSES, seed)
-    n = min(MASSES // 2, len(x))
-    m = len(rows) - n
-    return EmpiricalMeasure(rows, np.concatenate([np.full(n, 0.5 / n), np.full(m, 0.5 / m)]))
-
-
-def of_column(joint: Witness, name: str | int) -> Witness:
-    """The witness of one column by itself."""
-    if str(name) in joint.names:
-        d = joint.names.index(str(name))
-    elif isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < len(joint.names):
-        d = int(name)
-    else:
-        names = ", ".join(map(repr, joint.names))
-        raise ValueError(f"name must be one of {names}, or a place from 0, but {name!r} was given")
-    first, second = (
-        Table(
-            np.ascontiguousarray(table.values[:, [d]]),
-            (table.names[d],),
-            table.categorical[[d]],
-            table.rows,
-            table.given,
-            (table.levels[d],),
-        )
-        for table in joint.tables
-    )
-    return of_tables((first, second), "bkl", joint.level, None, 1, joint.seed)
+    rows = len(space.values)
+    if isinstance(kernel, str) and kernel in ("bkl", "ard") and rows < MINIMUM_ROWS:
+        said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
+        warnings.warn(said, UserWarning, stacklevel=3)
+        kernel = "median"
+    return choose_kernel(kernel, thinned(space, seed))

@@ -169,7 +169,7 @@ def fit_embedding(
     measure = GaussianMeasure.of(x) if measure is None else to_numpy(measure)
     n = len(x)
     noise_model, given = _noise_model(noise, n, len(z))
-    mean, covariance = _feature_moments(kernel, x, z, want_covariance=given is None)
+    mean, covariance = feature_moments(kernel, x, z, want_covariance=given is None)
     if given is None:
         given = covariance if noise_model == "full" else np.diag(np.diagonal(covariance))
     return _assembled(kernel, measure, z, n, mean, given, noise_model, prior_mean)
@@ -184,7 +184,7 @@ def fit_with_pseudo_rows(
     sample that shows no scatter, because a rare level or place has not been seen yet, is then not taken for
     certain. For a share of two levels this is the remedy of Agresti & Coull (1998), who add four rows.
     """
-    mean, covariance = _feature_moments(kernel, x, z, want_covariance=True)
+    mean, covariance = feature_moments(kernel, x, z, want_covariance=True)
     features = kernel._gram(np.unique(measure.points, axis=0), z)
     centred = features - features.mean(axis=0)
     noise = covariance + (count / len(x)) * (centred.T @ centred) / len(features)
@@ -223,7 +223,7 @@ def _noise_model(noise: Any, n: int, m: int) -> tuple[str, np.ndarray | None]:
     return f"{float(value):.6g}", float(value) * np.eye(m)
 
 
-def _feature_moments(
+def feature_moments(
     kernel: Kernel, x: np.ndarray, z: np.ndarray, want_covariance: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """μ̂(z), and the covariance of φ_z(x_i) over rows, in blocks of rows."""

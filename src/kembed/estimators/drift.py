@@ -15,7 +15,7 @@ from kembed.estimators.random_state import as_rng
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.two_sample import mmd_test
 
-MINIMUM_ROWS = 2
+MINIMUM_ROWS = 2  # that a test takes of either sample
 
 
 class DriftDetector(BaseEstimator):  # type: ignore[misc]
@@ -89,16 +89,15 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
         """The test of the batch against the reference; with `by_column` also of every column by itself."""
+        return mmd_test(*self._both(X), by_column=by_column, **self._options())
+
+    def _both(self, X: Any) -> tuple[Any, Any]:
         check_is_fitted(self, "reference_")
-        return mmd_test(
-            self.reference_,
-            self._table(X, reset=False),
-            kernel=self.kernel,
-            n_resamples=self.n_resamples,
-            by_column=by_column,
-            nan_policy=self.nan_policy,
-            rng=as_rng(self.random_state),
-        )
+        return self.reference_, self._table(X, reset=False)
+
+    def _options(self) -> dict[str, Any]:
+        options = {name: getattr(self, name) for name in ("kernel", "n_resamples", "nan_policy")}
+        return {**options, "rng": as_rng(self.random_state)}
 
     def pvalue(self, X: Any) -> float:
         """The p-value of "this batch comes from the distribution of the reference"."""
@@ -115,41 +114,26 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """
         from kembed.comparing.witness import witness
 
-        check_is_fitted(self, "reference_")
-        rng = as_rng(self.random_state)
-        options = {"nan_policy": self.nan_policy, "rng": 0 if rng is None else rng, **options}
-        return witness(self.reference_, self._table(X, reset=False), **options)
+        options = {"nan_policy": self.nan_policy, "rng": as_rng(self.random_state), **options}
+        return witness(*self._both(X), **options)
 
     def compare(self, X: Any, *, labels: tuple[str, str] = ("reference", "batch")) -> Any:
         """Test, witness, every column and a verdict in words, with `save_report`; see `kembed.compare`."""
         from kembed.comparing.compare import compare
 
-        check_is_fitted(self, "reference_")
-        rng = as_rng(self.random_state)
-        return compare(
-            self.reference_,
-            self._table(X, reset=False),
-            labels=labels,
-            kernel=self.kernel,
-            alpha=self.alpha,
-            n_resamples=self.n_resamples,
-            nan_policy=self.nan_policy,
-            rng=0 if rng is None else rng,
-        )
+        return compare(*self._both(X), labels=labels, alpha=self.alpha, **self._options())
 
     def _table(self, X: Any, reset: bool) -> Any:
         """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""
         checks.choice(self.nan_policy, "nan_policy", ("raise", "omit"))
-        if not _is_array(X) or _has_text(X):
+        if hasattr(X, "columns") or _has_text(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
-            read_tables(
-                {"X": X}, nan_policy=self.nan_policy, same_columns=False, paired=False, minimum=MINIMUM_ROWS
-            )
+            how: Any = {"nan_policy": self.nan_policy, "same_columns": False, "paired": False}
+            read_tables({"X": X}, minimum=MINIMUM_ROWS, **how)
             return X
         finite = True if self.nan_policy == "raise" else "allow-nan"
-        return validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite, ensure_min_samples=MINIMUM_ROWS
-        )
+        options = {"ensure_all_finite": finite, "ensure_min_samples": MINIMUM_ROWS}
+        return validate_data(self, X, reset=reset, dtype=np.float64, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -158,12 +142,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _is_array(X: Any) -> bool:
-    """Anything but a data frame: lists, arrays, and what scikit-learn refuses (sparse matrices, scalars)."""
-    return not hasattr(X, "columns")
-
-
 def _has_text(X: Any) -> bool:
+    """Whether lists or arrays hold text; not what scikit-learn refuses (sparse matrices, ragged lists)."""
     if getattr(getattr(X, "dtype", None), "kind", "O") in "biufc" or hasattr(X, "nnz"):
         return False
     try:

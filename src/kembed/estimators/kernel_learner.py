@@ -15,7 +15,7 @@ from kembed.estimators.random_state import as_rng
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning.learn import MINIMUM_ROWS, learn_kernel
 
-WORDS = ("isotropic", "ard", "full", "auto")
+OPTIONS = ("noise", "objective", "landmarks", "measure", "prior")  # those of `learn_kernel`
 
 
 class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -34,8 +34,8 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     noise, objective, landmarks, measure, prior
         As in `learn_kernel`.
     random_state
-        Seed of landmarks and integration points. None is a fixed seed: the same rows, in any order,
-        always give the same kernel.
+        Seed of landmarks and integration points; None is fresh entropy. With one seed the same rows, in any
+        order, give the same kernel.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         landmarks: Any = None,
         measure: str = "data",
         prior: Callable[[Any, Any], Any] | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
     ) -> None:
         self.kernel = kernel
         self.noise = noise
@@ -87,37 +87,19 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def fit(self, X: Any, y: Any = None) -> KernelLearner:
         """Learn the kernel from X, (n, D); y is not looked at."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=MINIMUM_ROWS)
-        self.learned_ = learn_kernel(
-            X,
-            self._pattern(X.shape[1]),
-            noise=self.noise,
-            objective=self.objective,
-            landmarks=self.landmarks,
-            measure=self.measure,
-            prior=self.prior,
-            rng=as_rng(self.random_state),
-        )
+        options = {name: getattr(self, name) for name in OPTIONS}
+        rng = as_rng(self.random_state)
+        self.learned_ = learn_kernel(X, as_pattern(self.kernel, X.shape[1]), rng=rng, **options)
         self.kernel_ = self.learned_.kernel
         return self
-
-    def _pattern(self, D: int) -> Stationary | str:
-        if not isinstance(self.kernel, str):
-            return self.kernel
-        checks.choice(self.kernel, "kernel", WORDS)
-        if self.kernel == "auto":
-            return "auto"
-        if self.kernel == "isotropic":
-            return Gaussian()
-        return Gaussian(np.ones(D)) if self.kernel == "ard" else Gaussian(covariance=np.eye(D))
 
     @property
     def lengthscale_(self) -> Any:
         """ℓ of the learned kernel: a number, a vector (ARD) or the Cholesky factor of the covariance."""
         check_is_fitted(self, "kernel_")
         if isinstance(self.kernel_, MultiScale):
-            raise AttributeError(
-                "a MultiScale kernel has several lengthscales; they are in kernel_.lengthscales"
-            )
+            several = "a MultiScale kernel has several lengthscales; they are in kernel_.lengthscales"
+            raise AttributeError(several)
         ell = self.kernel_.lengthscale
         return float(ell) if np.ndim(ell) == 0 else np.asarray(ell)
 
@@ -162,3 +144,17 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log density of new rows: lets a grid search choose among kernels without labels."""
         return float(self.score_samples(X).mean())
+
+
+def as_pattern(kernel: Stationary | str, D: int) -> Stationary | str:
+    """What `learn_kernel` learns for a word, in D columns; a pattern and "auto" as they are.
+
+    >>> as_pattern("ard", 2)
+    Gaussian(lengthscale=[1., 1.])
+    """
+    if not isinstance(kernel, str):
+        return kernel
+    shapes: dict[str, dict[str, Any]]
+    shapes = {"isotropic": {}, "ard": {"lengthscale": np.ones(D)}, "full": {"covariance": np.eye(D)}}
+    word = checks.choice(kernel, "kernel", (*shapes, "auto"))
+    return word if word == "auto" else Gaussian(**shapes[word])

@@ -10,12 +10,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
 from kembed.core.backend import to_numpy
-from kembed.embeddings.heuristics import median_lengthscale
+from kembed.data.space import make_space
 from kembed.embeddings.landmarks import as_rule, choose_landmarks
 from kembed.estimators.coordinates import Coordinates, make_coordinates
 from kembed.estimators.random_state import as_rng
 from kembed.kernels.base import Kernel, check_kernel
-from kembed.kernels.stationary import Gaussian
+from kembed.testing.kernel_words import choose_kernel
+
+ROWS = {"dtype": np.float64, "order": "C"}  # what scikit-learn makes of a table
+WORDS = ("bkl", "ard", "median", "median-raw")
 
 
 class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -29,7 +32,9 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     Parameters
     ----------
     kernel
-        `"bkl"`: learned from the pooled rows; `"median"`: the median heuristic; or a kernel object.
+        A word, which means what it means in `mmd_test`, on the pooled rows, columns over their spreads:
+        `"bkl"`, learned; `"ard"`, with a lengthscale for each column; `"median"`, the median heuristic
+        (`"median-raw"`: of columns as they are). Or a kernel object, or a `LearnedKernel`.
     landmarks
         How many, a rule, or the points, as in `choose_landmarks`; None: 100 support points of the pooled
         rows.
@@ -37,14 +42,14 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         What is known of the scatter of the features within a bag: `"pooled"`, their covariance from all bags
         together; `"full"`, from each bag alone, which needs large bags; or τ² as a number.
     random_state
-        Seed of kernel and landmarks; None is a fixed seed.
+        Seed of the landmarks; None is fresh entropy.
 
     Attributes
     ----------
     kernel_, landmarks_
         The kernel and the landmarks of all embeddings.
     learned_
-        With `kernel="bkl"`, all that was learned; else None.
+        The `Evidence` of a kernel that was learned; else None.
     n_features_in_, feature_names_in_
         The columns of a bag.
 
@@ -74,7 +79,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         *,
         landmarks: Any = None,
         noise: float | str = "pooled",
-        random_state: Any = None,
+        random_state: Any = 0,
     ) -> None:
         self.kernel = kernel
         self.landmarks = landmarks
@@ -92,23 +97,15 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rows = np.concatenate(bags)
         if len(rows) < 2:
             raise ValueError("X has 1 row in all its bags together; at least 2 are needed")
-        rng = as_rng(self.random_state)
-        seed = checks.generator(0 if rng is None else rng)
-        self.kernel_, self.learned_ = self._chosen(rows, seed)
+        if isinstance(self.kernel, str):
+            checks.choice(self.kernel, "kernel", WORDS)
+        kernel, self.learned_ = choose_kernel(self.kernel, make_space(rows, np.zeros(rows.shape[1], bool)))
+        self.kernel_ = to_numpy(check_kernel(kernel))
         rule = as_rule(self.landmarks, "support")
-        self.landmarks_ = choose_landmarks(rows, self.landmarks if rule is None else rule, rng=seed)
+        rng = as_rng(self.random_state)
+        self.landmarks_ = choose_landmarks(rows, self.landmarks if rule is None else rule, rng=rng)
         self._coordinates = make_coordinates(bags, self.kernel_, self.landmarks_, noise)
         return self
-
-    def _chosen(self, rows: np.ndarray, seed: np.random.Generator) -> tuple[Kernel, Any]:
-        if not isinstance(self.kernel, str):
-            return to_numpy(check_kernel(self.kernel)), None
-        if checks.choice(self.kernel, "kernel", ("bkl", "median")) == "median":
-            return Gaussian(median_lengthscale(rows)), None
-        from kembed.learning.learn import learn_kernel
-
-        learned = learn_kernel(rows, rng=seed)
-        return learned.kernel, learned
 
     def transform(self, X: Any) -> np.ndarray:
         """The coordinates of every bag's posterior mean embedding, (bags, q)."""
@@ -137,14 +134,13 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Every bag as a checked table of the same columns."""
         tables = _as_tables(X)
         if tables is None:
-            rows = validate_data(
-                self, X, dtype=np.float64, order="C", reset=reset, ensure_min_samples=2 if reset else 1
-            )
+            least = 2 if reset else 1
+            rows = validate_data(self, X, reset=reset, ensure_min_samples=least, **ROWS)
             return list(rows[:, None, :])
         bags = []
         for i, table in enumerate(tables):
             try:
-                bags.append(validate_data(self, table, dtype=np.float64, order="C", reset=reset and i == 0))
+                bags.append(validate_data(self, table, reset=reset and i == 0, **ROWS))
             except ValueError as error:
                 raise ValueError(f"bag {i} (X[{i}]): {error}") from None
         return bags

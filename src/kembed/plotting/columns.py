@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from kembed.plotting.style import BLUE, GREY, PALE, axes_or_new, legend_above, literal, tidy
 
-TOP = 12
-ALPHA = 0.05
-# Room for this many bars, so that one or two do not fill the panel.
-LEAST = 5
+TOP = 12  # bars that fit one under the other
+ALPHA = 0.05  # where the result has no level of its own
+LEAST = 5  # room for so many bars, so that one or two do not fill the panel
 SHARE = "share of the difference that needs the column"
 
 
@@ -37,9 +36,9 @@ def plot_columns(found: Any, ax: Any = None, *, alpha: float | None = None, top:
         if chosen:
             label = f"p {'≤' if clear else '>'} {alpha:g}"
             ax.barh(chosen, [shown[k].length for k in chosen], 0.7, color=colour, edgecolor=edge, label=label)
-    beside = {"transform": ax.get_yaxis_transform(), "fontsize": "small"}
     for place, bar in enumerate(shown):
-        ax.text(1.02, place, f"{bar.pvalue:.2g}", va="center", **beside)
+        beside = ax.get_yaxis_transform()
+        ax.text(1.02, place, f"{bar.pvalue:.2g}", va="center", fontsize="small", transform=beside)
     ax.text(1.02, 1.01, "adjusted p", transform=ax.transAxes, va="bottom", fontsize="small", color=GREY)
     ax.set_yticks(list(places), [literal(bar.name) for bar in shown])
     ax.set_ylim(max(len(shown), LEAST) - 0.4, -0.6)  # the first on top
@@ -54,9 +53,7 @@ def plot_columns(found: Any, ax: Any = None, *, alpha: float | None = None, top:
 
 
 def _bars(found: Any) -> tuple[list[_Bar], str]:
-    if hasattr(
-        found, "column_tests"
-    ):  # a Witness: its relevance would learn lengthscales, which are not drawn
+    if hasattr(found, "column_tests"):  # of a Witness; its relevance would learn lengthscales as well
         bars = [
             _Bar(test.name, float(share), test.adjusted_pvalue)
             for test, share in zip(found.column_tests, found.sensitivity, strict=True)

@@ -12,7 +12,7 @@ from kembed.plotting.style import BLUE, GREY, VERMILION, axes_or_new, legend_abo
 if TYPE_CHECKING:
     from kembed.learning.learned_kernel import LearnedKernel
 
-MODES = 4
+MODES = 4  # told in the legend; more are marked only
 
 
 def plot_learned(learned: LearnedKernel | Evidence, ax: Any = None) -> Any:
@@ -32,16 +32,8 @@ def plot_learned(learned: LearnedKernel | Evidence, ax: Any = None) -> Any:
         ax.plot(where, height, "o", color=VERMILION, markerfacecolor=face, label=label)
     median = evidence.median
     if median is not None:
-        ax.vlines(
-            median,
-            0.0,
-            1.0,
-            color=GREY,
-            linestyle="--",
-            linewidth=1.2,
-            transform=ax.get_xaxis_transform(),
-            label=f"median rule: {short(median)}",
-        )
+        look = {"color": GREY, "linestyle": "--", "linewidth": 1.2, "transform": ax.get_xaxis_transform()}
+        ax.vlines(median, 0.0, 1.0, label=f"median rule: {short(median)}", **look)
     ax.set_xscale("log")
     top, bottom = float(values.max()), float(np.quantile(values, 0.2))
     span = max(top - bottom, 1e-3)

@@ -13,10 +13,12 @@ from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, lege
 if TYPE_CHECKING:
     from kembed.graphs.graph import CausalGraph
 
-COLOURS = {"-->": BLUE, "---": GREY, "<->": VERMILION}
-STYLES = {"-->": "-|>", "---": "-", "<->": "<|-|>"}
-DASHES: dict[str, Any] = {"-->": "-", "---": "-", "<->": (0, (4, 2))}
-WORDS = {"-->": "→ causes", "---": "— direction open", "<->": "↔ conflicting"}
+# Of every mark of an edge: colour, arrow, dashes, words.
+MARKS: dict[str, tuple[str, str, Any, str]] = {
+    "-->": (BLUE, "-|>", "-", "→ causes"),
+    "---": (GREY, "-", "-", "— direction open"),
+    "<->": (VERMILION, "<|-|>", (0, (4, 2)), "↔ conflicting"),
+}
 # Lines in points: at frequency 0, and how much wider at frequency 1.
 THIN, WIDER = 0.4, 2.2
 # Edges that the graph lacks are shown if they are in so many resamples or orders.
@@ -40,27 +42,19 @@ def plot_graph(graph: CausalGraph, ax: Any = None) -> Any:
     at = _places(graph)
     texts = {name: _wrapped(name) for name in graph.names}
     size = _fit(ax, at, texts)
-    missing = _elsewhere(graph)
+    # Adjacent in many resamples or orders, but not in this graph.
+    pairs = [(a, b) for a, b in combinations(graph.names, 2) if not graph.has(a, b)]
+    missing = [(a, b) for a, b in pairs if graph.frequency(a, b) >= SHOWN]
     for a, b in missing:
-        ends = np.array([at[a], at[b]])
         width = THIN + WIDER * graph.frequency(a, b)
-        ax.plot(*ends.T, color=PALE, linewidth=width, linestyle=":", zorder=1)
+        ax.plot(*zip(at[a], at[b], strict=True), color=PALE, linewidth=width, linestyle=":", zorder=1)
     for edge in graph.edges:
         width = THIN + WIDER * edge.frequency
-        line = FancyArrowPatch(
-            at[edge.a],
-            at[edge.b],
-            arrowstyle=STYLES[edge.mark],
-            mutation_scale=8.0 + 2.0 * width,
-            linewidth=width,
-            linestyle=DASHES[edge.mark],
-            color=COLOURS[edge.mark],
-            shrinkA=NODE + 1.0,
-            shrinkB=NODE + 1.0,
-            joinstyle="miter",
-            zorder=2,
-        )
-        ax.add_patch(line)
+        colour, arrow, dashes, _ = MARKS[edge.mark]
+        line: dict[str, Any] = {"linewidth": width, "linestyle": dashes, "color": colour, "zorder": 2}
+        ends: dict[str, Any] = {"shrinkA": NODE + 1.0, "shrinkB": NODE + 1.0, "joinstyle": "miter"}
+        arrows: dict[str, Any] = {"arrowstyle": arrow, "mutation_scale": 8.0 + 2.0 * width}
+        ax.add_patch(FancyArrowPatch(at[edge.a], at[edge.b], **line, **ends, **arrows))
     for name, (x, y) in at.items():
         ax.plot(x, y, "o", color="white", markeredgecolor="black", markersize=2.0 * NODE, zorder=3)
         _name(ax, texts[name], (x, y), size)
@@ -134,40 +128,21 @@ def _level(point: tuple[float, float]) -> bool:
 def _name(ax: Any, text: str, point: tuple[float, float], size: float) -> None:
     """A name outside the ellipse."""
     x, y = point
-    ax.annotate(
-        text,
-        point,
-        (0.0 if _centred(point) else GAP * np.sign(x), 0.0 if _level(point) else GAP * np.sign(y)),
-        textcoords="offset points",
-        ha="center" if _centred(point) else "left" if x > 0 else "right",
-        va="center" if _level(point) else "bottom" if y > 0 else "top",
-        fontsize=size,
-        multialignment="center" if _centred(point) else "left" if x > 0 else "right",
-        zorder=4,
-    )
-
-
-def _elsewhere(graph: CausalGraph) -> list[tuple[str, str]]:
-    """Pairs that are adjacent in many resamples or orders, but not in this graph."""
-    return [
-        (a, b)
-        for a, b in combinations(graph.names, 2)
-        if not graph.has(a, b) and graph.frequency(a, b) >= SHOWN
-    ]
+    across = "center" if _centred(point) else "left" if x > 0 else "right"
+    down = "center" if _level(point) else "bottom" if y > 0 else "top"
+    away = (0.0 if _centred(point) else GAP * np.sign(x), 0.0 if _level(point) else GAP * np.sign(y))
+    look = {"ha": across, "va": down, "multialignment": across, "fontsize": size, "zorder": 4}
+    ax.annotate(text, point, away, textcoords="offset points", **look)
 
 
 def _legend(graph: CausalGraph, missing: bool) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    marks = {edge.mark for edge in graph.edges}
-    handles = [
-        Line2D([], [], color=COLOURS[mark], linewidth=2.0, linestyle=DASHES[mark], label=WORDS[mark])
-        for mark in COLOURS
-        if mark in marks
-    ]
+    seen = {edge.mark for edge in graph.edges}
+    keys = [(colour, dashes, words) for mark, (colour, _, dashes, words) in MARKS.items() if mark in seen]
     if missing:
-        words = f"not in the graph, but in ≥ {SHOWN:.0%} of {graph.counted}"
-        handles.append(Line2D([], [], color=PALE, linewidth=2.0, linestyle=":", label=words))
+        keys.append((PALE, ":", f"not in the graph, but in ≥ {SHOWN:.0%} of {graph.counted}"))
+    handles = [Line2D([], [], color=c, linewidth=2.0, linestyle=d, label=words) for c, d, words in keys]
     if graph.n_runs > 1 and (graph.edges or missing):
         words = f"line width: share of {graph.n_resamples or graph.n_orders:,} {graph.counted}"
         handles.append(Line2D([], [], linewidth=0.0, label=words))

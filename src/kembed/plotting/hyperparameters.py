@@ -6,26 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.plotting.style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    axes_or_new,
-    legend_above,
-    log_ticks,
-    tidy,
-)
+from kembed.plotting import style
 
 if TYPE_CHECKING:
     from kembed.learning.kernel_samples import KernelSamples
 
-CHAINS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
+# Seven colours and four kinds of lines: 28 chains look different.
+CHAINS = (style.BLUE, style.VERMILION, style.GREEN, style.ORANGE, style.PURPLE, style.SKY, style.BLACK)
 LINES = ("-", "--", ":", "-.")
-BINS = 40
+BINS = 40  # of a thousand draws a chain, 25 to a bin
 
 
 def plot_samples(
@@ -46,32 +35,23 @@ def plot_samples(
         raise ValueError(
             f"column must be from 0 to {draws.shape[2] - 1} for {name!r}, but {column!r} was given"
         )
-    ax = axes_or_new(ax)
+    ax = style.axes_or_new(ax)
     several = draws.shape[2] > 1
     draws = draws[:, :, column]
     positive = bool((draws > 0.0).all())
     bins = _bins(draws, positive)
     for chain, drawn in enumerate(draws):
-        style = LINES[chain % len(LINES)]
-        colour = CHAINS[chain % len(CHAINS)]
+        look = {"color": CHAINS[chain % len(CHAINS)], "linestyle": LINES[chain % len(LINES)]}
         share = np.full(len(drawn), 1.0 / len(drawn))  # of draws: a density would not suit a logarithmic axis
-        ax.hist(
-            drawn,
-            bins,
-            weights=share,
-            histtype="step",
-            color=colour,
-            linestyle=style,
-            label=f"chain {chain + 1}",
-        )
+        ax.hist(drawn, bins, weights=share, histtype="step", label=f"chain {chain + 1}", **look)
     ax.set_ylim(0.0, None)
     ax.set_ylabel("share of draws")
     ax.set_xlabel(name + (f" of column {column}" if several else ""))
-    tidy(ax)
+    style.tidy(ax)
     if positive:
         ax.set_xscale("log")
-        log_ticks(ax.xaxis)
-    legend_above(ax, columns=4)
+        style.log_ticks(ax.xaxis)
+    style.legend_above(ax, columns=4)
     return ax
 
 
@@ -79,7 +59,7 @@ def _bins(draws: np.ndarray, positive: bool) -> np.ndarray:
     """Edges that all chains share, even on the scale that is drawn; a little room where nothing moved."""
     low, high = float(draws.min()), float(draws.max())
     if positive:
-        return (
-            np.geomspace(low, high, BINS) if high > 1.001 * low else np.geomspace(0.9 * low, 1.1 * high, BINS)
-        )
-    return np.linspace(low, high, BINS) if high > low else np.linspace(low - 0.5, high + 0.5, BINS)
+        ends = (low, high) if high > 1.001 * low else (0.9 * low, 1.1 * high)
+        return np.geomspace(*ends, BINS)
+    ends = (low, high) if high > low else (low - 0.5, high + 0.5)
+    return np.linspace(*ends, BINS)

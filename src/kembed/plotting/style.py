@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kembed.core.text import plain, shortened
+
 # Okabe & Ito's colours: told apart by colour-blind readers. Blue is x and vermilion y wherever both appear.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
@@ -21,6 +23,10 @@ SMALL, LARGE, NARROW = 1e-2, 1e5, 1e-3
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # A witness below this is rounding.
 NOTHING = 1e-6
+# Every legend: no frame, and narrow, so that two names of samples fit beside each other.
+LEGEND: Any = {"frameon": False, "fontsize": "small", "handlelength": 1.6, "columnspacing": 1.2}
+# Ticks of rows along an axis: more would be a bar.
+RUG = 500
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] = (5.0, 3.4)) -> Any:
@@ -37,41 +43,28 @@ def literal(name: Any, width: int = NAME_WIDTH) -> str:
 
     >>> literal("price_$ per\nkg")
     'price_\\$ per kg'
-    >>> literal("measurement_of_the_left_side_sd", 16)
-    'measuremen…de_sd'
     """
     text = " ".join(str(name).split())
     text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-    if len(text) > width:
-        head = (2 * width) // 3
-        text = text[:head] + "…" + text[len(text) - (width - head - 1) :]
-    return text.replace("$", r"\$") or "(no name)"
+    return shortened(text, width).replace("$", r"\$") or "(no name)"
 
 
-def short(value: float, digits: int = 3) -> str:
-    """A number to so many digits, the way people write it.
+def short(value: float) -> str:
+    """A number to three digits, the way people write it.
 
     >>> [short(value) for value in (12689.7, 0.00123, -1.5e-07, 2e12, 0.0)]
     ['12,700', '0.00123', '−1.5×10⁻⁷', '2×10¹²', '0']
     """
-    rounded = float(f"{value:.{digits}g}")
-    size = abs(rounded)
-    if size == 0.0 or 1e-3 <= size < 1e6:
-        return f"{rounded:,.10g}".replace("-", "−")
-    mantissa, power = f"{rounded:.{digits - 1}e}".split("e")
-    raised = f"10{str(int(power)).translate(RAISED)}"
-    mantissa = f"{float(mantissa):g}".replace("-", "−")
-    return raised if mantissa == "1" else f"{mantissa}×{raised}"
+    return plain(value, 3, thousands=True, minus="−", powers=True)
 
 
-def p_words(pvalue: float) -> str:
-    """A p-value to two digits, the way people write it."""
-    return f"p = {pvalue:.2g}" if pvalue >= 1e-4 else "p < 0.0001"
+def percent(level: float) -> str:
+    """The level of a band.
 
-
-def rows_words(count: int) -> str:
-    """A number of rows in words."""
-    return f"{count:,} row{'' if count == 1 else 's'}"
+    >>> percent(0.9), percent(0.995)
+    ('90%', '99.5%')
+    """
+    return f"{100 * level:.4g}%"
 
 
 def limits(values: Any, keep: Any = ()) -> tuple[float, float]:
@@ -114,8 +107,8 @@ def short_numbers(axis: Any) -> None:
 
     low, high = axis.get_view_interval()
     size = float(max(abs(low), abs(high)))
-    plain = SMALL <= size < LARGE or not size > 0.0
-    if plain or high - low < NARROW * size or not isinstance(axis.get_major_formatter(), ScalarFormatter):
+    usual = SMALL <= size < LARGE or not size > 0.0
+    if usual or high - low < NARROW * size or not isinstance(axis.get_major_formatter(), ScalarFormatter):
         return
     power = 3 * int(np.floor(np.log10(size) / 3.0))
     unit = 10.0**power
@@ -145,17 +138,8 @@ def legend_above(ax: Any, handles: Any = None, columns: int = 2) -> None:
     if handles is None:
         handles = ax.get_legend_handles_labels()[0]
     if handles:
-        ax.legend(
-            handles=handles,
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            ncols=columns,
-            frameon=False,
-            fontsize="small",
-            borderaxespad=0.2,
-            handlelength=1.6,
-            columnspacing=1.2,
-        )
+        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+        ax.legend(handles=handles, ncols=columns, **place, **LEGEND)
 
 
 def diverging(centre: str = "#FFFFFF") -> Any:
@@ -184,3 +168,17 @@ def sparse(values: Any, size: int) -> Any:
     if len(values) <= size:
         return values
     return values[np.linspace(0, len(values) - 1, size).round().astype(int)]
+
+
+def rug(ax: Any, values: Any, height: float, **style: Any) -> None:
+    """Ticks at those of the values that lie within the axis, at this share of its height."""
+    low, high = ax.get_xlim()
+    shown = sparse(values[(values >= low) & (values <= high)], RUG)
+    faint = float(np.clip(60.0 / max(len(shown), 1), 0.25, 0.9))  # the more ticks, the fainter
+    place = {"transform": ax.get_xaxis_transform(), "alpha": faint}
+    ax.plot(shown, np.full(len(shown), height), "|", **{**place, **style})
+
+
+def label_with_notes(ax: Any, name: str, notes: list[str]) -> None:
+    """The name of the horizontal axis, with notes in brackets under it."""
+    ax.set_xlabel("\n".join([name, *(f"({note})" for note in notes)]))

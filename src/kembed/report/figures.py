@@ -12,19 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kembed.plotting.style import LEGEND
 from kembed.report.words import number, of_range, percent, short
 
 if TYPE_CHECKING:
     from kembed.comparing.compare import Comparison
-    from kembed.comparing.witnessed import Witness
+    from kembed.comparing.witness import Witness
     from kembed.testing.outcome import TestOutcome
 
-SIZE = (4.7, 3.7)
-# A drawing with more than this many bytes of lines becomes a picture of pixels.
+SIZE = (4.7, 3.7)  # inches: two beside each other on a page
+# A drawing with more than this many bytes of lines becomes a picture of pixels: it would draw slowly.
 LARGE = 400_000
-DPI = 200
-# So many letters fit along the vertical axis.
-LABEL = 46
+DPI = 200  # sharp on paper
+LABEL = 46  # letters that fit along the vertical axis
+# Text stays text, in one size; nothing depends on chance.
+SETTINGS: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "kembed",
+    "font.size": 10.0,
+    "axes.titlesize": 10.0,
+}
 FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
 
 
@@ -40,8 +47,8 @@ class Picture:
     caption: str
 
 
-def draw(plot: Callable[[Any], Any]) -> str:
-    """What `plot` draws in axes of a new figure, as a data address.
+def draw(plot: Callable[[Any], Any], large: int = LARGE) -> str:
+    """What `plot` draws in axes of a new figure, as a data address; pixels beyond `large` bytes of lines.
 
     Text stays text, so that the reader's own fonts draw it, in any script. Nothing depends on the clock or on
     chance, and the background is left open for pages of any colour.
@@ -49,13 +56,7 @@ def draw(plot: Callable[[Any], Any]) -> str:
     import matplotlib
     from matplotlib.figure import Figure
 
-    settings: Any = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "kembed",
-        "font.size": 10.0,
-        "axes.titlesize": 10.0,
-    }
-    with warnings.catch_warnings(), matplotlib.rc_context(settings):
+    with warnings.catch_warnings(), matplotlib.rc_context(SETTINGS):
         # matplotlib measures text with its own font, which has no emoji; the reader's has.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message=".*does not support .* natively")
@@ -69,7 +70,7 @@ def draw(plot: Callable[[Any], Any]) -> str:
                 if hasattr(formatter, "set_useMathText"):
                     formatter.set_useMathText(False)  # every digit would get a place of its own
         svg = _saved(figure, "svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-        if len(svg) > LARGE:
+        if len(svg) > large:
             return _address("image/png", _saved(figure, "png", dpi=DPI, metadata={"Software": None}))
     return _address("image/svg+xml", _slim(svg.decode()).encode())
 
@@ -85,16 +86,9 @@ def _raise_legend(figure: Any, ax: Any) -> None:
     """Put the legend above everything, where it has the width of the figure and not that of the axes."""
     legend = ax.get_legend()
     if legend is not None:
-        figure.legend(
-            legend.legend_handles,
-            [text.get_text() for text in legend.get_texts()],
-            loc="outside upper left",
-            ncols=legend._ncols,
-            frameon=False,
-            fontsize="small",
-            handlelength=1.6,
-            columnspacing=1.2,
-        )
+        texts = [text.get_text() for text in legend.get_texts()]
+        place: Any = {"loc": "outside upper left", "ncols": legend._ncols}
+        figure.legend(legend.legend_handles, texts, **place, **LEGEND)
         legend.remove()
 
 
@@ -128,48 +122,37 @@ def _picture(plot: Callable[[Any], Any], alt: str, title: str, caption: str) -> 
 
 def joint(comparison: Comparison) -> Picture:
     """The witness of all columns."""
-    from kembed.plotting import plot_witness
-
     w = comparison.witness
     count = len(w.names)
-    title = (
-        short(w.names[0])
-        if count == 1
-        else "Both columns together"
-        if count == 2
-        else f"All {count} columns together"
-    )
     if count == 1:
-        caption = _curve_caption(w)
-    elif count == 2 and not w.categorical.any():
+        return of_witness(w, comparison.labels, short(w.names[0]))
+    if count == 2 and not w.categorical.any():
         caption = "Colour says which sample has more rows there; inside the heavy line that is sure."
     else:
         caption = (
             "Every mark is a row, placed by two columns and coloured by what all columns say. "
             f"Filled marks lie where a difference is sure (the {w.level:.0%} band excludes 0)."
         )
-    return _picture(
-        lambda ax: plot_witness(w, ax, labels=comparison.labels), _seen(w, comparison.labels), title, caption
-    )
+    title = "Both columns together" if count == 2 else f"All {count} columns together"
+    return of_witness(w, comparison.labels, title, caption)
 
 
 def of_column(comparison: Comparison, name: str) -> Picture:
     """The witness of one column."""
+    return of_witness(comparison.witness.column(name), comparison.labels, short(name))
+
+
+def of_witness(w: Witness, labels: tuple[str, str], title: str, caption: str | None = None) -> Picture:
+    """The picture of a witness; that of one column says itself how to read it."""
     from kembed.plotting import plot_witness
 
-    w = comparison.witness.column(name)
-    return _picture(
-        lambda ax: plot_witness(w, ax, labels=comparison.labels),
-        _seen(w, comparison.labels),
-        short(name),
-        _curve_caption(w),
-    )
-
-
-def _curve_caption(w: Witness) -> str:
-    if w.categorical[0]:
-        return "Each dot is a category. Right of 0 the first sample has more of it, left of 0 the second."
-    return "Above 0 the first sample has more rows, below 0 the second; shaded where that is sure."
+    if caption is None:
+        caption = (
+            "Each dot is a category. Right of 0 the first sample has more of it, left of 0 the second."
+            if w.categorical[0]
+            else "Above 0 the first sample has more rows, below 0 the second; shaded where that is sure."
+        )
+    return _picture(lambda ax: plot_witness(w, ax, labels=labels), _seen(w, labels), title, caption)
 
 
 def _seen(w: Witness, labels: tuple[str, str]) -> str:

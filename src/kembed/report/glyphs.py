@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from kembed.comparing.summaries import QUANTILES
 from kembed.report.words import number, percent, short
 
 if TYPE_CHECKING:
     from kembed.comparing.summaries import ColumnSummary
 
-WIDTH, HEIGHT = 132.0, 30.0
+WIDTH, HEIGHT = 132.0, 30.0  # two bars of text height
+MIDDLES = (8.0, 22.0)  # of the bar of x and that of y
 # Ends lie at most this many times the middle half's width from it; whiskers that go further are cut.
 REACH = 2.0
 
 
 def of_column(column: ColumnSummary, labels: tuple[str, str]) -> Markup:
     """A box for each sample, or bars of shares."""
-    if column.categorical:
-        inside, said = _shares(column, labels)
-    else:
-        inside, said = _boxes(column, labels)
+    inside, said = (_shares if column.categorical else _boxes)(column, labels)
     opening = Markup('<svg class="glyph" viewBox="0 0 {} {}" role="img" aria-label="{}">')
-    return opening.format(f"{WIDTH:g}", f"{HEIGHT:g}", said) + inside + Markup("</svg>")
+    return opening.format(f"{WIDTH:g}", f"{HEIGHT:g}", said) + Markup("".join(inside)) + Markup("</svg>")
 
 
-def _boxes(column: ColumnSummary, labels: tuple[str, str]) -> tuple[Markup, str]:
+def _boxes(column: ColumnSummary, labels: tuple[str, str]) -> tuple[list[str], str]:
     """Whiskers over the range, a box over the middle half, a line at the median."""
     size = max(abs(side[end]) for side in (column.x, column.y) for end in ("minimum", "maximum")) or 1.0
     sides = [{key: value / size for key, value in side.items()} for side in (column.x, column.y)]
@@ -44,13 +43,11 @@ def _boxes(column: ColumnSummary, labels: tuple[str, str]) -> tuple[Markup, str]
         return 2.0 + share * (WIDTH - 4.0)
 
     parts = []
-    for side, kind, middle in zip(sides, "ab", (8.0, 22.0), strict=True):
-        a, b = place(side["minimum"]), place(side["maximum"])
-        box, end, median = (place(side[key]) for key in ("quartile", "upper quartile", "median"))
+    for side, kind, middle in zip(sides, "ab", MIDDLES, strict=True):
+        a, box, median, end, b = (place(side[key]) for key in QUANTILES)
         parts += [
             f'<path class="{kind}" d="M{a:.1f} {middle:g}H{b:.1f}"/>',
-            f'<rect class="{kind}" x="{box:.1f}" y="{middle - 4.5:g}" height="9" '
-            f'width="{max(end - box, 1.0):.1f}"/>',
+            _bar(kind, box, max(end - box, 1.0), middle),
             f'<path class="m {kind}" d="M{median:.1f} {middle - 6:g}V{middle + 6:g}"/>',
         ]
     said = "; ".join(
@@ -58,24 +55,22 @@ def _boxes(column: ColumnSummary, labels: tuple[str, str]) -> tuple[Markup, str]
         f"{number(side['upper quartile'])}"
         for label, side in zip(labels, (column.x, column.y), strict=True)
     )
-    return Markup("".join(parts)), said
+    return parts, said
 
 
-def _shares(column: ColumnSummary, labels: tuple[str, str]) -> tuple[Markup, str]:
+def _shares(column: ColumnSummary, labels: tuple[str, str]) -> tuple[list[str], str]:
     """The share of the level that changed most."""
     level = next(iter(column.x))
+    shares = column.x[level], column.y[level]
     parts = []
-    for side, kind, middle in zip((column.x, column.y), "ab", (8.0, 22.0), strict=True):
-        width = side[level] * (WIDTH - 4.0)
-        parts += [
-            f'<rect class="rail" x="2" y="{middle - 4.5:g}" width="{WIDTH - 4:g}" height="9"/>',
-            f'<rect class="{kind}" x="2" y="{middle - 4.5:g}" width="{width:.1f}" height="9"/>',
-        ]
-    said = ", ".join(
-        f"{percent(side[level])} of {short(label)}"
-        for label, side in zip(labels, (column.x, column.y), strict=True)
-    )
-    return Markup("".join(parts)), f"{short(level)}: {said}"
+    for share, kind, middle in zip(shares, "ab", MIDDLES, strict=True):
+        parts += [_bar("rail", 2.0, WIDTH - 4.0, middle), _bar(kind, 2.0, share * (WIDTH - 4.0), middle)]
+    said = [f"{percent(share)} of {short(label)}" for share, label in zip(shares, labels, strict=True)]
+    return parts, f"{short(level)}: {', '.join(said)}"
+
+
+def _bar(kind: str, start: float, width: float, middle: float) -> str:
+    return f'<rect class="{kind}" x="{start:.1f}" y="{middle - 4.5:g}" height="9" width="{width:.1f}"/>'
 
 
 def gauge(share: float) -> Markup:

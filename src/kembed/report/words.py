@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from kembed.core.text import plain, shortened
+
 if TYPE_CHECKING:
-    from kembed.comparing.compare import Comparison
     from kembed.testing.outcome import TestOutcome
 
-SHORT, LONG = 48, 80
+SHORT, LONG = 48, 80  # letters of a name that fit into a line of text, and into a cell that may break
 MINUS = "\N{MINUS SIGN}"
+# Bidirectional classes of characters that turn the reading direction of what follows.
+TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+# What an AUC below each of these says; the steps are ours, the second is where the verdict says "hardly".
+SEPARATIONS = (
+    (0.5, "no better than guessing; below 50% is chance"),
+    (0.55, "single rows hardly tell the samples apart"),
+    (0.65, "single rows tell a little"),
+    (0.8, "single rows often tell the samples apart"),
+    (0.95, "single rows mostly tell the samples apart"),
+    (float("inf"), "single rows nearly always tell the samples apart"),
+)
 
 
 def clean(text: str) -> str:
@@ -28,35 +39,20 @@ def clean(text: str) -> str:
 
 def _kept(letter: str) -> str:
     kind = unicodedata.category(letter)
-    if kind == "Cc":
-        return " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}"
-    if kind == "Cs":
+    if kind == "Cc" and letter.isspace():
+        return " "
+    if kind in ("Cc", "Cs"):
         return "\N{REPLACEMENT CHARACTER}"
-    turns = unicodedata.bidirectional(letter) in {
-        "LRE",
-        "RLE",
-        "LRO",
-        "RLO",
-        "PDF",
-        "LRI",
-        "RLI",
-        "FSI",
-        "PDI",
-    }
-    return "" if turns else letter
+    return "" if unicodedata.bidirectional(letter) in TURNS else letter
 
 
 def short(name: Any, width: int = SHORT) -> str:
     """A name cut in the middle where it is long.
 
-    >>> short("measurement_of_the_left_side_sd", 16)
-    'measureme…ide_sd'
+    >>> short("measurement_of_the_left_side_sd", 16), short(" ")
+    ('measuremen…de_sd', '(no name)')
     """
-    text = clean(str(name)).strip() or "(no name)"
-    if len(text) <= width:
-        return text
-    tail = width // 3 + 1
-    return f"{text[: width - tail - 1]}…{text[len(text) - tail :]}"
+    return shortened(clean(str(name)).strip() or "(no name)", width)
 
 
 def breakable(name: Any, width: int = LONG) -> Markup:
@@ -75,16 +71,7 @@ def number(value: float, digits: int = 4) -> str:
     >>> number(1680.4), number(-0.012345, 3), number(123456.7), number(3.2e-9), number(0.0)
     ('1,680', '−0.0123', '123,457', '3.2e−09', '0')
     """
-    size = abs(value)
-    if value == 0.0:
-        text = "0"
-    elif not math.isfinite(value) or size < 1e-4 or size >= 1e7:
-        text = f"{value:.{digits}g}"
-    else:
-        decimals = max(0, digits - 1 - math.floor(math.log10(size)))
-        text = f"{value:,.{decimals}f}"
-        text = text.rstrip("0").rstrip(".") if "." in text else text
-    return text.replace("-", MINUS)
+    return plain(value, digits, thousands=True, minus=MINUS)
 
 
 def p_value(p: float) -> str:
@@ -120,15 +107,6 @@ def how_often(p: float) -> str:
     return f"about {({1: 'once', 2: 'twice'}).get(times, f'{times} times')} in {of:,}"
 
 
-def rows(count: int) -> str:
-    """A number of rows.
-
-    >>> rows(1), rows(2500)
-    ('1 row', '2,500 rows')
-    """
-    return f"{count:,} row{'' if count == 1 else 's'}"
-
-
 def of_p(test: TestOutcome) -> str:
     """What the p-value says, for a reader who never met one."""
     drawn = len(test.null_distribution)
@@ -144,27 +122,16 @@ def of_p(test: TestOutcome) -> str:
 
 
 def of_separation(share: float) -> str:
-    """How well rows tell their samples apart."""
-    if share < 0.5:
-        return "no better than guessing; below 50% is chance"
-    if share < 0.55:
-        return "single rows hardly tell the samples apart"
-    if share < 0.65:
-        return "single rows tell a little"
-    if share < 0.8:
-        return "single rows often tell the samples apart"
-    if share < 0.95:
-        return "single rows mostly tell the samples apart"
-    return "single rows nearly always tell the samples apart"
+    """How well rows tell their samples apart, for an AUC."""
+    return next(said for below, said in SEPARATIONS if share < below)
 
 
 def of_effect(test: TestOutcome) -> str:
     """What MMD² is, in two sentences."""
     kernel = "strongest kernel" if len(test.members) > 1 else "kernel"
-    said = f"The squared distance between the two samples as the {kernel} sees them: 0 means the same."
-    if test.effect < 0.0:
-        return f"{said} Chance alone can put it below 0."
-    return f"{said} It has no unit, and depends on the kernel."
+    below = test.effect < 0.0
+    more = "Chance alone can put it below 0." if below else "It has no unit, and depends on the kernel."
+    return f"The squared distance between the two samples as the {kernel} sees them: 0 means the same. {more}"
 
 
 def effect(value: float) -> str:
@@ -186,11 +153,5 @@ def of_range(name: str, span: tuple[Any, ...]) -> tuple[str, str]:
         low, high = number(span[0], 3), number(span[1], 3)
         return short(name), low if low == high else f"{low} to {high}"
     shown = [short(level, 24) for level in span[:3]]
-    if len(span) > 3:
-        return short(name), f"{', '.join(shown)} or {len(span) - 3} more"
-    return short(name), " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
-def kernel_word(comparison: Comparison) -> str | None:
-    """The word that chose the kernel of the test; None where it was an object."""
-    return comparison.kernel if isinstance(comparison.kernel, str) else None
+    *most, last = [*shown, f"{len(span) - 3} more"] if len(span) > 3 else shown
+    return short(name), f"{', '.join(most)} or {last}" if most else last

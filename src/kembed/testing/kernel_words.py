@@ -46,6 +46,8 @@ def choose_kernel(
     With an `effort` the word "bkl" is the best scale of a scan of the evidence: the objective of
     `learn_kernel`, looked at on fewer rows, for hundreds of kernels in a row.
     """
+    if isinstance(kernel, list | tuple) and len(kernel) == 1:
+        (kernel,) = kernel
     given, kernel = kernel, unwrapped(kernel)
     if given is not kernel:
         return on_mixed_columns(to_numpy(kernel), space), given.evidence()

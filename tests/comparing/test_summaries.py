@@ -1,0 +1,53 @@
+"""What changed in a column, in numbers and in words."""
+
+import numpy as np
+import pytest
+
+from kembed.comparing.summaries import summarise
+from kembed.data.tables import read_tables
+from kembed.testing.outcome import ColumnResult
+
+
+def summary(x, y):
+    """The summary of one column of samples a and b."""
+    tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=1)
+    (found,) = summarise(tuple(tables), (ColumnResult("c", 1.0, 0.5, 0.5),), np.ones(1), ("a", "b"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        ([0.0, 2.0], [2.0, 4.0], "mean 1 in a, 3 in b (1.4 sd higher)"),
+        ([2.0, 4.0], [0.0, 2.0], "mean 3 in a, 1 in b (1.4 sd lower)"),
+        ([0.0, 2.0], [-1.5, 3.5], "mean 1 in a, 1 in b; spread 2.5 times as wide in b"),
+        ([1.0, 1.0], [0.0, 2.0], "mean 1 in a, 1 in b; constant in a"),
+        ([0.0, 2.0], [1.0, 1.0], "mean 1 in a, 1 in b; constant in b"),
+        ([1.0, 1.0], [1.0, 1.0], "mean 1 in a, 1 in b"),
+        (["u", "u", "v", "v"], ["v", "v"], "'u' is 50.0% of a and 0.0% of b"),
+    ],
+)
+def test_words(x, y, words):
+    assert summary(x, y).change == words
+
+
+def test_shares():
+    found = summary(["u", "u", "v", "v"], ["v", "v"])
+    assert found.categorical
+    assert (found.x, found.y) == ({"u": 0.5, "v": 0.5}, {"u": 0.0, "v": 1.0})
+
+
+def test_only_the_levels_that_changed_most():
+    found = summary(list("abcdefg") + ["a"] * 3, list("abcdefg") + ["g"] * 3)
+    assert len(found.x) == 5
+    assert set(list(found.x)[:2]) == {"a", "g"}
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_moments_in_any_unit(unit):
+    found = summary(unit * np.array([1.0, 2.0, 6.0]), unit * np.array([1.0, 1.0])).x
+    assert found["mean"] == pytest.approx(3.0 * unit)
+    assert found["sd"] == pytest.approx(np.sqrt(7.0) * unit)
+    assert [found[key] for key in ("minimum", "quartile", "median", "upper quartile", "maximum")] == (
+        pytest.approx([1.0 * unit, 1.5 * unit, 2.0 * unit, 4.0 * unit, 6.0 * unit])
+    )
