@@ -9,7 +9,7 @@ import pytest
 from kembed import Gaussian
 from kembed.conditional.tester import ConditionalTester
 from kembed.data.datasets import OZONE_VARIABLES, load_ozone
-from kembed.experiments import NAMES, _ozone_study, ozone, reproduce
+from kembed.experiments import NAMES, ozone, ozone_study, reproduce
 from kembed.experiments.ozone_study import KERNELS, Plan, mark, measure, shares, take_out
 from kembed.graphs.graph import CausalGraph, Edge
 from kembed.graphs.pc import pc
@@ -38,7 +38,7 @@ def test_settings_are_those_that_were_fixed_beforehand():
     plan = Plan()
     assert (plan.orders, plan.resamples, plan.signs) == (20, 20, 999)
     np.testing.assert_allclose(plan.lengthscales, np.geomspace(0.1, 4.0, 9))
-    assert (_ozone_study.ALPHA, _ozone_study.SEED, _ozone_study.LEAST) == (0.05, 0, 7.0)
+    assert (ozone_study.ALPHA, ozone_study.SEED, ozone_study.LEAST) == (0.05, 0, 7.0)
     assert KERNELS == ("median", "bkl")
 
 
@@ -65,7 +65,7 @@ def test_each_graph_is_what_pc_says(study):
 
 def test_known_beforehand_means_that_ozone_causes_nothing(study):
     assert not any(edge.a == "ozone" and edge.mark == "-->" for edge in study.known.edges)
-    knowledge = _ozone_study.background(tuple(OZONE_VARIABLES))
+    knowledge = ozone_study.background(tuple(OZONE_VARIABLES))
     assert knowledge.tiers[1] == ("ozone",)
     assert set(knowledge.tiers[0]) == set(OZONE_VARIABLES) - {"ozone"}
 
@@ -82,7 +82,7 @@ def test_unbounded_trends_take_the_dependence_away():
     whole = load_ozone().select("date", "temp", "ozone")
     bounded, unbounded = (take_out(whole, least)[1] for least in (7.0, 0.5))
     # The prototypes measured .78 before and .37 after; days that follow each other come to disagree.
-    assert _ozone_study.correlation(whole) == pytest.approx(0.78, abs=0.005)
+    assert ozone_study.correlation(whole) == pytest.approx(0.78, abs=0.005)
     assert unbounded.correlation == pytest.approx(0.37, abs=0.02)
     assert unbounded.correlation < bounded.correlation < 0.75
     assert all(one.lengthscale < 4.0 and one.after < 0.0 for one in unbounded.columns)
@@ -106,12 +106,12 @@ def test_the_mark_is_read_from_temperature_to_ozone(edge, expected):
     graph = CausalGraph(("ozone", "wind", "temp"), (edge,))
     assert mark(graph) == expected
     found = shares(graph, graph.frequencies)
-    assert found == {one: float(one == expected) for one in _ozone_study.MARKS}
+    assert found == {one: float(one == expected) for one in ozone_study.MARKS}
 
 
 def test_shares_of_runs_add_up(study):
     for found in ozone._frequencies(study).values():
-        assert list(found) == list(_ozone_study.MARKS)
+        assert list(found) == list(ozone_study.MARKS)
         assert sum(found.values()) == pytest.approx(1.0)
     assert len(ozone._frequencies(study)) == 4
 

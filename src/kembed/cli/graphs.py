@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,9 +95,7 @@ def _searched(
     """The graph, and what pre-whitening did."""
     from kembed.conditional.prewhitening import WEEK
     from kembed.conditional.tester import ConditionalTester
-    from kembed.core.progress import showing_progress
     from kembed.graphs.pc import pc
-    from kembed.graphs.workers import Job, processors, share
 
     options: dict[str, Any] = {
         "alpha": how.alpha,
@@ -109,30 +105,20 @@ def _searched(
         "n_orders": how.orders,
         "n_bootstrap": how.bootstrap,
         "rng": how.seed,
+        "progress": progress,
     }
     if how.test != "residuals":
-        return pc(frame, test=how.test, progress=progress, **options), ()
-    workers = min(how.workers or processors(), how.bootstrap + 1)
-    with ExitStack() as stack:
-        cache: Any = how.cache
-        if cache is None and workers > 1:
-            cache = stack.enter_context(tempfile.TemporaryDirectory(prefix="kembed-"))
-        tester = ConditionalTester(
-            frame,
-            kernel=kernel,
-            n_resamples=how.resamples,
-            prewhiten=times,
-            least_timescale=WEEK if how.least_timescale is None else how.least_timescale,
-            cache=cache,
-            rng=how.seed,
-        )
-        if workers > 1:
-            parts = [None, *range(how.bootstrap)]  # all rows, and each resample of them
-            alone = {**options, "n_bootstrap": 0}
-            jobs = [Job(tester, ((kernel, alone if part is None else options),), part) for part in parts]
-            with showing_progress(progress):
-                share(jobs, workers, "PC on resamples")
-        return pc(None, test=tester, progress=progress, **options), tester.prewhitened
+        return pc(frame, test=how.test, **options), ()
+    with ConditionalTester(
+        frame,
+        kernel=kernel,
+        n_resamples=how.resamples,
+        prewhiten=times,
+        least_timescale=WEEK if how.least_timescale is None else how.least_timescale,
+        cache=how.cache,
+        rng=how.seed,
+    ) as tester:
+        return pc(None, test=tester, n_jobs=how.workers or -1, **options), tester.prewhitened
 
 
 def _background(searching: Searching, columns: list[str], name: str) -> Background:
@@ -177,12 +163,10 @@ def _sentence(graph: CausalGraph) -> str:
 
 
 def _print_graph(screen: Screen, graph: CausalGraph) -> None:
-    varied = [
-        kind for kind, runs in (("orders", graph.n_orders - 1), ("resamples", graph.n_resamples)) if runs
-    ]
+    varied = graph.varied
     if graph.edges:
         screen.table(
-            ("edge", "largest p", *varied),
+            ("edge", "largest p", *varied.values()),
             [
                 (
                     words.printable(str(edge)),
@@ -195,7 +179,7 @@ def _print_graph(screen: Screen, graph: CausalGraph) -> None:
     often = [row for row in graph.table() if not row["mark"] and row["frequency"] >= OFTEN]
     if often:
         screen.table(
-            (f"not connected, but in many {graph.counted}", "largest p", *varied),
+            (f"not connected, but in many {graph.counted}", "largest p", *varied.values()),
             [
                 (
                     words.printable(f"{row['a']}, {row['b']}"),
@@ -214,7 +198,9 @@ def _print_graph(screen: Screen, graph: CausalGraph) -> None:
     if graph.edges:
         screen.out.print()
         if varied:
-            screen.say(f"{', '.join(varied)}: share of runs with the edge, and with its mark.", "dim")
+            screen.say(
+                f"{', '.join(varied.values())}: share of runs with the edge, and with its mark.", "dim"
+            )
         for mark, meaning in MEANINGS.items():
             if any(edge.mark == mark for edge in graph.edges):
                 screen.say(meaning, "dim")
@@ -258,8 +244,8 @@ def _knowledge(background: Background) -> str:
 
 def _runs(graph: CausalGraph) -> str:
     orders = f"{graph.n_orders} order{'' if graph.n_orders == 1 else 's'} of the columns"
-    rows = f"{graph.n_resamples} resample{'' if graph.n_resamples == 1 else 's'} of the rows"
-    return f"{orders}, {rows}" if graph.n_resamples else orders
+    rows = f"{graph.n_bootstrap} resample{'' if graph.n_bootstrap == 1 else 's'} of the rows"
+    return f"{orders}, {rows}" if graph.n_bootstrap else orders
 
 
 def _described(graph: CausalGraph) -> dict[str, Any]:
@@ -276,7 +262,7 @@ def _described(graph: CausalGraph) -> dict[str, Any]:
         "ambiguous": graph.ambiguous,
         "tests": graph.n_tests,
         "orders": graph.n_orders,
-        "bootstrap": graph.n_resamples,
+        "bootstrap": graph.n_bootstrap,
     }
 
 

@@ -220,8 +220,8 @@ def _frequencies(study: Study) -> dict[str, dict[str, float]]:
         found[f"{graph.n_orders} orders of the variables, {NAMES[kernel]}"] = shares(graph, graph.over_orders)
     for kernel in KERNELS:
         graph = study.main[kernel]
-        found[f"{graph.n_resamples} resamples of the rows, {NAMES[kernel]}"] = shares(
-            graph, graph.over_resamples
+        found[f"{graph.n_bootstrap} resamples of the rows, {NAMES[kernel]}"] = shares(
+            graph, graph.over_bootstrap
         )
     return {name: one for name, one in found.items() if one}
 
@@ -248,7 +248,7 @@ def _verdict(study: Study) -> list[str]:
     """What of the paper's statement holds."""
     learned, median = mark(study.main["bkl"]), mark(study.main["median"])
     over = {kernel: study.main[kernel] for kernel in KERNELS}
-    often = {kernel: shares(graph, graph.over_resamples) for kernel, graph in over.items()}
+    often = {kernel: shares(graph, graph.over_bootstrap) for kernel, graph in over.items()}
     directed = "holds" if learned == "-->" else "does not hold"
     absent = "holds" if median == "" else "does not hold"
     sentences = [
@@ -256,7 +256,7 @@ def _verdict(study: Study) -> list[str]:
         f"Its absence by the median rule {absent} in this graph: {WORDS[median]}.",
     ]
     if all(often.values()):
-        n = over["bkl"].n_resamples
+        n = over["bkl"].n_bootstrap
         both = (often["bkl"]["-->"], 1.0 - often["bkl"][""], often["median"][""])
         sentences.append(
             f"Over {n} resamples: {WORDS['-->']} in {both[0]:.0%} with learned kernels, adjacent in "
@@ -280,10 +280,10 @@ def numbers(study: Study) -> str:
             "conflicts": [conflict.why for conflict in one.conflicts],
             "separating_sets": {" ".join(sorted(pair)): given for pair, given in one.separating_sets.items()},
             "over_orders": shares(one, one.over_orders),
-            "over_resamples": shares(one, one.over_resamples),
+            "over_resamples": shares(one, one.over_bootstrap),
             "tests": one.n_tests,
             "orders": one.n_orders,
-            "resamples": one.n_resamples,
+            "resamples": one.n_bootstrap,
         }
 
     whole = {

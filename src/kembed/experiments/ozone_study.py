@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kembed.conditional import prewhitening
-from kembed.conditional.prewhitening import Whitened
+from kembed.conditional.prewhitening import PrewhitenedColumn
 from kembed.conditional.tester import ConditionalTester
 from kembed.core.progress import showing_progress
 from kembed.data.datasets import OZONE_VARIABLES, load_ozone
@@ -46,7 +46,7 @@ class Trends(NamedTuple):
     """What taking trends over at least so many days out does."""
 
     least: float
-    columns: tuple[Whitened, ...]
+    columns: tuple[PrewhitenedColumn, ...]
     correlation: float  # of CAUSE and EFFECT afterwards
 
 

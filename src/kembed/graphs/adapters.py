@@ -1,7 +1,8 @@
 """Our conditional test inside other libraries' searches: PC and FCI of causal-learn, PC of pgmpy.
 
 Either adapter finds its `ConditionalTester` by the content of the data and of all options, so that searches
-of the same table share their regressions, and a table that was changed in place is another table.
+of the same table share their regressions, and a table that was changed in place is another table. `clear`
+forgets them all.
 """
 
 from __future__ import annotations
@@ -20,16 +21,13 @@ from kembed.conditional.cache import digest
 from kembed.conditional.tester import ConditionalTester
 from kembed.core import checks
 
-__all__ = ["PgmpyTest", "causal_learn", "pgmpy"]
-
 Columns = tuple[int, int, tuple[int, ...]]
 OPTIONS = {
     name: option.default
     for name, option in inspect.signature(ConditionalTester).parameters.items()
     if option.kind is option.KEYWORD_ONLY
 }
-# How many testers outlive their search. Each may hold regressions of some hundred megabytes.
-KEPT = 4
+BUDGET = 600_000_000  # bytes that testers of earlier searches may hold: what one alone may grow to
 
 
 def causal_learn(name: str = "kembed", **options: Any) -> str:
@@ -43,8 +41,7 @@ def causal_learn(name: str = "kembed", **options: Any) -> str:
     name
         What to call it; a name given before gets the new options.
     options
-        Those of `ConditionalTester`, for all searches under this name. Unlike there, `rng` is 0 unless given,
-        so that a search can be repeated.
+        Those of `ConditionalTester`, for all searches under this name.
 
     Examples
     --------
@@ -81,7 +78,7 @@ def pgmpy(data: Any, **options: Any) -> PgmpyTest:
         The table that PC is fitted on; pgmpy does not pass it on. Columns go by their labels; those of an
         array are "x0", "x1", ..., as in pgmpy.
     options
-        Those of `ConditionalTester`. Unlike there, `rng` is 0 unless given, so that a search can be repeated.
+        Those of `ConditionalTester`.
 
     Examples
     --------
@@ -101,7 +98,12 @@ def pgmpy(data: Any, **options: Any) -> PgmpyTest:
     0.005
 
     """
-    return PgmpyTest(data, _settled(options))
+    return PgmpyTest(data, _all_options(options))
+
+
+def clear() -> None:
+    """Forget the testers of earlier searches, and all that they keep in memory."""
+    TESTERS.clear()
 
 
 class PgmpyTest:
@@ -114,8 +116,8 @@ class PgmpyTest:
 
     def __init__(self, data: Any, options: dict[str, Any]) -> None:
         self.data, self.options = data, options
-        self._last: tuple[_Shared, Columns, Any] | None = None
-        _shared(data, options)  # mistakes show here, not in the middle of a search
+        self._last: tuple[SharedTester, Columns, Any] | None = None
+        TESTERS.get(data, options)  # mistakes show here, not in the middle of a search
 
     def __call__(
         self,
@@ -178,9 +180,9 @@ class PgmpyTest:
             self._last = (tester, columns, outcome)
         return outcome
 
-    def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[_Shared, Columns]:
+    def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[SharedTester, Columns]:
         """The tester of the data, and where it has the columns."""
-        tester = _shared(data, self.options)
+        tester = TESTERS.get(data, self.options)
         times = self.options["prewhiten"]
         places = _places(data, len(tester.tester.names), times if isinstance(times, str) else None)
 
@@ -226,8 +228,8 @@ class _CausalLearnTest:
                 "data.to_numpy() and node_names=list(data.columns)"
             )
         super().__init__(data)  # type: ignore[call-arg]  # of causal-learn's CIT_Base, the next in line
-        self.options = _settled(self.defaults | options)
-        self._tester = _shared(data, self.options)
+        self.options = _all_options(self.defaults | options)
+        self._tester = TESTERS.get(data, self.options)
 
     def __call__(self, X: Any, Y: Any, condition_set: Any = None) -> float:
         """The p-value of two columns given others."""
@@ -271,48 +273,76 @@ def _revived(name: str, data: Any, options: dict[str, Any]) -> Any:
 # Testers by content.
 
 
-class _Shared(NamedTuple):
+class SharedTester(NamedTuple):
     """A tester for one thread at a time: by default pgmpy asks from as many as there are cores."""
 
     tester: ConditionalTester
     lock: Any
 
     def pvalue(self, i: int, j: int, given: tuple[int, ...]) -> float:
+        """As of the tester."""
         with self.lock:
             return self.tester.pvalue(i, j, given)
 
     def test(self, i: int, j: int, given: tuple[int, ...]) -> Any:
+        """As of the tester."""
         with self.lock:
             return self.tester.test(i, j, given)
 
 
-_testers: OrderedDict[str, _Shared] = OrderedDict()
-_door = threading.Lock()
+class TesterPool:
+    """Testers by data and options; the longest unused go when all together hold more than `budget` bytes."""
+
+    def __init__(self, budget: int = BUDGET) -> None:
+        self.budget = budget
+        self._testers: OrderedDict[str, SharedTester] = OrderedDict()
+        self._door = threading.Lock()
+
+    def get(self, data: Any, options: dict[str, Any]) -> SharedTester:
+        """The tester of this data under these options; the one made before, where there is one."""
+        try:
+            # A pickle holds every digit, where a printed array or kernel leaves some out.
+            key = digest(pickle.dumps((data, sorted(options.items())), protocol=5))
+        except Exception:  # what cannot be pickled is for the tester to refuse, in its own words
+            return SharedTester(ConditionalTester(data, **options), threading.Lock())
+        with self._door:
+            if key not in self._testers:
+                self._testers[key] = SharedTester(ConditionalTester(data, **options), threading.Lock())
+            self._testers.move_to_end(key)
+            while len(self._testers) > 1 and self.nbytes > self.budget:
+                self._testers.popitem(last=False)
+            return self._testers[key]
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory they hold."""
+        return sum(shared.tester.nbytes for shared in self._testers.values())
+
+    @property
+    def n_regressed(self) -> int:
+        """How many regressions they keep."""
+        return sum(shared.tester.n_regressed for shared in self._testers.values())
+
+    def clear(self) -> None:
+        """Forget them all."""
+        with self._door:
+            self._testers.clear()
+
+    def __len__(self) -> int:
+        return len(self._testers)
 
 
-def _shared(data: Any, options: dict[str, Any]) -> _Shared:
-    """The tester of this data under these options; the one made before, where there is one."""
-    try:
-        # A pickle holds every digit, where a printed array or kernel leaves some out.
-        key = digest(pickle.dumps((data, sorted(options.items())), protocol=5))
-    except Exception:  # what cannot be pickled is for the tester to refuse, in its own words
-        return _Shared(ConditionalTester(data, **options), threading.Lock())
-    with _door:
-        if key not in _testers:
-            _testers[key] = _Shared(ConditionalTester(data, **options), threading.Lock())
-        _testers.move_to_end(key)
-        while len(_testers) > KEPT:
-            _testers.popitem(last=False)
-        return _testers[key]
+TESTERS = TesterPool()  # of this process
 
 
-def _settled(options: dict[str, Any]) -> dict[str, Any]:
+def _all_options(options: dict[str, Any]) -> dict[str, Any]:
     """All options of a tester, with a whole number for rng."""
     _check(options)
-    settled = OPTIONS | {"rng": 0} | options
-    if not isinstance(settled["rng"], int | np.integer):
-        settled["rng"] = int(checks.generator(settled["rng"]).integers(2**62))
-    return settled
+    every = OPTIONS | options
+    # A cache and None for rng, which no cache can serve, are for the tester to refuse.
+    if not isinstance(every["rng"], int | np.integer) and not (every["rng"] is None and every["cache"]):
+        every["rng"] = int(checks.generator(every["rng"]).integers(2**62))
+    return every
 
 
 def _check(options: dict[str, Any]) -> None:
