@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pickle
-import threading
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kembed.conditional.cache import digest
 from kembed.conditional.tester import ConditionalTester
 from kembed.core import checks
+from kembed.graphs.kept_testers import KeptTesters, SharedTester
 
 Columns = tuple[int, int, tuple[int, ...]]
 OPTIONS = {
@@ -27,7 +24,7 @@ OPTIONS = {
     for name, option in inspect.signature(ConditionalTester).parameters.items()
     if option.kind is option.KEYWORD_ONLY
 }
-BUDGET = 600_000_000  # bytes that testers of earlier searches may hold: what one alone may grow to
+TESTERS = KeptTesters()  # of this process
 
 
 def causal_learn(name: str = "kembed", **options: Any) -> str:
@@ -268,71 +265,6 @@ def _test_class(name: str, options: dict[str, Any]) -> Any:
 def _revived(name: str, data: Any, options: dict[str, Any]) -> Any:
     """A test of causal-learn from its pickle; its class is made anew, for there is none to import."""
     return _test_class(name, {})(data, **options)
-
-
-# Testers by content.
-
-
-class SharedTester(NamedTuple):
-    """A tester for one thread at a time: by default pgmpy asks from as many as there are cores."""
-
-    tester: ConditionalTester
-    lock: Any
-
-    def pvalue(self, i: int, j: int, given: tuple[int, ...]) -> float:
-        """As of the tester."""
-        with self.lock:
-            return self.tester.pvalue(i, j, given)
-
-    def test(self, i: int, j: int, given: tuple[int, ...]) -> Any:
-        """As of the tester."""
-        with self.lock:
-            return self.tester.test(i, j, given)
-
-
-class TesterPool:
-    """Testers by data and options; the longest unused go when all together hold more than `budget` bytes."""
-
-    def __init__(self, budget: int = BUDGET) -> None:
-        self.budget = budget
-        self._testers: OrderedDict[str, SharedTester] = OrderedDict()
-        self._door = threading.Lock()
-
-    def get(self, data: Any, options: dict[str, Any]) -> SharedTester:
-        """The tester of this data under these options; the one made before, where there is one."""
-        try:
-            # A pickle holds every digit, where a printed array or kernel leaves some out.
-            key = digest(pickle.dumps((data, sorted(options.items())), protocol=5))
-        except Exception:  # what cannot be pickled is for the tester to refuse, in its own words
-            return SharedTester(ConditionalTester(data, **options), threading.Lock())
-        with self._door:
-            if key not in self._testers:
-                self._testers[key] = SharedTester(ConditionalTester(data, **options), threading.Lock())
-            self._testers.move_to_end(key)
-            while len(self._testers) > 1 and self.nbytes > self.budget:
-                self._testers.popitem(last=False)
-            return self._testers[key]
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory they hold."""
-        return sum(shared.tester.nbytes for shared in self._testers.values())
-
-    @property
-    def n_regressed(self) -> int:
-        """How many regressions they keep."""
-        return sum(shared.tester.n_regressed for shared in self._testers.values())
-
-    def clear(self) -> None:
-        """Forget them all."""
-        with self._door:
-            self._testers.clear()
-
-    def __len__(self) -> int:
-        return len(self._testers)
-
-
-TESTERS = TesterPool()  # of this process
 
 
 def _all_options(options: dict[str, Any]) -> dict[str, Any]:
