@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pickle
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,7 +83,9 @@ def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) 
             parallel_config("loky", n_jobs=min(n_jobs, len(resamples)), **how),
             progress_bar(len(resamples), float("inf"), "PC on resamples", "resample") as shown,
         ):
-            for one in Parallel(return_as="generator", batch_size=1)(jobs):
+            with _deaf_to_interrupts():
+                found = Parallel(return_as="generator", batch_size=1)(jobs)
+            for one in found:
                 total = total + one
                 shown.update(1)
     except pickle.PicklingError as error:
@@ -90,7 +95,19 @@ def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) 
     return total
 
 
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes started here do not hear Ctrl-C, which reaches all: the asking process ends the others."""
+    if threading.current_thread() is not threading.main_thread():  # others may not say what is heard
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _in_process(searched: Search, decider: Any, k: int) -> np.ndarray:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the asking process ends the others
     with showing_progress(False):
         return searched.resample(decider, k)
