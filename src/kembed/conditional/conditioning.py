@@ -17,7 +17,7 @@ from kembed.conditional.regression import MAX_AXES, gains, kernel, quadratic_ter
 from kembed.data.space import make_space
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
     Basis = tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]  # eigenvalues, orthonormal vectors
 
@@ -73,6 +73,29 @@ def unit(column: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """The column with mean 0 and variance 1."""
     centred = column - column.mean()
     return np.asarray(centred / np.sqrt((centred**2).mean()))
+
+
+def content_order(
+    variables: list[Variable],
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " v"]]:
+    """An order of the rows that depends on their content alone, and then says nothing; ranks of variables.
+
+    Whatever the order of rows and of variables that comes in, the shuffled rows are the same.
+    """
+    keys = [_key(variable.columns) for variable in variables]
+    rank = np.argsort(sorted(range(len(keys)), key=lambda v: keys[v]))
+    every = sorted((column for one in variables for column in one.columns.T), key=lambda c: _key(c[:, None]))
+    n = len(variables[0].columns)
+    order = np.lexsort(every[::-1]) if every else np.arange(n)
+    return order[np.random.default_rng(0).permutation(n)], rank
+
+
+def _key(columns: Float[np.ndarray, "n k"]) -> tuple[float, ...]:
+    """What columns are sorted by: their content, whatever the order of rows; rounding must not decide."""
+    if not columns.shape[1]:
+        return ()
+    first = np.sort(columns[:, 0])[[0, -1, len(columns) // 2]]
+    return tuple(np.round([*first, np.abs(columns).mean()], 9))
 
 
 @dataclass(frozen=True, eq=False)

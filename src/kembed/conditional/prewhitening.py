@@ -8,13 +8,14 @@ lengthscale is bounded below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kembed.conditional.regression import learn_regression, regression_residuals
+from kembed.data.tables import Table
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -104,6 +105,35 @@ def prewhiten(
     left[order] = found.fitted[:, 0] * size
     timescale = float(regression.lengthscales[0]) * spread
     return left, PrewhitenedColumn(name, timescale, before, autocorrelation(left, time))
+
+
+def prewhiten_tables(
+    tables: list[Table], time: Float[np.ndarray, " n"], least: float
+) -> tuple[list[Table], tuple[PrewhitenedColumn, ...]]:
+    """Tables with every numeric column pre-whitened, and what that did."""
+    tables = [replace(table, values=table.values.copy()) for table in tables]
+    done = []
+    for table in tables:
+        for d in np.flatnonzero(~table.categorical):
+            table.values[:, d], how = prewhiten(table.values[:, d], time, least, table.names[d])
+            done.append(how)
+    return tables, tuple(done)
+
+
+def without_column(data: Any, name: str) -> tuple[Any, Any]:
+    """A data frame without one column, and that column."""
+    import narwhals.stable.v2 as nw
+
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except TypeError:
+        raise TypeError(
+            f"prewhiten names the column {name!r}, but data is no data frame; give the times themselves"
+        ) from None
+    if name not in frame.columns:
+        known = ", ".join(repr(column) for column in frame.columns[:12])
+        raise ValueError(f"prewhiten names the column {name!r}, but data has {known}")
+    return frame.drop(name).to_native(), frame[name].to_native()
 
 
 def autocorrelation(column: Float[np.ndarray, " n"], time: Float[np.ndarray, " n"]) -> float:

@@ -1,4 +1,4 @@
-"""Conditional tests within one table: `ConditionalTester`, and the outcome of a test.
+"""Conditional tests within one table: `ConditionalTester`.
 
 Each side is regressed on what is given by Gaussian processes, location and spread; residuals are mapped to
 features of a kernel; what the conditioning variables say about those is taken out; products of the two sides'
@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +19,18 @@ import numpy as np
 
 from kembed.conditional import prewhitening
 from kembed.conditional.cache import Store, digest
-from kembed.conditional.conditioning import as_variable
+from kembed.conditional.conditioning import as_variable, content_order
 from kembed.conditional.features import check
 from kembed.conditional.multipliers import multipliers
-from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
-from kembed.conditional.residuals import ColumnRegression
+from kembed.conditional.outcome import ConditionalOutcome
+from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn, prewhiten_tables, without_column
 from kembed.conditional.sides import Settings, Side, Sides
 from kembed.core import checks
 from kembed.core.backend import to_numpy
 from kembed.data.tables import Table, read_tables
 from kembed.kernels.base import Kernel
 from kembed.testing.choice import Choice
-from kembed.testing.outcome import TestOutcome, resampled_outcome
+from kembed.testing.outcome import resampled_outcome
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -39,36 +39,6 @@ MINIMUM = 10  # rows; fewer leave no regression a chance
 MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
 VERSION = 4
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ConditionalOutcome(TestOutcome):
-    """The outcome of a conditional test: a `TestOutcome`, and what was regressed.
-
-    `residuals` are those of x and of y, in the order of the rows given, in units of their spread; a side
-    that is a function of what is given has none. `regressions` has the Gaussian processes of every column of
-    either side. `prewhitened` says what pre-whitening did to every column.
-    """
-
-    given: tuple[str, ...] = ()
-    residuals: tuple[Any, ...] = ()
-    regressions: tuple[tuple[ColumnRegression, ...], ...] = ()
-    prewhitened: tuple[PrewhitenedColumn, ...] = ()
-
-    @classmethod
-    def of(cls, outcome: TestOutcome, **more: Any) -> ConditionalOutcome:
-        """An outcome with what a conditional test adds to it."""
-        return cls(**{field.name: getattr(outcome, field.name) for field in fields(outcome)}, **more)
-
-    def __repr__(self) -> str:
-        lines = [super().__repr__()]
-        for side, columns, residuals in zip("xy", self.regressions, self.residuals, strict=False):
-            if columns:
-                left = ", ".join(f"{column.unexplained:.0%}" for column in columns)
-                what = "determined by what is given" if not residuals.shape[1] else f"unexplained: {left}"
-                lines.append(f"{side} given {len(self.given)} columns: {what}")
-        lines += [repr(one) for one in self.prewhitened]
-        return "\n".join(lines)
 
 
 class ConditionalTester:
@@ -119,7 +89,7 @@ class ConditionalTester:
         nan_policy: str = "raise",
     ) -> None:
         if isinstance(prewhiten, str):
-            data, prewhiten = _without(data, prewhiten)
+            data, prewhiten = without_column(data, prewhiten)
         (table,), missing = read_tables(
             {"data": data}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
         )
@@ -129,67 +99,67 @@ class ConditionalTester:
             Table(table.values[:, [d]], (name,), table.categorical[[d]], table.rows, table.given)
             for d, name in enumerate(table.names)
         ]
-        settings = _settings(kernel, n_resamples, memory, cross_fit, cache, rng)
-        self._fill(columns, settings, cache, prewhiten, least_timescale, nan_policy)
+        self._fill(
+            columns,
+            kernel=kernel,
+            n_resamples=n_resamples,
+            prewhiten=prewhiten,
+            least_timescale=least_timescale,
+            memory=memory,
+            cross_fit=cross_fit,
+            cache=cache,
+            rng=rng,
+            nan_policy=nan_policy,
+        )
 
     @classmethod
-    def of_tables(
-        cls,
-        tables: list[Table],
-        *,
-        cache: Any,
-        prewhiten: Any,
-        least_timescale: float,
-        nan_policy: str,
-        **how: Any,
-    ) -> ConditionalTester:
-        """A tester whose variables are whole tables."""
+    def of_tables(cls, tables: list[Table], **options: Any) -> ConditionalTester:
+        """A tester whose variables are whole tables; takes every option."""
         tester = cls.__new__(cls)
-        tester._fill(tables, _settings(cache=cache, **how), cache, prewhiten, least_timescale, nan_policy)
+        tester._fill(tables, **options)
         return tester
 
     def _fill(
         self,
         tables: list[Table],
-        settings: Settings,
-        cache: Any,
+        *,
+        kernel: Any,
+        n_resamples: int,
         prewhiten: Any,
         least_timescale: float,
+        memory: float | None,
+        cross_fit: bool,
+        cache: Any,
+        rng: Any,
         nan_policy: str,
     ) -> None:
+        if cache is not None and rng is None:
+            raise ValueError(
+                "a cache finds p-values by their seed, and rng=None is another seed every time; give one, "
+                "such as rng=0, or leave cache out"
+            )
+        self._settings = Settings(
+            check(kernel),
+            cross_fit=checks.flag(cross_fit, "cross_fit"),
+            n_resamples=checks.count(n_resamples, "n_resamples", 1),
+            memory=None if memory is None else float(checks.positive(memory, "memory")),
+            seed=int(checks.generator(rng).integers(2**62)),
+        )
         self.names = tuple(name for table in tables for name in table.names[:1])
-        self.prewhitened: tuple[PrewhitenedColumn, ...] = ()
         self.n_computed = 0  # tests that were neither remembered nor found in the cache
-        self._settings = settings
+        self.prewhitened: tuple[PrewhitenedColumn, ...] = ()
         self._time: Float[np.ndarray, " n"] = np.arange(len(tables[0].values), dtype=float)
         if prewhiten is not None:  # rows without a time go
             time = prewhitening.times(prewhiten, "prewhiten", tables[0].given, nan_policy)[tables[0].rows]
-            kept = ~np.isnan(time)
-            tables, self._time = _on_rows(tables, kept), time[kept]
-            tables = self._whitened(tables, float(checks.positive(least_timescale, "least_timescale")))
+            least = float(checks.positive(least_timescale, "least_timescale"))
+            self._time = time[~np.isnan(time)]
+            tables, self.prewhitened = prewhiten_tables(_on_rows(tables, ~np.isnan(time)), self._time, least)
         self._store = None if cache is None else Store(cache)
         self._arrange(tables)
 
-    def _whitened(self, tables: list[Table], least: float) -> list[Table]:
-        tables = [replace(table, values=table.values.copy()) for table in tables]
-        for table in tables:
-            for d in np.flatnonzero(~table.categorical):
-                column, how = prewhitening.prewhiten(table.values[:, d], self._time, least, table.names[d])
-                table.values[:, d] = column
-                self.prewhitened += (how,)
-        return tables
-
     def _arrange(self, tables: list[Table]) -> None:
         """Put the rows in an order that depends on their content alone, and then says nothing."""
-        n = len(tables[0].values)
-        variables = [as_variable(table.values, table.categorical) for table in tables]
-        keys = [_key(variable.columns) for variable in variables]
-        self._rank = np.argsort(sorted(range(len(keys)), key=lambda v: keys[v]))  # of variables, by content
-        every = sorted(
-            (column for one in variables for column in one.columns.T), key=lambda c: _key(c[:, None])
-        )
-        order = np.lexsort(every[::-1]) if every else np.arange(n)
-        self._order = order[np.random.default_rng(0).permutation(n)]
+        self._order, self._rank = content_order([as_variable(t.values, t.categorical) for t in tables])
         self._tables = tables
         shuffled = [as_variable(table.values[self._order], table.categorical) for table in tables]
         self._sides = Sides(shuffled, self._settings)
@@ -374,47 +344,5 @@ class ConditionalTester:
         return out
 
 
-def _settings(
-    kernel: Any, n_resamples: int, memory: float | None, cross_fit: bool, cache: Any, rng: Any
-) -> Settings:
-    """What was asked for, checked."""
-    if cache is not None and rng is None:
-        raise ValueError(
-            "a cache finds p-values by their seed, and rng=None is another seed every time; give one, "
-            "such as rng=0, or leave cache out"
-        )
-    return Settings(
-        check(kernel),
-        cross_fit=checks.flag(cross_fit, "cross_fit"),
-        n_resamples=checks.count(n_resamples, "n_resamples", 1),
-        memory=None if memory is None else float(checks.positive(memory, "memory")),
-        seed=int(checks.generator(rng).integers(2**62)),
-    )
-
-
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:
     return [replace(table, values=table.values[rows], rows=table.rows[rows]) for table in tables]
-
-
-def _key(columns: Float[np.ndarray, "n k"]) -> tuple[float, ...]:
-    """What columns are sorted by: their content, whatever the order of rows; rounding must not decide."""
-    if not columns.shape[1]:
-        return ()
-    first = np.sort(columns[:, 0])[[0, -1, len(columns) // 2]]
-    return tuple(np.round([*first, np.abs(columns).mean()], 9))
-
-
-def _without(data: Any, name: str) -> tuple[Any, Any]:
-    """A data frame without one column, and that column."""
-    import narwhals.stable.v2 as nw
-
-    try:
-        frame = nw.from_native(data, eager_only=True)
-    except TypeError:
-        raise TypeError(
-            f"prewhiten names the column {name!r}, but data is no data frame; give the times themselves"
-        ) from None
-    if name not in frame.columns:
-        known = ", ".join(repr(column) for column in frame.columns[:12])
-        raise ValueError(f"prewhiten names the column {name!r}, but data has {known}")
-    return frame.drop(name).to_native(), frame[name].to_native()
