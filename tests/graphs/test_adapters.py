@@ -172,7 +172,7 @@ def test_causal_learn_mistakes():
     test = cit.CIT(SMALL, "kembed")
     with pytest.raises(ValueError, match="Y is column 4, but there are only 4"):
         test(0, 4)
-    with pytest.raises(TypeError, match="X must be a whole number, but 'a' was given"):
+    with pytest.raises(TypeError, match="asks by column number, but 'a' was given"):
         test("a", 1)
     with pytest.raises(ValueError, match="X and Y are the same column, 'column 1'"):
         test(1, 1)

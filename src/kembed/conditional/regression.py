@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -105,14 +106,14 @@ def learn_regression(
     starts = [(factor * usual, np.eye(d)) for factor in factors]
     if turns:
         starts += _along(quadratic_bends(Z, Y), Y)
-    compared = sorted((profile(*few, *start) for start in starts), key=_value)
-    climbed = min((_climb(*few, start, least, FEW_STEPS) for start in compared[:2]), key=_value)
+    compared = sorted((profile(*few, *start) for start in starts), key=attrgetter("value"))
+    climbed = min((_climb(*few, start, least, FEW_STEPS) for start in compared[:2]), key=attrgetter("value"))
     best = _climb(*many, climbed, least, STEPS)
     if turns:
         turned = [profile(*few, *start) for start in _along(bends(*many, best), Y)[1:2]]
         as_is = profile(*few, np.exp(best.theta[:-1]), best.axes)
         if turned and turned[0].value < as_is.value + WORTH:
-            best = min(best, _climb(*many, turned[0], least, STEPS), key=_value)
+            best = min(best, _climb(*many, turned[0], least, STEPS), key=attrgetter("value"))
     still = 0.5 * many[1].size * float(np.log((many[1] ** 2).mean()))
     lengthscales = np.broadcast_to(np.exp(best.theta[:-1]), (d,)).copy()
     return Regression(best.axes, lengthscales, float(np.exp(best.theta[-1])), still - best.value)
@@ -287,10 +288,6 @@ def _climb(Z: Points, Y: Targets, start: Optimum, least: float | None, steps: in
         options={"maxiter": steps},
     )
     return Optimum(float(found.fun), found.x, start.axes)
-
-
-def _value(best: Optimum) -> float:
-    return best.value
 
 
 # Axes along which the regression bends.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from kembed.conditional.features import check
 from kembed.conditional.multipliers import multipliers
 from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn, prewhiten_tables, without_column
-from kembed.conditional.sides import Settings, Side, Sides
+from kembed.conditional.sides import Settings, Sides
 from kembed.core import checks
 from kembed.core.backend import to_numpy
 from kembed.data.tables import Table, read_tables
@@ -226,16 +226,22 @@ class ConditionalTester:
 
     def test(self, x: int | str, y: int | str, given: Sequence[int | str] = ()) -> ConditionalOutcome:
         """Test two columns given others, each by its name or number."""
-        i, j = self._place(x, "x"), self._place(y, "y")
-        if isinstance(given, str | int):
-            given = (given,)
-        places = tuple(sorted({self._place(one, "given") for one in given}))
+        given = (given,) if isinstance(given, str | int) else given
+        return self._outcome(*self.places(x, y, given))
+
+    def places(
+        self, x: Any, y: Any, given: Iterable[Any], arguments: tuple[str, str, str] = ("x", "y", "given")
+    ) -> tuple[int, int, tuple[int, ...]]:
+        """The numbers of columns that go by name or number, none of them twice; `arguments` is for errors."""
+        one, other, inner = arguments
+        i, j = self._place(x, one), self._place(y, other)
+        places = tuple(sorted({self._place(column, inner) for column in given}))
         if i == j:
-            raise ValueError(f"x and y are the same column, {self.names[i]!r}; give two")
+            raise ValueError(f"{one} and {other} are the same column, {self.names[i]!r}; give two")
         if i in places or j in places:
             both = self.names[i if i in places else j]
-            raise ValueError(f"column {both!r} is tested and given at once; leave it out of given")
-        return self._outcome(i, j, places)
+            raise ValueError(f"column {both!r} is tested and given at once; leave it out of {inner}")
+        return i, j, places
 
     def pvalue(self, i: int, j: int, given: tuple[int, ...] = ()) -> float:
         """The p-value of two columns by number; kept, and found on disk where there is a cache."""
@@ -303,7 +309,7 @@ class ConditionalTester:
         null = "multiplier" if conditional or self._settings.memory is not None else "permutation"
         more: dict[str, Any] = {
             "given": tuple(name for v in given for name in self._tables[v].names),
-            "residuals": tuple(self._unsorted(side) for side in (left, right)),
+            "residuals": tuple(side.residuals[np.argsort(self._order)] for side in (left, right)),
             "regressions": (left.regressions, right.regressions),
             "prewhitened": self.prewhitened,
         }
@@ -336,12 +342,6 @@ class ConditionalTester:
                 "taken out wholly, and small p-values mean little; leave columns out",
                 stacklevel=4,
             )
-
-    def _unsorted(self, side: Side) -> Float[np.ndarray, "n k"]:
-        """Residuals in the order of the rows given."""
-        out = np.empty_like(side.residuals)
-        out[self._order] = side.residuals
-        return out
 
 
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:

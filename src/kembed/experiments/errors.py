@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +128,7 @@ def _in_threads(
     tasks: list[_Task], threads: int | None, progress: bool | None
 ) -> list[list[tuple[float, float]]]:
     """Every task, in order: nearly all the time is spent in BLAS and XLA, outside Python's lock."""
+    from joblib import Parallel, cpu_count, delayed  # type: ignore[import-untyped]
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # One thread of BLAS for each of ours: several would wait for one another, burning time.
@@ -138,11 +137,8 @@ def _in_threads(
         with progress_bar(len(tasks), np.inf, "type II errors", "data set") as bar:
             done = [_perform(tasks[0])]  # compiles, once
             bar.update(1)
-            pool = ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1))
-            try:
-                for outcome in pool.map(_perform, tasks[1:]):
-                    done.append(outcome)
-                    bar.update(1)
-            finally:
-                pool.shutdown(cancel_futures=True)  # an interrupted run stops at once
+            pool = Parallel(threads or min(8, cpu_count()), backend="threading", return_as="generator")
+            for outcome in pool(delayed(_perform)(task) for task in tasks[1:]):
+                done.append(outcome)
+                bar.update(1)
     return done

@@ -17,8 +17,8 @@ from kembed.experiments.published import (
     best,
     learn_quietly,
     normalised_peaks,
-    paper_objective,
     paper_peaks,
+    paper_surface,
 )
 from kembed.learning.learned_kernel import LearnedKernel
 
@@ -63,9 +63,7 @@ def free_noise(rng: np.random.Generator, plan: Plan) -> tuple[np.ndarray, np.nda
     n = plan.free_rows
     y = np.concatenate([rng.normal(size=n), rng.laplace(0.0, np.sqrt(0.5), n)])[:, None]
     z = choose_landmarks(y, Landmarks("subset", plan.free_landmarks))
-    table = np.array(
-        [[paper_objective(y, s, z, noise) for noise in plan.noises] for s in plan.free_lengthscales]
-    )
+    table = paper_surface(y, plan.free_lengthscales, plan.noises, z)
     return table.max(axis=1), plan.noises[table.argmax(axis=1)], learn_quietly(y, plan.free_landmarks)
 
 

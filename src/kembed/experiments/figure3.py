@@ -18,6 +18,7 @@ from kembed.core.progress import progress_bar, showing_progress
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
 from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
 from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
+from kembed.experiments.published import paper_surface
 from kembed.kernels import Gaussian
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.learning.nuts import sample_kernel
@@ -145,13 +146,8 @@ def excluded_share(n: int, laplace: bool, fit: Fit, rng: np.random.Generator, pl
 def ridge(pooled: np.ndarray, plan: Plan) -> np.ndarray:
     """The paper's objective on a grid of lengthscales and noises, for one observation."""
     z = choose_landmarks(pooled, Landmarks("subset", RIDGE_LANDMARKS))
-    values = np.array(
-        [
-            [log_pseudolikelihood(pooled, kernel=Gaussian(ell), noise=t, landmarks=z) for t in plan.noises]
-            for ell in plan.lengthscales
-        ]
-    )
-    return (values - values.max()) / len(pooled)
+    values = paper_surface(pooled, plan.lengthscales, plan.noises, z)
+    return values - values.max()
 
 
 def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, plan: Plan) -> LocalMode:

@@ -198,7 +198,7 @@ class PgmpyTest:
             )
 
         given = [place(one, "Z") for one in ((Z,) if isinstance(Z, str) else Z)]
-        return tester, _distinct(list(places), place(X, "X"), place(Y, "Y"), given)
+        return tester, tester.tester.places(place(X, "X"), place(Y, "Y"), given, ("X", "Y", "Z"))
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_last": None}  # a lock stays in its process
@@ -230,10 +230,11 @@ class _CausalLearnTest:
 
     def __call__(self, X: Any, Y: Any, condition_set: Any = None) -> float:
         """The p-value of two columns given others."""
-        names = self._tester.tester.names
-        given = [] if condition_set is None else condition_set
-        inner = [_number(one, "condition_set", names) for one in given]
-        return self._tester.pvalue(*_distinct(names, _number(X, "X", names), _number(Y, "Y", names), inner))
+        for column in (X, Y, *(condition_set := () if condition_set is None else tuple(condition_set))):
+            if isinstance(column, str):
+                raise TypeError(f"causal-learn asks by column number, but {column!r} was given")
+        asked = self._tester.tester.places(X, Y, condition_set, ("X", "Y", "condition_set"))
+        return self._tester.pvalue(*asked)
 
     def __deepcopy__(self, memo: Any) -> _CausalLearnTest:
         return self  # causal-learn copies a graph at every step, test and all; regressions stay shared
@@ -283,9 +284,6 @@ def _check(options: dict[str, Any]) -> None:
             raise TypeError(f"the test has no option {name!r}; its options are {', '.join(OPTIONS)}")
 
 
-# Columns.
-
-
 def _places(data: Any, width: int, times: str | None) -> dict[Any, int]:
     """Where the tester has the columns that pgmpy names; `times` is no variable there."""
     import narwhals.stable.v2 as nw
@@ -295,21 +293,3 @@ def _places(data: Any, width: int, times: str | None) -> dict[Any, int]:
     if isinstance(frame, nw.DataFrame):
         labels = [label for label in frame.columns if label != times]
     return {label: place for place, label in enumerate(labels)}
-
-
-def _number(column: Any, argument: str, names: tuple[str, ...]) -> int:
-    """A column number of causal-learn, checked; a NumPy number becomes a plain one."""
-    place = checks.count(column, argument, 0)
-    if place >= len(names):
-        raise ValueError(f"{argument} is column {place}, but there are only {len(names)}, from 0 on")
-    return place
-
-
-def _distinct(labels: Sequence[Any], i: int, j: int, given: list[int]) -> Columns:
-    """The columns of a test, none of them twice."""
-    if i == j:
-        raise ValueError(f"X and Y are the same column, {labels[i]!r}; give two")
-    if i in given or j in given:
-        both = labels[i if i in given else j]
-        raise ValueError(f"column {both!r} is tested and given at once; leave it out of what is given")
-    return i, j, tuple(sorted(set(given)))

@@ -156,7 +156,11 @@ def pc(
         raise ValueError(
             "n_bootstrap resamples rows, but test has no n_rows; give it one, or set n_bootstrap=0"
         )
-    knowledge = _background(background).resolved(names)
+    if not isinstance(background, Background | None):
+        raise TypeError(
+            f"background must be a Background(forbidden=, required=, tiers=), but {background!r} was given"
+        )
+    knowledge = (background or Background()).resolved(names)
     searched = Search(alpha, most, stable, orientation, knowledge, seed, n_orders)
     runs = n_orders + n_bootstrap
 
@@ -243,16 +247,6 @@ def _check_names(names: tuple[str, ...]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"data has more than one variable named {name!r}; rename or drop one")
-
-
-def _background(value: Any) -> Background:
-    if value is None:
-        return Background()
-    if not isinstance(value, Background):
-        raise TypeError(
-            f"background must be a Background(forbidden=, required=, tiers=), but {value!r} was given"
-        )
-    return value
 
 
 # What comes out.
