@@ -10,6 +10,7 @@ too); and the paper's objective over (ℓ, τ²), whose ridge has no end.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,13 +109,11 @@ def draw_pair(n: int, laplace: bool, rng: np.random.Generator) -> tuple[np.ndarr
 
 
 def witness(
-    p: np.ndarray, q: np.ndarray, plan: Plan, rng: np.random.Generator, progress: bool | None
+    p: np.ndarray, q: np.ndarray, plan: Plan, rng: np.random.Generator, sample: Callable[..., Any]
 ) -> Witness:
     """Kernels from their posterior given the pooled sample; for each, a draw of either embedding."""
     how: dict[str, Any] = {"n_chains": plan.chains, "n_warmup": plan.warmup, "n_draws": plan.draws}
-    how["progress"] = progress
-    pooled = np.concatenate([p, q])
-    samples = sample_kernel(pooled, landmarks=LANDMARKS, rng=SEED, **how)
+    samples = sample(np.concatenate([p, q]), landmarks=LANDMARKS, rng=SEED, **how)
     measure, grid = samples.learned.measure, plan.grid
     draws = np.concatenate(
         [
@@ -174,18 +173,24 @@ def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, plan: P
     return LocalMode(ell, noise, differ, same)
 
 
-def run(seed: int = SEED, progress: bool | None = None, plan: Plan | None = None) -> Result:
-    """Draw the samples, then the kernels, then the witnesses."""
+def run(
+    seed: int = SEED,
+    progress: bool | None = None,
+    plan: Plan | None = None,
+    sample: Callable[..., Any] = sample_kernel,
+) -> Result:
+    """Draw the samples, then the kernels (by `sample`), then the witnesses."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     plan = plan or Plan()
+    sample = partial(sample, progress=progress)
     rng, last = np.random.default_rng(seed), plan.sizes[-1]
     with showing_progress(progress), threadpool_limits(1):  # thousands of small matrices: threads only wait
         witnesses = {}
         for n in plan.sizes:
             p, q = draw_pair(n, True, rng)
-            witnesses[n] = witness(p, q, plan, rng, progress)
-        null = witness(*draw_pair(last, False, rng), plan, rng, progress)
+            witnesses[n] = witness(p, q, plan, rng, sample)
+        null = witness(*draw_pair(last, False, rng), plan, rng, sample)
         same = excluded_share(last, False, _at_median(null), rng, plan)
         pooled = np.concatenate([p, q])
         surface = ridge(pooled, plan)
