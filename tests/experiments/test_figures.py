@@ -134,7 +134,7 @@ ROWS = 180
 def small():
     """Figure 2 with few points and few data sets."""
     plan = Plan(
-        counts=(20, 100),
+        counts=(100, 100),  # as many as everywhere else here: compiled once
         given=(0.01, 1.0),
         free_rows=180,
         free_lengthscales=np.array([0.1, 1.0, 10.0, 100.0]),
