@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from tests import reference
 
-import kembed.conditional.regression as _regression
 from kembed.conditional.regression import (
     PRIOR_MEAN,
     PRIOR_SD,
+    Optimum,
     Regression,
-    _bends,
-    _Best,
-    _profile,
-    _quadratic_bends,
+    bends,
+    gains,
     learn_regression,
     negative_log_likelihood,
+    profile,
+    quadratic_bends,
     regression_residuals,
 )
 
@@ -46,9 +46,17 @@ def test_gradient_is_that_of_finite_differences(rng, own):
 
 def test_profile_is_the_likelihood(rng):
     Z, Y = rng.normal(size=(15, 2)), rng.normal(size=(15, 1))
-    best = _profile(Z, Y, np.array([0.8, 2.0]), np.eye(2))
+    best = profile(Z, Y, np.array([0.8, 2.0]), np.eye(2))
     value, _ = negative_log_likelihood(best.theta, Z, Y)
     assert best.value == pytest.approx(value, rel=1e-10)
+
+
+def test_gains_count_what_lies_outside_the_eigenvectors(rng):
+    # Eigenvectors of eigenvalue 0 change nothing, so that leaving them out, as `rest`, must not either.
+    squares, w, ratios = rng.uniform(size=8), np.array([3.0, 1.0, 0.2, 0, 0, 0, 0, 0]), np.array([0.1, 7.0])
+    whole = gains(squares, 0.0, w, ratios, (8, 2))
+    np.testing.assert_allclose(gains(squares[:3], squares[3:].sum(), w[:3], ratios, (8, 2)), whole)
+    np.testing.assert_array_equal(gains(squares, 0.0, np.zeros(8), ratios, (8, 2)), 0.0)
 
 
 def test_left_out_residuals_are_those_of_refitting(rng):
@@ -66,12 +74,11 @@ def test_left_out_residuals_are_those_of_refitting(rng):
     assert found.freedom == pytest.approx(spent, rel=1e-9)
 
 
-def test_projection_on_all_rows_is_exact(rng, monkeypatch):
+def test_projection_on_all_rows_is_exact(rng):
     Z, Y = rng.normal(size=(60, 2)), rng.normal(size=(60, 1))
     regression = Regression(np.eye(2), np.array([0.9, 1.7]), 3.0, 0.0)
     exact = regression_residuals(Z, Y, regression)
-    monkeypatch.setattr(_regression, "EXACT_ROWS", 10)
-    projected = regression_residuals(Z, Y, regression)
+    projected = regression_residuals(Z, Y, regression, exact=10)
     np.testing.assert_allclose(projected.fitted, exact.fitted, atol=1e-5)
     np.testing.assert_allclose(projected.left_out, exact.left_out, atol=1e-5)
 
@@ -88,15 +95,15 @@ def test_quadratic_bends_by_hand(rng):
     # q(z) = 2 z0 + z0 z1 has ∇q = (2 + z1, z0); over N(0, I) E[∇q ∇qᵀ] = diag(5, 1).
     Z = rng.normal(size=(20_000, 2))
     Z = (Z - Z.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(Z.T)).T)
-    bends = _quadratic_bends(Z, (2.0 * Z[:, :1] + Z[:, :1] * Z[:, 1:]))
-    np.testing.assert_allclose(bends, np.diag([5.0, 1.0]), atol=0.2)
+    found = quadratic_bends(Z, (2.0 * Z[:, :1] + Z[:, :1] * Z[:, 1:]))
+    np.testing.assert_allclose(found, np.diag([5.0, 1.0]), atol=0.2)
 
 
 def test_bends_of_a_plane(rng):
     Z = rng.normal(size=(150, 2))
     Y = Z @ [[1.0], [-1.0]]
-    best = _Best(0.0, np.log([8.0, 8.0, 1e4]), np.eye(2))
-    np.testing.assert_allclose(_bends(Z, Y - Y.mean(), best), [[1.0, -1.0], [-1.0, 1.0]], atol=0.05)
+    best = Optimum(0.0, np.log([8.0, 8.0, 1e4]), np.eye(2))
+    np.testing.assert_allclose(bends(Z, Y - Y.mean(), best), [[1.0, -1.0], [-1.0, 1.0]], atol=0.05)
 
 
 def test_rotation_finds_a_ridge_that_columns_do_not_show():

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from kembed import Gaussian, GaussianMeasure, fit_embedding
-from kembed.experiments import NAMES, errors, figure2, figure2_defects, figure3, output, reproduce
+from kembed.experiments import NAMES, figure2, figure3, output, reproduce
 from kembed.experiments.errors import Setting, measure_errors
+from kembed.experiments.figure2_defects import Plan
 from kembed.experiments.grid import grid_sample, true_witness
-from kembed.experiments.published import learn_quietly
 from kembed.experiments.truth import mixture_embedding
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -132,18 +132,18 @@ ROWS = 180
 
 @pytest.fixture(scope="module")
 def small():
-    """Figure 2 with few points and few data sets; landmarks are learned on once, not for each defect."""
-    x = grid_sample(np.random.default_rng(1), ROWS)
-    learned = learn_quietly(x, figure2.SHOWN)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figure2, "learn_quietly", lambda x, landmarks: learned)
-        patch.setattr(figure2_defects, "learn_quietly", lambda x, landmarks: learned)
-        patch.setattr(figure2_defects, "COUNTS", (20, 100))
-        patch.setattr(figure2_defects, "FREE_LENGTHSCALES", np.array([0.1, 1.0, 10.0, 100.0]))
-        patch.setattr(figure2_defects, "NOISES", np.geomspace(1e-10, 10.0, 8))
-        patch.setattr(errors, "RESAMPLES", 39)
-        result = figure2.run(progress=False, rows=ROWS, repetitions=2, epsilons=(1.0, 40.0))
-        yield result, figure2.report(result), {name: draw(result) for name, draw in figure2.FIGURES.items()}
+    """Figure 2 with few points and few data sets."""
+    plan = Plan(
+        counts=(100, 100),  # as many as everywhere else here: compiled once
+        given=(0.01, 1.0),
+        free_rows=180,
+        free_lengthscales=np.array([0.1, 1.0, 10.0, 100.0]),
+        noises=np.geomspace(1e-10, 10.0, 8),
+    )
+    result = figure2.run(
+        progress=False, rows=ROWS, repetitions=2, epsilons=(1.0, 40.0), resamples=39, defects=plan
+    )
+    return result, figure2.report(result), {name: draw(result) for name, draw in figure2.FIGURES.items()}
 
 
 def test_learned_kernel_sees_what_the_median_does_not(small):
@@ -159,12 +159,9 @@ def test_learned_kernel_sees_what_the_median_does_not(small):
     assert errors.error(Setting("median", True, 1.0)) == 0.0
 
 
-def test_errors_do_not_depend_on_how_threads_fall(monkeypatch):
-    monkeypatch.setattr(errors, "RESAMPLES", 39)
-    found = []
-    for workers in (3, 1):
-        monkeypatch.setattr(errors.os, "cpu_count", lambda workers=workers: workers)
-        found.append(measure_errors(5, repetitions=2, epsilons=(2.0,), rows=ROWS, hard=None, progress=False))
+def test_errors_do_not_depend_on_how_threads_fall():
+    how = {"repetitions": 2, "epsilons": (2.0,), "rows": ROWS, "hard": None, "resamples": 39}
+    found = [measure_errors(5, threads=threads, progress=False, **how) for threads in (3, 1)]
     assert found[0].retained == found[1].retained
     np.testing.assert_array_equal(found[0].lengthscales[True], found[1].lengthscales[True])
     assert found[0].ours == []
@@ -200,15 +197,17 @@ class Samples:
         return "draws"
 
 
-def test_figure3_in_small(tmp_path, monkeypatch):
-    monkeypatch.setattr(figure3, "sample_kernel", lambda x, **options: Samples())
-    monkeypatch.setattr(figure3, "SHOWN", 40)
-    monkeypatch.setattr(figure3, "GRID", figure3.GRID[::4])
-    monkeypatch.setattr(figure3, "CENTRAL", figure3.CENTRAL[::4])
-    monkeypatch.setattr(figure3, "COUNTS", (20,))
-    monkeypatch.setattr(figure3, "LENGTHSCALES", np.geomspace(0.1, 100.0, 4))
-    monkeypatch.setattr(figure3, "NOISES", np.geomspace(1e-8, 1.0, 5))
-    result = figure3.run(sizes=(40, 200), progress=False, repeats=15)
+def test_figure3_in_small(tmp_path):
+    plan = figure3.Plan(
+        sizes=(40, 200),
+        shown=40,
+        repeats=15,
+        points=41,
+        counts=(20,),
+        lengthscales=np.geomspace(0.1, 100.0, 4),
+        noises=np.geomspace(1e-8, 1.0, 5),
+    )
+    result = figure3.run(progress=False, plan=plan, sample=lambda x, **options: Samples())
     mode = result.local[20]
     assert mode.lengthscale < 0.3 < result.witnesses[200].samples.lengthscale.min()
     assert mode.same.mean > 1.5 * (1.0 - figure3.LEVEL)  # far from calibrated: 0.2 would be right
@@ -216,7 +215,8 @@ def test_figure3_in_small(tmp_path, monkeypatch):
     assert np.unravel_index(result.ridge.argmax(), result.ridge.shape)[0] == 3  # the far end
     band = result.witnesses[200]
     assert (band.lower < band.upper).all()
-    assert band.excluded == np.mean((band.lower > 0.0) | (band.upper < 0.0), where=figure3.CENTRAL)
+    central = np.abs(plan.grid[:, 0]) <= 2.0
+    assert band.excluded == np.mean((band.lower > 0.0) | (band.upper < 0.0), where=central)
     assert whole(output.save(figure3.plot(result), tmp_path / "figure3.png"))
     sentences = "\n".join(figure3.report(result))
     assert f"n = 200: draws;\n  the 80% band of the witness excludes 0 on {band.excluded:.0%}" in sentences
@@ -226,6 +226,8 @@ def test_figure3_in_small(tmp_path, monkeypatch):
 def test_bands_exclude_zero_as_often_as_they_should():
     kernel = Gaussian(1.0)
     rng = np.random.default_rng(0)
-    same = figure3.excluded_share(100, False, lambda x: fit_embedding(x, kernel), rng, 100)
+    same = figure3.excluded_share(
+        100, False, lambda x: fit_embedding(x, kernel), rng, figure3.Plan(points=41)
+    )
     assert abs(same.mean - 0.2) < 4.0 * same.error + 0.03  # the plug-in covariance is a little too small
     assert same.error < 0.04

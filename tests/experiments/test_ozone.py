@@ -1,15 +1,20 @@
 """The ozone study in small: what it searches, what it says, and that it goes on where it stopped."""
 
+import contextlib
 import json
 import re
+import shutil
+import sqlite3
 
 import numpy as np
 import pytest
 
 from kembed import Gaussian
+from kembed.conditional.cache import FILE
 from kembed.conditional.tester import ConditionalTester
 from kembed.data.datasets import OZONE_VARIABLES, load_ozone
-from kembed.experiments import NAMES, _ozone_study, ozone, reproduce
+from kembed.experiments import KEEPING, NAMES, ozone, ozone_study
+from kembed.experiments.output import save
 from kembed.experiments.ozone_study import KERNELS, Plan, mark, measure, shares, take_out
 from kembed.graphs.graph import CausalGraph, Edge
 from kembed.graphs.pc import pc
@@ -38,7 +43,7 @@ def test_settings_are_those_that_were_fixed_beforehand():
     plan = Plan()
     assert (plan.orders, plan.resamples, plan.signs) == (20, 20, 999)
     np.testing.assert_allclose(plan.lengthscales, np.geomspace(0.1, 4.0, 9))
-    assert (_ozone_study.ALPHA, _ozone_study.SEED, _ozone_study.LEAST) == (0.05, 0, 7.0)
+    assert (ozone_study.ALPHA, ozone_study.SEED, ozone_study.LEAST) == (0.05, 0, 7.0)
     assert KERNELS == ("median", "bkl")
 
 
@@ -65,7 +70,7 @@ def test_each_graph_is_what_pc_says(study):
 
 def test_known_beforehand_means_that_ozone_causes_nothing(study):
     assert not any(edge.a == "ozone" and edge.mark == "-->" for edge in study.known.edges)
-    knowledge = _ozone_study.background(tuple(OZONE_VARIABLES))
+    knowledge = ozone_study.background(tuple(OZONE_VARIABLES))
     assert knowledge.tiers[1] == ("ozone",)
     assert set(knowledge.tiers[0]) == set(OZONE_VARIABLES) - {"ozone"}
 
@@ -82,7 +87,7 @@ def test_unbounded_trends_take_the_dependence_away():
     whole = load_ozone().select("date", "temp", "ozone")
     bounded, unbounded = (take_out(whole, least)[1] for least in (7.0, 0.5))
     # The prototypes measured .78 before and .37 after; days that follow each other come to disagree.
-    assert _ozone_study.correlation(whole) == pytest.approx(0.78, abs=0.005)
+    assert ozone_study.correlation(whole) == pytest.approx(0.78, abs=0.005)
     assert unbounded.correlation == pytest.approx(0.37, abs=0.02)
     assert unbounded.correlation < bounded.correlation < 0.75
     assert all(one.lengthscale < 4.0 and one.after < 0.0 for one in unbounded.columns)
@@ -106,51 +111,41 @@ def test_the_mark_is_read_from_temperature_to_ozone(edge, expected):
     graph = CausalGraph(("ozone", "wind", "temp"), (edge,))
     assert mark(graph) == expected
     found = shares(graph, graph.frequencies)
-    assert found == {one: float(one == expected) for one in _ozone_study.MARKS}
+    assert found == {one: float(one == expected) for one in ozone_study.MARKS}
 
 
 def test_shares_of_runs_add_up(study):
-    for found in ozone._frequencies(study).values():
-        assert list(found) == list(_ozone_study.MARKS)
+    for found in ozone.frequencies(study).values():
+        assert list(found) == list(ozone_study.MARKS)
         assert sum(found.values()) == pytest.approx(1.0)
-    assert len(ozone._frequencies(study)) == 4
+    assert len(ozone.frequencies(study)) == 4
 
 
 # The cache.
 
 
-def test_a_second_run_computes_nothing(study, cache, monkeypatch):
-    asked = []
-    outcome = ConditionalTester._outcome
-    monkeypatch.setattr(ConditionalTester, "_outcome", lambda *key: asked.append(key[1:]) or outcome(*key))
-    again = measure(SMALL, cache, False, table())
-    assert len(asked) == len(KERNELS)  # the lengthscales that are told, which are no p-values
-    assert ozone.report(again) == ozone.report(study)
+def kept(folder):
+    """The p-values of a cache, by key."""
+    with contextlib.closing(sqlite3.connect(folder / FILE)) as file:
+        return dict(file.execute("SELECT key, value FROM numbers"))
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(study, tmp_path, monkeypatch):
-    computed = {"first": 0, "second": 0}
-    outcome = ConditionalTester._outcome
+def test_a_second_run_computes_nothing(study, cache):
+    before = (cache / FILE).read_bytes()
+    assert ozone.report(measure(SMALL, cache, False, table())) == ozone.report(study)
+    assert (cache / FILE).read_bytes() == before
 
-    def count(run, limit):
-        def counted(*key):
-            if computed[run] == limit:
-                raise KeyboardInterrupt
-            computed[run] += 1
-            return outcome(*key)
 
-        monkeypatch.setattr(ConditionalTester, "_outcome", counted)
-
-    count("first", 40)
-    with pytest.raises(KeyboardInterrupt):
-        measure(SMALL, tmp_path, False, table())
-    count("second", None)
+def test_an_interrupted_run_goes_on_where_it_stopped(study, cache, tmp_path):
+    # What an interrupted run leaves is some of the p-values.
+    whole = kept(cache)
+    shutil.copy(cache / FILE, tmp_path / FILE)
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as file:
+        file.execute("DELETE FROM numbers WHERE key > '6'")
+        left = kept(tmp_path)
+    assert 0 < len(left) < len(whole)
     assert ozone.report(measure(SMALL, tmp_path, False, table())) == ozone.report(study)
-    count("second", None)
-    computed["whole"] = 0
-    count("whole", None)
-    measure(SMALL, tmp_path / "new", False, table())
-    assert computed["first"] + computed["second"] == computed["whole"]
+    assert kept(tmp_path) == whole
 
 
 # What is told.
@@ -173,29 +168,20 @@ def test_the_report_says_what_of_the_paper_holds(study):
 def test_the_verdict_follows_the_graphs(study, learned, median, words):
     def graph(one):
         edges = (Edge("temp", "ozone", one),) if one else ()
-        return CausalGraph(("temp", "ozone"), edges, n_resamples=0)
+        return CausalGraph(("temp", "ozone"), edges, n_bootstrap=0)
 
     changed = study._replace(main={"bkl": graph(learned), "median": graph(median)})
-    sentences = ozone._verdict(changed)
+    sentences = ozone.verdict(changed)
     assert f"edge with learned kernels {words} in this graph: {ozone.WORDS[learned]}." in sentences[0]
     assert f"absence by the median rule {words} in this graph: {ozone.WORDS[median]}." in sentences[1]
 
 
-def test_reproduce_writes_figures_numbers_and_text(study, cache, tmp_path, monkeypatch):
-    seen = {}
-
-    def run(progress, cache):
-        seen["cache"] = cache
-        return study
-
-    monkeypatch.setattr(ozone, "run", run)
-    said = []
-    paths = reproduce("ozone", tmp_path, progress=False, say=said.append)
-    assert [path.name for path in paths] == ["ozone.png", "ozone_sweep.png", "ozone.json", "ozone.txt"]
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths[:2])
-    assert paths[3].read_text(encoding="utf-8").splitlines() == said
-    numbers = json.loads(paths[2].read_text())
+def test_what_is_written(study, tmp_path):
+    for name, draw in ozone.FIGURES.items():
+        assert save(draw(study), tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (list(ozone.FIGURES), list(ozone.TEXTS)) == (["ozone", "ozone_sweep"], ["ozone.json"])
+    numbers = json.loads(ozone.TEXTS["ozone.json"](study))
     assert numbers["main"]["bkl"]["edge"] == mark(study.main["bkl"])
     assert numbers["sweep"]["0.3"]["largest_pvalue"] == study.sweep[0.3].pvalues[frozenset(("temp", "ozone"))]
-    assert seen["cache"] == tmp_path / "cache"
     assert "ozone" in NAMES
+    assert "ozone" in KEEPING  # its p-values lie beside its files

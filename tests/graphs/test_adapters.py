@@ -2,7 +2,6 @@
 
 import pickle
 import sys
-from collections import OrderedDict
 from copy import deepcopy
 
 import numpy as np
@@ -14,9 +13,9 @@ from causallearn.utils import cit
 from pgmpy.causal_discovery import PC
 from sklearn.base import clone
 
-import kembed.conditional.sides as _sides
 from kembed import ConditionalTester, Gaussian, adapters
-from kembed.conditional.sides import residual
+from kembed.graphs.adapters import TESTERS
+from kembed.graphs.kept_testers import KeptTesters
 
 FEW = {"n_resamples": 199}
 ASKED = [(0, 1, ()), (1, 0, (2,)), (0, 3, (2,)), (3, 1, (2, 0)), (1, 3, (0, 2))]
@@ -47,27 +46,16 @@ def small():
 
 
 @pytest.fixture
-def regressions(monkeypatch):
-    """Everything that is regressed, with nothing shared from other tests."""
-    done = []
-    plain = residual
-
-    def counted(variable, conditioner, **how):
-        done.append((variable.columns.tobytes(), conditioner.Z.tobytes()))
-        return plain(variable, conditioner, **how)
-
-    monkeypatch.setattr(_sides, "residual", counted)
-    monkeypatch.setattr(adapters, "_testers", OrderedDict())
-    return done
+def testers():
+    """The testers of this process, with nothing shared from other tests."""
+    adapters.clear()
+    return TESTERS
 
 
 @pytest.fixture(scope="module", autouse=True)
 def registered():
-    """Under the name "kembed", with few resamples; testers are kept, to save time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adapters, "KEPT", 100)
-        adapters.causal_learn(**FEW)
-        yield
+    """Under the name "kembed", with few resamples."""
+    adapters.causal_learn(**FEW)
 
 
 def holed():
@@ -111,18 +99,18 @@ def test_causal_learn_finds_the_graph():
     assert graph.find_undirected() == []
 
 
-def test_searches_share_regressions(regressions):
+def test_searches_share_regressions(testers):
     graph = pc(DATA, 0.05, "kembed", show_progress=False)
-    assert len(regressions) == len(set(regressions)) > 0
-    first = len(regressions)
+    first = testers.n_regressed
+    assert first > 0
     for rule in (1, 2):  # these copy the graph and test again
         assert directed(pc(DATA.copy(), 0.05, "kembed", uc_rule=rule, show_progress=False)) == TRUTH
     assert deepcopy(graph).test is graph.test
     search = PC("stable", adapters.pgmpy(DATA, **FEW), significance_level=0.05, show_progress=False)
     clone(search).fit(DATA)
-    assert len(regressions) == first
+    assert (len(testers), testers.n_regressed) == (1, first)
     search.ci_test("x0", "x1", ["x2", "x3"])  # nobody has asked
-    assert len(regressions) == first + 2
+    assert testers.n_regressed == first + 2
 
 
 def test_causal_learn_has_fci(capsys):
@@ -184,7 +172,7 @@ def test_causal_learn_mistakes():
     test = cit.CIT(SMALL, "kembed")
     with pytest.raises(ValueError, match="Y is column 4, but there are only 4"):
         test(0, 4)
-    with pytest.raises(TypeError, match="X must be a whole number, but 'a' was given"):
+    with pytest.raises(TypeError, match="asks by column number, but 'a' was given"):
         test("a", 1)
     with pytest.raises(ValueError, match="X and Y are the same column, 'column 1'"):
         test(1, 1)
@@ -263,21 +251,23 @@ def test_pgmpy_finds_the_graph_of_an_array():
     assert sorted(search.causal_graph_.directed_edges) == named(TRUTH, ["x0", "x1", "x2", "x3"])
 
 
-def test_pgmpy_may_ask_from_many_threads(regressions):
+def test_pgmpy_may_ask_from_many_threads(testers):
     test = adapters.pgmpy(SMALL, **FEW)
     search = PC("parallel", test, significance_level=0.9, n_jobs=4, show_progress=False).fit(SMALL)
+    tester = testers.get(SMALL, test.options).tester
+    computed = tester.n_computed
     alone = PC("stable", test, significance_level=0.9, show_progress=False).fit(SMALL)
     assert search.separating_sets_ == alone.separating_sets_
-    assert len(regressions) == len(set(regressions)) > 0
+    assert tester.n_computed == computed > 0
 
 
-def test_threads_do_not_mix_answers_up(monkeypatch):
-    """Another thread sets `p_value_` between the computation and the answer."""
-    test = adapters.pgmpy(SMALL, **FEW)
-    monkeypatch.setattr(
-        type(test), "p_value_", property(lambda self: 0.0, lambda self, value: None), raising=False
-    )
-    assert test("x0", "x1")
+def test_threads_do_not_mix_answers_up():
+    class Raced(adapters.PgmpyTest):
+        """Another thread sets `p_value_` between the computation and the answer."""
+
+        p_value_ = property(lambda self: 0.0, lambda self, value: None)
+
+    assert Raced(SMALL, adapters.pgmpy(SMALL, **FEW).options)("x0", "x1")
 
 
 def test_pgmpy_sees_changed_data():
@@ -340,25 +330,34 @@ def test_a_column_that_is_determined_has_no_effect():
     assert (test.p_value_, test.effect_size_) == (1.0, 0.0)
 
 
-def test_pvalues_come_from_disk(tmp_path, regressions):
+def test_pvalues_come_from_disk(tmp_path, testers):
     test = adapters.pgmpy(SMALL, **FEW, cache=tmp_path)
     test("x0", "x1", ["x2", "x3"])
-    assert len(regressions) == 2
-    adapters._testers.clear()  # as in another process
+    assert testers.n_regressed == 2
+    adapters.clear()  # as in another process
     again = adapters.pgmpy(SMALL, **FEW, cache=tmp_path)
     again("x1", "x0", ["x3", "x2"])
     found = cit.CIT(SMALL, "kembed", cache=tmp_path)(np.int64(1), np.int64(0), (np.int64(3), np.int64(2)))
     assert test.p_value_ == again.p_value_ == found
-    assert len(regressions) == 2
+    assert testers.n_regressed == testers.get(SMALL, again.options).tester.n_computed == 0
+    with pytest.raises(ValueError, match="a cache finds p-values by their seed"):
+        adapters.pgmpy(SMALL, cache=tmp_path, rng=None)
 
 
-def test_few_testers_outlive_their_search(monkeypatch):
-    monkeypatch.setattr(adapters, "_testers", OrderedDict())
-    monkeypatch.setattr(adapters, "KEPT", 3)
-    tests = [adapters.pgmpy(SMALL + k, **FEW) for k in range(adapters.KEPT + 2)]
-    assert len(adapters._testers) == adapters.KEPT
-    assert tests[0]("x0", "x1")  # made again
-    assert len(adapters._testers) == adapters.KEPT
+def test_testers_keep_to_their_budget_and_can_be_cleared(testers):
+    options = adapters.pgmpy(SMALL, **FEW).options
+    pool, poor = KeptTesters(), KeptTesters(budget=1)
+    for k in range(3):
+        pool.get(SMALL + k, options).pvalue(0, 1, (2,))
+        poor.get(SMALL + k, options).pvalue(0, 1, (2,))
+    assert (len(pool), len(poor)) == (3, 1)  # the one in use stays, whatever its size
+    assert pool.nbytes > poor.nbytes > SMALL.nbytes
+    last = poor.get(SMALL + 2, options).tester
+    assert (poor.get(SMALL + 2, options).tester is last, last.n_computed) == (True, 1)
+    assert poor.get(SMALL, options).tester.n_computed == 0  # made again
+    assert len(testers) == 1
+    adapters.clear()
+    assert (len(testers), testers.nbytes) == (0, 0)
 
 
 def test_pgmpy_mistakes():

@@ -43,9 +43,9 @@ def two_runs():
     shared = (2 * one + turned + apart) / 4
     return graph(
         over_orders=shared,
-        over_resamples=other,
+        over_bootstrap=other,
         n_orders=4,
-        n_resamples=1,
+        n_bootstrap=1,
         alpha=0.05,
     )
 
@@ -73,7 +73,7 @@ def test_adjacency_and_back():
 def test_frequencies_by_hand():
     g = two_runs()
     # Of four orders two have a --> b and one b --> a, and all have the rest; the resample has a --- d alone.
-    orders = replace(g, over_resamples=None, n_resamples=0)
+    orders = replace(g, over_bootstrap=None, n_bootstrap=0)
     assert (g.counted, orders.counted) == ("resamples", "orders")
     for one, over in ((orders, None), (g, "orders")):
         assert one.frequency("a", "b", over=over) == one.frequency("b", "a", over=over) == 3 / 4
@@ -81,15 +81,15 @@ def test_frequencies_by_hand():
         assert one.frequency("b", "a", "-->", over=over) == one.frequency("a", "b", "<--", over=over) == 1 / 4
         assert one.frequency("b", "c", "<->", over=over) == one.frequency("c", "b", over=over) == 1.0
         assert one.frequency("d", "a", over=over) == one.frequency("a", "c", over=over) == 0.0
-    for over in (None, "resamples"):
+    for over in (None, "bootstrap"):
         assert g.frequency("a", "b", over=over) == g.frequency("b", "c", "<->", over=over) == 0.0
         assert g.frequency("d", "a", "---", over=over) == g.frequency("a", "d", over=over) == 1.0
-    np.testing.assert_array_equal(g.frequencies, g.over_resamples)
+    np.testing.assert_array_equal(g.frequencies, g.over_bootstrap)
     np.testing.assert_array_equal(orders.frequencies, g.over_orders)
     with pytest.raises(ValueError, match="over must be one of"):
         g.frequency("a", "b", over="rows")
     with pytest.raises(ValueError, match="no resamples were run; search with n_bootstrap > 0"):
-        graph().frequency("a", "b", over="resamples")
+        graph().frequency("a", "b", over="bootstrap")
     with pytest.raises(ValueError, match=r"mark must be one of.*'->' was given"):
         g.frequency("a", "b", "->")
     assert graph().frequency("a", "b") == 1.0  # a single run
@@ -101,7 +101,7 @@ def test_table_has_every_pair_of_the_graph_and_of_any_resample_most_frequent_fir
     assert pairs == [("a", "", "d"), ("a", "-->", "b"), ("b", "<->", "c"), ("c", "---", "d")]
     assert [row["frequency"] for row in rows] == [1.0, 0.0, 0.0, 0.0]
     assert rows[0]["---"] == 1.0
-    rows = replace(two_runs(), over_resamples=None, n_resamples=0).table()
+    rows = replace(two_runs(), over_bootstrap=None, n_bootstrap=0).table()
     assert [(row["a"], row["b"]) for row in rows] == [("b", "c"), ("c", "d"), ("a", "b")]
     assert rows[2]["frequency"] == 0.75
     assert rows[2]["-->"] == 0.5
@@ -223,14 +223,14 @@ def test_picture_shows_marks_and_frequencies():
     marks = ["→ causes", "— direction open", "↔ conflicting"]
     apart = "not in the graph, but in ≥ 25% of resamples"  # a --- d
     assert words(ax) == [*marks, apart, "line width: share of 1 resamples"]
-    orders = drawn(replace(two_runs(), over_resamples=None, n_resamples=0))
+    orders = drawn(replace(two_runs(), over_bootstrap=None, n_bootstrap=0))
     assert words(orders) == [*marks, "line width: share of 4 orders"]
 
 
 def test_picture_shows_frequent_edges_that_the_graph_lacks():
     other = np.zeros((4, 4, 3))
     other[0, 3, 1] = other[3, 0, 1] = 1.0
-    ax = drawn(graph(over_resamples=other, n_resamples=1))
+    ax = drawn(graph(over_bootstrap=other, n_bootstrap=1))
     (line,) = [line for line in ax.lines if line.get_linestyle() == ":"]
     assert line.get_color() == PALE
     assert line.get_linewidth() == pytest.approx(0.4 + 2.2)  # in all resamples

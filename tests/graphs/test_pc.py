@@ -1,8 +1,9 @@
 """PC: exact with an oracle, whatever the order; background knowledge; conflicts; frequencies; bad input."""
 
 import io
-from contextlib import contextmanager, redirect_stderr
-from itertools import permutations
+import threading
+from contextlib import redirect_stderr
+from itertools import combinations, permutations
 
 import mpmath
 import numpy as np
@@ -10,15 +11,15 @@ import pandas as pd
 import pytest
 from tests import reference
 
-import kembed.core.progress as _progress
-import kembed.graphs.pc as causal
+from kembed.conditional.cache import FILE
 from kembed.conditional.tester import ConditionalTester
 from kembed.graphs.background import Background
+from kembed.graphs.bootstrap import ORDERS, Search, in_processes, stream
 from kembed.graphs.deciders import Decider, FisherZ, FunctionDecider, Remembered
 from kembed.graphs.graph import CausalGraph
 from kembed.graphs.orientation import RULES
 from kembed.graphs.pc import pc
-from kembed.graphs.skeleton import Ledger, search
+from kembed.graphs.skeleton import Ledger, Skeleton, search
 from kembed.kernels import Gaussian
 
 RNG = np.random.default_rng
@@ -98,9 +99,10 @@ def test_two_ways_to_the_cpdag_agree():
 # The oracle.
 
 
-def test_every_rule_finds_the_true_cpdag_of_200_random_dags_in_any_order():
+def test_every_rule_finds_the_true_cpdag_of_random_dags_in_any_order():
+    # Of 200 in `python -m benchmarks oracle_pc`.
     checked = 0
-    for dag, p in dags(200, 0):
+    for dag, p in dags(50, 0):
         truth, oracle = reference.cpdag(dag, p), Oracle(dag, letters(p))
         for turn, rule in enumerate(RULES):  # nodes are numbered at random; a quarter of them twice
             graph = pc(
@@ -114,11 +116,11 @@ def test_every_rule_finds_the_true_cpdag_of_200_random_dags_in_any_order():
         named = {f"v{v}": [f"v{u}" for u in reference.parents(dag, v)] for v in range(p)}
         np.testing.assert_array_equal(CausalGraph.from_dag(letters(p), named).adjacency(), truth)
         checked += 1
-    assert checked == 200
+    assert checked == 50
 
 
 def test_separating_sets_separate_and_edges_have_small_pvalues():
-    for dag, p in dags(20, 3):
+    for dag, p in dags(8, 3):
         for rule in RULES:
             graph = pc(None, test=Oracle(dag, letters(p)), orientation=rule)
             for pair, inner in graph.separating_sets.items():
@@ -354,19 +356,13 @@ def test_original_search_depends_on_the_order_and_the_stable_one_does_not():
         assert not search(tests, stable=True, **common).adjacent.any()
 
 
-def test_frequencies_count_orders_exactly(monkeypatch):
-    orders = []
-
-    def listening(tests, *, order, **options):
-        orders.append(order)
-        return search(tests, order=order, **options)
-
-    monkeypatch.setattr(causal, "search", listening)
+def test_frequencies_count_orders_exactly():
     graph = pc(None, test=all_given_one(), stable=False, n_orders=20, rng=3)
-    assert orders[0] == [0, 1, 2]
+    seed = int(RNG(3).integers(2**63))
+    firsts = [0, *(int(stream(seed, ORDERS, k).permutation(3)[0]) for k in range(1, 20))]
     assert edges(graph) == {"b --- c"}
     for first, (a, b) in enumerate(("bc", "ac", "ab")):
-        share = sum(order[0] == first for order in orders) / 20
+        share = firsts.count(first) / 20
         assert 0.0 < share < 1.0
         assert graph.frequency(a, b) == graph.frequency(b, a, "---") == pytest.approx(share)
     assert graph.n_runs == graph.n_orders == 20
@@ -374,21 +370,15 @@ def test_frequencies_count_orders_exactly(monkeypatch):
     np.testing.assert_array_equal(again.frequencies, graph.frequencies)
 
 
-def test_resamples_take_random_orders_only_if_orders_are_asked_for(monkeypatch):
-    orders = []
-
-    def listening(tests, *, order, **options):
-        orders.append(tuple(order))
-        return search(tests, order=order, **options)
-
-    monkeypatch.setattr(causal, "search", listening)
-    oracle = Oracle({(0, 1), (1, 2)}, "abcd")
-    pc(None, test=oracle, n_bootstrap=10, rng=0)
-    assert set(orders) == {(0, 1, 2, 3)}
-    orders.clear()
-    pc(None, test=oracle, n_orders=2, n_bootstrap=10, rng=0)
-    assert len(orders) == 12
-    assert len(set(orders[2:])) > 5  # of 24
+def test_resamples_take_random_orders_only_if_orders_are_asked_for():
+    told = all_given_one()
+    told.n_rows = 40
+    given = pc(None, test=told, stable=False, n_bootstrap=20)
+    assert given.frequency("b", "c", over="bootstrap") == 1.0  # what the given order finds
+    random = pc(None, test=told, stable=False, n_orders=2, n_bootstrap=20)
+    found = [random.frequency(a, b, over="bootstrap") for a, b in ("bc", "ac", "ab")]
+    assert all(0.0 < share < 1.0 for share in found)
+    assert sum(found) == pytest.approx(1.0)
 
 
 class HasRowZero(Told):
@@ -411,7 +401,7 @@ def test_frequencies_count_resamples_of_distinct_rows():
     assert len(seen) == 30
     share = sum(0 in rows for rows in seen) / 30
     assert 0.0 < share < 1.0
-    assert graph.over_resamples[0, 1].tolist() == [0.0, share, 0.0]
+    assert graph.over_bootstrap[0, 1].tolist() == [0.0, share, 0.0]
     assert graph.frequency("a", "b") == share  # the search of all rows, which has the edge, is none of them
     assert graph.edges[0].frequency == graph.edges[0].mark_frequency == graph.frequency("a", "b")
     for rows in seen:
@@ -468,7 +458,7 @@ def test_ledger_remembers_the_largest_pvalue_and_the_first_set():
     assert answers == [False, True, True, False]
     assert ledger.largest(0, 1) == (0.6, (3,))
     assert ledger.first == {(0, 1): (2,)}
-    assert ledger.separating(0, 1) == {(2,): 0.3, (3,): 0.6}
+    assert ledger.tried[0, 1] == {(): 0.01, (2,): 0.3, (3,): 0.6, (2, 3): 0.02}
     assert ledger.n_tests == 4
     assert ledger.largest(2, 3) is None
 
@@ -542,7 +532,7 @@ def test_a_column_constant_within_a_resample_is_independent_of_everything():
     # Given, it adds nothing, and takes no degree of freedom.
     assert part.pvalue(0, 1, (2,)) == part.pvalue(0, 1, ()) == pytest.approx(plain.pvalue(0, 1, ()))
     graph = pc(data, test="fisher-z", n_bootstrap=10, rng=0)
-    assert graph.frequency("x", "y", over="resamples") == 1.0
+    assert graph.frequency("x", "y", over="bootstrap") == 1.0
     with pytest.raises(ValueError, match="column 'rare' is constant over 39 rows"):
         pc(data[1:], test="fisher-z", n_bootstrap=10, rng=0)
 
@@ -642,16 +632,56 @@ def test_the_smallest_level_that_resamples_allow_finds_edges():
     assert {edge.pvalue for edge in graph.edges} == {0.025}
 
 
-def test_a_seed_is_the_seed_of_the_tester(tmp_path, monkeypatch):
+def test_a_seed_is_the_seed_of_the_tester(tmp_path):
     options = {"kernel": "median", "n_resamples": 39, "cache": tmp_path}
     tester = ConditionalTester(table(60), rng=5, **options)
     expected = pc(None, test=tester, rng=5).pvalues
     assert pc(table(60), rng=6, kernel="median", n_resamples=39).pvalues != expected
     generators = [pc(table(60), rng=RNG(5), kernel="median", n_resamples=39).pvalues for _ in range(2)]
     assert generators[0] == generators[1]
-    monkeypatch.setattr(ConditionalTester, "_outcome", lambda *_: pytest.fail("not in the cache"))
+    kept = (tmp_path / FILE).read_bytes()
     assert pc(table(60), rng=5, **options).pvalues == expected
     assert pc(table(60), rng=np.int64(5), **options).pvalues == expected
+    assert (tmp_path / FILE).read_bytes() == kept  # all were found, none computed
+    default, zero = (pc(table(60), kernel="median", n_resamples=39, **seed) for seed in ({}, {"rng": 0}))
+    assert default.pvalues == zero.pvalues
+    with pytest.raises(ValueError, match="a cache finds p-values by their seed"):
+        pc(table(60), rng=None, **options)
+
+
+# Several processes.
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_processes_find_what_this_one_finds(kept, tmp_path):
+    tester = ConditionalTester(table(60), kernel="median", n_resamples=39, cache=tmp_path if kept else None)
+    searched = Search(0.05, 1, True, "majority", Background().resolved(tester.names), seed=3, orders=2)
+    found = in_processes(searched, tester, range(1, 4), 2)
+    content = (tmp_path / FILE).read_bytes() if kept else b""
+    np.testing.assert_array_equal(found, sum(searched.resample(tester, k) for k in range(1, 4)))
+    if kept:
+        assert (tmp_path / FILE).read_bytes() == content  # the processes had filled the cache
+
+
+def test_the_number_of_processes_does_not_matter():
+    one, two, every = (pc(table(), test="fisher-z", n_bootstrap=4, n_jobs=jobs) for jobs in (1, 2, -1))
+    np.testing.assert_array_equal(one.frequencies, two.frequencies)
+    np.testing.assert_array_equal(one.frequencies, every.frequencies)
+    with pytest.raises(ValueError, match="n_jobs must be at least 1"):
+        pc(table(), test="fisher-z", n_jobs=0)
+
+
+def test_a_function_that_no_process_can_be_sent_is_told():
+    lock = threading.Lock()
+
+    def locked(x, y, given):
+        with lock:
+            return 0.0
+
+    decider = FunctionDecider(locked, table().to_numpy(), ("x", "y", "z"))
+    searched = Search(0.05, 1, True, "majority", Background().resolved(decider.names), seed=3, orders=1)
+    with pytest.raises(TypeError, match=r"test cannot be sent to other processes.*use n_jobs=1"):
+        in_processes(searched, decider, range(2), 2)
 
 
 def test_bad_tables_are_refused():
@@ -660,6 +690,8 @@ def test_bad_tables_are_refused():
         pc(data[["x"]], test="fisher-z")
     with pytest.raises(TypeError, match="'kind' of data holds text or categories"):
         pc(data.assign(kind=list("abcd") * 50), test="fisher-z")
+    with pytest.raises(TypeError, match=r"'kind' .*a function would be handed as numbers.*encode"):
+        pc(data.assign(kind=list("abcd") * 50), test=lambda x, y, given: 0.5)
     with pytest.raises(ValueError, match="more than one column named 'x'"):
         pc(pd.concat([data, data[["x"]]], axis=1), test="fisher-z")
     with pytest.raises(ValueError, match="more than one variable named 'a'"):
@@ -689,26 +721,18 @@ def test_progress_bar_counts_tests():
     assert silent.getvalue() == ""
 
 
-def test_the_bar_of_arrows_counts_every_set_once(monkeypatch):
-    bars = []
-
-    @contextmanager
-    def bar(total, entries, what, unit):
-        bars.append([what, total, 0])
-
-        class Counting:
-            def update(self, count):
-                bars[-1][2] += count
-
-        yield Counting()
-
-    monkeypatch.setattr(_progress, "bar", bar)
+def test_the_bar_of_arrows_counts_every_set_once():
     for dag, p in dags(20, 8):
-        for rule in RULES:
-            pc(None, test=Oracle(dag, letters(p)), orientation=rule, max_given=3 if p > 6 else None)
-    arrows = [(total, made) for what, total, made in bars if what == "PC, arrows"]
-    assert len(arrows) > 20
-    assert all(total == made > 0 for total, made in arrows)
-    bars.clear()
-    pc(None, test=Oracle({(0, 1), (1, 2)}, "abc"), orientation="first")  # no test is left to make
-    assert {what for what, *_ in bars} == {"PC, sets of 0", "PC, sets of 1"}
+        knowledge = Background().resolved(tuple(letters(p)))
+        for most in (2, p):
+            skeleton = Skeleton(reference.cpdag(dag, p) > 0, None, knowledge, most, tuple(range(p)))
+            for i, j in combinations(range(p), 2):
+                sets = list(skeleton.sets(i, j))
+                assert len(sets) == len(set(sets)) == skeleton.n_sets(i, j) > 0
+                assert sets == sorted(sets, key=len)
+                assert max(map(len, sets)) <= most
+    shown = io.StringIO()
+    with redirect_stderr(shown):
+        pc(None, test=Oracle({(0, 1), (1, 2)}, "abc"), orientation="first", progress=True)
+    assert "PC, sets of 1" in shown.getvalue()
+    assert "arrows" not in shown.getvalue()  # no test is left to make

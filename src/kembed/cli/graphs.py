@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,10 +106,8 @@ def _searched(
     """The graph, and what pre-whitening did."""
     from kembed.conditional.prewhitening import WEEK
     from kembed.conditional.tester import ConditionalTester
-    from kembed.core.progress import showing_progress
     from kembed.data.columns import Labelled
     from kembed.graphs.pc import pc
-    from kembed.graphs.workers import Job, processors, share
 
     options: dict[str, Any] = {
         "alpha": how.alpha,
@@ -121,30 +117,20 @@ def _searched(
         "n_orders": how.orders,
         "n_bootstrap": how.bootstrap,
         "rng": how.seed,
+        "progress": progress,
     }
     if how.test != "residuals":
-        return pc(frame, test=how.test, progress=progress, **options), ()
-    workers = min(how.workers or processors(), how.bootstrap + 1)
-    with ExitStack() as stack:
-        cache: Any = how.cache
-        if cache is None and workers > 1:
-            cache = stack.enter_context(tempfile.TemporaryDirectory(prefix="kembed-"))
-        tester = ConditionalTester(
-            frame,
-            kernel=kernel,
-            n_resamples=how.resamples,
-            prewhiten=None if times is None else Labelled(times, f"--time {how.time!r}"),
-            least_timescale=WEEK if how.least_timescale is None else how.least_timescale,
-            cache=cache,
-            rng=how.seed,
-        )
-        if workers > 1:
-            parts = [None, *range(how.bootstrap)]  # all rows, and each resample of them
-            alone = {**options, "n_bootstrap": 0}
-            jobs = [Job(tester, ((kernel, alone if part is None else options),), part) for part in parts]
-            with showing_progress(progress):
-                share(jobs, workers, "PC on resamples")
-        return pc(None, test=tester, progress=progress, **options), tester.prewhitened
+        return pc(frame, test=how.test, **options), ()
+    with ConditionalTester(
+        frame,
+        kernel=kernel,
+        n_resamples=how.resamples,
+        prewhiten=None if times is None else Labelled(times, f"--time {how.time!r}"),
+        least_timescale=WEEK if how.least_timescale is None else how.least_timescale,
+        cache=how.cache,
+        rng=how.seed,
+    ) as tester:
+        return pc(None, test=tester, n_jobs=how.workers or -1, **options), tester.prewhitened
 
 
 def _background(searching: Searching, columns: list[str], name: str) -> Background:
@@ -181,11 +167,9 @@ def _sentence(graph: CausalGraph) -> str:
 
 
 def _print_graph(screen: Screen, graph: CausalGraph) -> None:
-    varied = [
-        kind for kind, runs in (("orders", graph.n_orders - 1), ("resamples", graph.n_resamples)) if runs
-    ]
+    varied = graph.varied
     screen.table(
-        ("edge", "largest p", *varied),
+        ("edge", "largest p", *varied.values()),
         [
             (
                 str(edge),
@@ -196,7 +180,7 @@ def _print_graph(screen: Screen, graph: CausalGraph) -> None:
         ],
     )
     screen.table(
-        (f"not connected, but in many {graph.counted}", "largest p", *varied),
+        (f"not connected, but in many {graph.counted}", "largest p", *varied.values()),
         [
             (
                 f"{row['a']}, {row['b']}",
@@ -211,7 +195,11 @@ def _print_graph(screen: Screen, graph: CausalGraph) -> None:
         screen.more(*(f"conflict: {conflict.why}" for conflict in graph.conflicts))
     if graph.edges:
         marks = {edge.mark for edge in graph.edges}
-        runs = [f"{', '.join(varied)}: share of runs with the edge, and with its mark."] if varied else []
+        runs = (
+            [f"{', '.join(varied.values())}: share of runs with the edge, and with its mark."]
+            if varied
+            else []
+        )
         screen.more(
             *runs,
             *(meaning for mark, meaning in MEANINGS.items() if mark in marks),
@@ -236,7 +224,7 @@ def _how(searching: Searching) -> str:
 
 def _runs(graph: CausalGraph) -> str:
     orders = f"{counted(graph.n_orders, 'order')} of the columns"
-    return f"{orders}, {counted(graph.n_resamples, 'resample')} of the rows" if graph.n_resamples else orders
+    return f"{orders}, {counted(graph.n_bootstrap, 'resample')} of the rows" if graph.n_bootstrap else orders
 
 
 def _described(graph: CausalGraph) -> dict[str, Any]:
@@ -253,7 +241,7 @@ def _described(graph: CausalGraph) -> dict[str, Any]:
         "ambiguous": graph.ambiguous,
         "tests": graph.n_tests,
         "orders": graph.n_orders,
-        "bootstrap": graph.n_resamples,
+        "bootstrap": graph.n_bootstrap,
     }
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import weakref
 from pathlib import Path
 from typing import Any
 
-FILE = "kembed-pvalues.sqlite"
+FILE = "kembed-pvalues.sqlite"  # in the folder that the user names
 
 
 def digest(*parts: Any) -> str:
@@ -24,39 +25,45 @@ def digest(*parts: Any) -> str:
 
 
 class Store:
-    """Numbers by key in one file."""
+    """Numbers by key in one file, which is closed when nobody holds the store any more.
+
+    A store that was closed by hand has no numbers, and takes none.
+    """
 
     def __init__(self, path: str | Path) -> None:
-        folder = Path(path)
+        self.folder = Path(path)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
-            raise ValueError(f"cache {str(folder)!r} is a file, not a folder; name a folder") from None
+            raise ValueError(f"cache {str(self.folder)!r} is a file, not a folder; name a folder") from None
         except OSError as error:
             raise ValueError(
-                f"cache {str(folder)!r} cannot be made ({error.strerror}); name another"
+                f"cache {str(self.folder)!r} cannot be made ({error.strerror}); name another"
             ) from None
-        self.folder = folder
-        path = folder / FILE
+        file = self.folder / FILE
+        connection = sqlite3.connect(file, timeout=60.0, isolation_level=None, check_same_thread=False)
+        self._connection, self.close = connection, weakref.finalize(self, connection.close)
         try:
-            self._file = sqlite3.connect(path, timeout=60.0, isolation_level=None, check_same_thread=False)
-            self._file.execute(
+            connection.execute(
                 "CREATE TABLE IF NOT EXISTS numbers (key TEXT PRIMARY KEY, value REAL NOT NULL)"
             )
         except sqlite3.DatabaseError as error:
+            self.close()
             raise ValueError(
-                f"the cache {str(path)!r} cannot be used ({error}); delete that file or choose another folder"
+                f"the cache {str(file)!r} cannot be used ({error}); delete that file or choose another folder"
             ) from None
 
     def get(self, key: str) -> float | None:
         """The number under a key, or None."""
-        row = self._file.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
+        if not self.close.alive:
+            return None
+        row = self._connection.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
         return None if row is None else float(row[0])
 
     def put(self, key: str, value: float) -> None:
         """Write a number; it is on disk when this returns."""
-        self._file.execute("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (key, value))
+        if self.close.alive:
+            self._connection.execute("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (key, value))
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Store, (self.folder,)  # another process opens the file anew

@@ -13,24 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.conditional.regression import MAX_AXES, kernel
+from kembed.conditional.regression import MAX_AXES, gains, kernel, quadratic_terms
 from kembed.data.space import make_space
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
     Basis = tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]  # eigenvalues, orthonormal vectors
 
-# A value further out than this many spreads is drawn in, logarithmically.
-BULK = 3.0
+BULK = 3.0  # spreads: a value further out is drawn in, logarithmically
 # Features of the conditioning kernel, and the lengthscales (over √d) and signal-to-noise ratios compared.
 LANDMARKS = 80
 LENGTHSCALES = (0.5, 1.0, 3.0)
 RATIOS = 10.0 ** np.arange(-3.0, 2.1, 0.5)
-# Eigenvalues below this share of their sum are left out.
-NEGLIGIBLE = 1e-4
-# Nats that a regression must gain before it is looked at.
-WORTH = 2.0
+NEGLIGIBLE = 1e-4  # eigenvalues below this share of their sum are left out
+WORTH = 2.0  # nats that the best of some dozens of regressions must gain before one is looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +52,12 @@ def as_variable(values: Float[np.ndarray, "n D"], categorical: Bool[np.ndarray, 
             continue
         levels = np.unique(column)
         if not discrete and len(levels) > 2:
-            columns.append(_unit(bent((column - np.median(column)) / space.spread[c])))
+            columns.append(unit(bent((column - np.median(column)) / space.spread[c])))
             indicator.append(False)
             continue
         # The last of two levels is what the first is not.
         shown = [column == level for level in levels[: 1 if len(levels) == 2 else None]]
-        columns += [_unit(level.astype(float)) for level in shown]
+        columns += [unit(level.astype(float)) for level in shown]
         indicator += [True] * len(shown)
     table = np.column_stack(columns) if columns else np.empty((len(values), 0))
     return Variable(table, np.array(indicator, dtype=bool))
@@ -72,9 +69,33 @@ def bent(t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     return np.asarray(np.where(beyond > 0.0, np.sign(t) * (BULK + np.log1p(beyond)), t))
 
 
-def _unit(column: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def unit(column: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """The column with mean 0 and variance 1."""
     centred = column - column.mean()
     return np.asarray(centred / np.sqrt((centred**2).mean()))
+
+
+def content_order(
+    variables: list[Variable],
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " v"]]:
+    """An order of the rows that depends on their content alone, and then says nothing; ranks of variables.
+
+    Whatever the order of rows and of variables that comes in, the shuffled rows are the same.
+    """
+    keys = [_key(variable.columns) for variable in variables]
+    rank = np.argsort(sorted(range(len(keys)), key=lambda v: keys[v]))
+    every = sorted((column for one in variables for column in one.columns.T), key=lambda c: _key(c[:, None]))
+    n = len(variables[0].columns)
+    order = np.lexsort(every[::-1]) if every else np.arange(n)
+    return order[np.random.default_rng(0).permutation(n)], rank
+
+
+def _key(columns: Float[np.ndarray, "n k"]) -> tuple[float, ...]:
+    """What columns are sorted by: their content, whatever the order of rows; rounding must not decide."""
+    if not columns.shape[1]:
+        return ()
+    first = np.sort(columns[:, 0])[[0, -1, len(columns) // 2]]
+    return tuple(np.round([*first, np.abs(columns).mean()], 9))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +116,8 @@ class Conditioner:
         bases = []
         for ratio in LENGTHSCALES:
             A = self.Z / (ratio * np.sqrt(d))
-            bases.append(leading_features(kernel(A, A[:LANDMARKS]), kernel(A[:LANDMARKS], A[:LANDMARKS])))
+            marks = A[:LANDMARKS]
+            bases.append(leading_features(kernel(A, marks), kernel(marks, marks)))
         return bases
 
     @property
@@ -135,14 +157,12 @@ class Conditioner:
     @cached_property
     def _quadratic(self) -> Float[np.ndarray, "n p"]:
         """An orthonormal basis of the centred columns of Z and their products; none where Z is wide."""
-        n, d = self.Z.shape
-        if d > MAX_AXES:
-            return np.empty((n, 0))
-        rows, columns = np.triu_indices(d)
-        Q = np.column_stack([self.Z, self.Z[:, rows] * self.Z[:, columns]])
-        values, vectors = np.linalg.eigh((Q - Q.mean(axis=0)).T @ (Q - Q.mean(axis=0)))
+        if self.Z.shape[1] > MAX_AXES:
+            return np.empty((len(self.Z), 0))
+        Q = quadratic_terms(self.Z)
+        values, vectors = np.linalg.eigh(Q.T @ Q)
         kept = values > 1e-8 * max(float(values[-1]), 1e-300)
-        return np.asarray((Q - Q.mean(axis=0)) @ (vectors[:, kept] / np.sqrt(values[kept])))
+        return np.asarray(Q @ (vectors[:, kept] / np.sqrt(values[kept])))
 
     @property
     def _polynomials(self) -> list[Basis]:
@@ -154,24 +174,19 @@ def _best(
     F: Float[np.ndarray, "n r"], bases: list[Basis]
 ) -> tuple[float, Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]:
     """The largest gain in log likelihood over no dependence, the shares s w/(1 + s w), and the vectors."""
-    n, r = F.shape
-    whole = max(float((F**2).sum()), 1e-300)
-    best: tuple[float, Any, Any] = (0.0, np.empty(0), np.empty((n, 0)))
+    whole = float((F**2).sum())
+    best: tuple[float, Any, Any] = (0.0, np.empty(0), np.empty((len(F), 0)))
     for values, vectors in bases:
         squares = ((vectors.T @ F) ** 2).sum(axis=1)
-        shrink = np.multiply.outer(RATIOS, values)  # s w
-        shares = shrink / (1.0 + shrink)
-        left = np.maximum(1.0 - (shares @ squares) / whole, 1e-300)
-        gains = -0.5 * n * r * np.log(left) - 0.5 * r * np.log1p(shrink).sum(axis=1)
-        place = int(np.argmax(gains))
-        if gains[place] > best[0]:
-            best = (float(gains[place]), shares[place], vectors)
+        found = gains(squares, max(whole - float(squares.sum()), 0.0), values, RATIOS, F.shape)
+        place = int(np.argmax(found))
+        if found[place] > best[0]:
+            shrink = RATIOS[place] * values  # s w
+            best = (float(found[place]), shrink / (1.0 + shrink), vectors)
     return best
 
 
-def leading_features(
-    across: Float[np.ndarray, "n m"], among: Float[np.ndarray, "m m"]
-) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]:
+def leading_features(across: Float[np.ndarray, "n m"], among: Float[np.ndarray, "m m"]) -> Basis:
     """Eigenvalues (largest first) and eigenvectors of the centred matrix K_nm K_mm⁻¹ K_mn."""
     values, vectors = np.linalg.eigh(among)
     kept = values > 1e-10 * values[-1]

@@ -1,6 +1,7 @@
 """Kernels on residuals: what `kernel=` means in a conditional test, as features.
 
-Residual columns have unit variance, so lengthscales are in standard deviations.
+Words mean what they mean everywhere (`testing.kernel_words`), about residual columns, which have unit
+variance: lengthscales are in standard deviations.
 """
 
 from __future__ import annotations
@@ -14,23 +15,22 @@ from kembed.conditional.conditioning import leading_features
 from kembed.core.backend import to_numpy
 from kembed.data.space import make_space
 from kembed.kernels.base import Kernel
-from kembed.kernels.stationary import Gaussian
-from kembed.learning.scan import COARSE, best_scale, scan_evidence
-from kembed.testing.kernel_words import unwrapped
+from kembed.kernels.of_space import space_kernel
+from kembed.learning.scan import COARSE
+from kembed.testing import kernel_words
+from kembed.testing.kernel_words import choose_kernel, unwrapped
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
-WORDS = ("bkl", "median", "fused")
-LANDMARKS = 60
-# "fused": the evidence's own scale, and these times the median distance.
-FUSED_RATIOS = (4.0, 0.25)
-LEAST_ROWS = 8  # fewer say nothing about scales
-STAND_IN = 0.7  # of the median distance, where there is no evidence
+# Hundreds of kernels are chosen in a search, by scans; a lengthscale for every column has none.
+WORDS = tuple(word for word in kernel_words.WORDS if word != "ard")
+LANDMARKS = 60  # of the residual kernel: a smooth kernel on one column has fewer features that count
+FUSED_RATIOS = (4.0, 0.25)  # times the median distance: what "fused" sees beside the evidence's own scale
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class KernelFeatures:
     """A kernel's leading centred features at the residuals, largest first."""
 
     kernel: Kernel | str
@@ -41,7 +41,7 @@ class Features:
 def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
     """The kernels asked for, as a tuple of words and kernel objects."""
     kernel = unwrapped(kernel)
-    if isinstance(kernel, list):
+    if isinstance(kernel, list | tuple):
         if not kernel:
             raise ValueError(f"{argument} is an empty list; give at least one kernel")
         return tuple(part for one in kernel for part in check(one, argument))
@@ -56,28 +56,23 @@ def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
     )
 
 
-def features(columns: Float[np.ndarray, "n k"], indicator: Bool[np.ndarray, " k"], kernel: Any) -> Features:
+def kernel_features(
+    columns: Float[np.ndarray, "n k"], indicator: Bool[np.ndarray, " k"], kernel: Any
+) -> KernelFeatures:
     """The features of one kernel that `check` has let through.
 
     Indicators are their own features, whatever the kernel: what z says about a category is its probability
     alone, and a kernel on what is left of a 0 or a 1 would read that probability back.
     """
     if indicator.all():
-        return Features("categories", columns - columns.mean(axis=0))
-    if not isinstance(kernel, Kernel):
-        kernel = Gaussian(_lengthscale(columns, kernel))
-    kernel = to_numpy(kernel)
+        return KernelFeatures("categories", columns - columns.mean(axis=0))
+    space = make_space(columns, np.zeros(columns.shape[1], dtype=bool))
+    if isinstance(kernel, tuple):
+        kernel = space_kernel(space, kernel[1] * space.median())
+    kernel = to_numpy(choose_kernel(kernel, space, effort=COARSE)[0])
     marks = _marks(columns)
     values, vectors = leading_features(kernel.gram(columns, marks), kernel.gram(marks))
-    return Features(kernel, vectors * np.sqrt(values))
-
-
-def _lengthscale(columns: Float[np.ndarray, "n k"], word: Any) -> float:
-    if word == "bkl" and len(columns) >= LEAST_ROWS:
-        return best_scale(scan_evidence(columns, COARSE))
-    median = make_space(columns, np.zeros(columns.shape[1], dtype=bool)).median()
-    ratio = 1.0 if word == "median" else STAND_IN if word == "bkl" else word[1]
-    return float(ratio * median)
+    return KernelFeatures(kernel, vectors * np.sqrt(values))
 
 
 def _marks(columns: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "m k"]:

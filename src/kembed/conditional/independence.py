@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK
-from kembed.conditional.tester import MINIMUM, ConditionalOutcome, ConditionalTester, timed
+from kembed.conditional.tester import MINIMUM, ConditionalTester
 from kembed.data.tables import read_tables
 from kembed.testing.outcome import nothing
-
-__all__ = ["ConditionalOutcome", "ConditionalTester", "conditional_test"]
 
 
 def conditional_test(
@@ -40,8 +38,8 @@ def conditional_test(
         independence, by permutations.
     kernel
         Of the residuals: `"bkl"` (learned from each side's residuals by a scan of the evidence), `"median"`,
-        `"fused"` (several scales in one test), a kernel object in standard deviations of the residuals, or a
-        list of these.
+        `"median-raw"`, `"fused"` (several scales in one test), a kernel object in standard deviations of the
+        residuals, or a list of these.
     n_resamples
         How many draws of random signs (or permutations) the statistic is compared with.
     prewhiten
@@ -77,10 +75,17 @@ def conditional_test(
         samples, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
     )
     if missing:
-        empty = nothing("HSIC", "multiplier", (tables[0].given,))
-        return ConditionalOutcome(**{field.name: getattr(empty, field.name) for field in fields(empty)})
-    tables, time = timed(tables, prewhiten, nan_policy)
+        return ConditionalOutcome.of(nothing("HSIC", "multiplier", (tables[0].given,)))
     tester = ConditionalTester.of_tables(
-        tables, kernel, n_resamples, time, least_timescale, memory, cross_fit, None, rng
+        tables,
+        kernel=kernel,
+        n_resamples=n_resamples,
+        prewhiten=prewhiten,
+        least_timescale=least_timescale,
+        memory=memory,
+        cross_fit=cross_fit,
+        cache=None,
+        rng=rng,
+        nan_policy=nan_policy,
     )
     return tester.test(0, 1, tuple(range(2, len(tables))))

@@ -8,7 +8,7 @@ lengthscale is bounded below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,12 @@ import numpy as np
 
 from kembed.conditional.regression import learn_regression, regression_residuals
 from kembed.data.columns import Labelled
+from kembed.data.tables import Table
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-WEEK = 7.0
+WEEK = 7.0  # days: the least timescale unless told, above the one to three days of the weather
 # Neighbours in time must be seen together: starts are compared, and the best is finished, on a stretch of
 # at most so many rows.
 STRETCHES = (200, 1_000)
@@ -32,7 +33,7 @@ FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
 @dataclass(frozen=True)
-class Whitened:
+class PrewhitenedColumn:
     """What pre-whitening did to one column; lengthscale in the unit of time, None if it found no trend."""
 
     name: str
@@ -88,26 +89,54 @@ def _without_zone(date: Any) -> Any:
 
 def prewhiten(
     column: Float[np.ndarray, " n"], time: Float[np.ndarray, " n"], least: float, name: str
-) -> tuple[Float[np.ndarray, " n"], Whitened]:
+) -> tuple[Float[np.ndarray, " n"], PrewhitenedColumn]:
     """The column less a Gaussian process on time whose lengthscale is at least `least`."""
-    spread = float(time.std())
-    middle, size = float(np.median(column)), float(column.std())
+    spread, size = float(time.std()), float(column.std())
     before = autocorrelation(column, time)
+    untouched = column, PrewhitenedColumn(name, None, before, before)
     if not size > 0.0:
-        return column, Whitened(name, None, before, before)
-    T, Y = ((time - time.mean()) / spread)[:, None], ((column - middle) / size)[:, None]
+        return untouched
+    T, Y = ((time - time.mean()) / spread)[:, None], ((column - np.median(column)) / size)[:, None]
     order = np.argsort(time, kind="stable")
     regression = learn_regression(T[order], Y[order], least=least / spread, rows=STRETCHES, factors=FACTORS)
     if regression.gain <= 0.0:
-        return column, Whitened(name, None, before, before)
+        return untouched
     marks = order[np.linspace(0, len(T) - 1, min(LANDMARKS, len(T))).astype(int)]
     order = np.concatenate([marks, np.setdiff1d(order, marks)])  # landmarks come first, all along the time
     left = np.empty(len(T))
     found = regression_residuals(T[order], Y[order], regression, exact=EXACT_ROWS, landmarks=LANDMARKS)
     left[order] = found.fitted[:, 0] * size
-    return left, Whitened(
-        name, float(regression.lengthscales[0]) * spread, before, autocorrelation(left, time)
-    )
+    timescale = float(regression.lengthscales[0]) * spread
+    return left, PrewhitenedColumn(name, timescale, before, autocorrelation(left, time))
+
+
+def prewhiten_tables(
+    tables: list[Table], time: Float[np.ndarray, " n"], least: float
+) -> tuple[list[Table], tuple[PrewhitenedColumn, ...]]:
+    """Tables with every numeric column pre-whitened, and what that did."""
+    tables = [replace(table, values=table.values.copy()) for table in tables]
+    done = []
+    for table in tables:
+        for d in np.flatnonzero(~table.categorical):
+            table.values[:, d], how = prewhiten(table.values[:, d], time, least, table.names[d])
+            done.append(how)
+    return tables, tuple(done)
+
+
+def without_column(data: Any, name: str) -> tuple[Any, Any]:
+    """A data frame without one column, and that column."""
+    import narwhals.stable.v2 as nw
+
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except TypeError:
+        raise TypeError(
+            f"prewhiten names the column {name!r}, but data is no data frame; give the times themselves"
+        ) from None
+    if name not in frame.columns:
+        known = ", ".join(repr(column) for column in frame.columns[:12])
+        raise ValueError(f"prewhiten names the column {name!r}, but data has {known}")
+    return frame.drop(name).to_native(), frame[name].to_native()
 
 
 def autocorrelation(column: Float[np.ndarray, " n"], time: Float[np.ndarray, " n"]) -> float:

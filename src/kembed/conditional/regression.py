@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,29 +31,23 @@ if TYPE_CHECKING:
     Targets = Float[np.ndarray, "n k"]
 
 # Starts are compared on so many rows, the best is finished on so many; the regression itself uses all rows.
-EXPLORE_ROWS = 100
-LEARN_ROWS = 200
-FEW_STEPS, STEPS = 4, 6
+EXPLORE_ROWS, LEARN_ROWS = 100, 200
+FEW_STEPS, STEPS = 4, 6  # of L-BFGS there: a search for a graph makes hundreds of fits
 # Up to so many rows C is inverted as it is; beyond, K is replaced by its projection on so many of the rows.
 # Wide tables (categories with many levels) have no few rows that stand for all.
-EXACT_ROWS = 400
-WIDE_ROWS = 3_000
-LANDMARKS = 150
-JITTER = 1e-8
+EXACT_ROWS, WIDE_ROWS, LANDMARKS = 400, 3_000, 150
+JITTER = 1e-8  # on the landmarks' own matrix, whose diagonal is 1: rows may repeat
 # Starts: these times √d, or times what the slopes suggest; signal-to-noise ratios compared at each.
 FACTORS = (0.5, 1.0, 3.0)
 PROFILE = 10.0 ** np.arange(-2.0, 2.6, 0.5)
-# New axes are followed if before any step they are at most so many nats behind.
-WORTH = 1.0
+WORTH = 1.0  # nats: new axes are followed if before any step they are at most so far behind
 # Lengthscales in spreads of the columns, and signal-to-noise ratios, that are looked at.
-LENGTHSCALES = (0.05, 100.0)
-RATIOS = (1e-4, 1e6)
+LENGTHSCALES, RATIOS = (0.05, 100.0), (1e-4, 1e6)
 # Log-normal prior on lengthscales, wide: it only keeps a lengthscale that does not matter from drifting.
 PRIOR_MEAN, PRIOR_SD = 1.0, 2.0
 # Beyond so many columns axes are not turned, and beyond so many there is one lengthscale for all.
-MAX_AXES = 8
-MAX_LENGTHSCALES = 30
-RIDGE = 1e-2  # of the quadratic fit, over n
+MAX_AXES, MAX_LENGTHSCALES = 8, 30
+RIDGE = 1e-2  # of the quadratic fit, over n: columns of `given` may repeat
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +66,7 @@ class Regression:
         )
 
 
-class Residuals(NamedTuple):
+class RegressionResiduals(NamedTuple):
     """Targets less their regression: fitted on all rows, and for each row on all the others."""
 
     fitted: Targets
@@ -79,8 +74,8 @@ class Residuals(NamedTuple):
     freedom: float  # degrees of freedom that the regression spent, the constant among them
 
 
-class _Best(NamedTuple):
-    """Where a search ended."""
+class Optimum(NamedTuple):
+    """Where a search stands: negative log likelihood, log (lengthscales, ratio), and the axes of these."""
 
     value: float
     theta: Float[np.ndarray, " p"]
@@ -107,17 +102,18 @@ def learn_regression(
         return Regression(np.eye(d), np.full(d, LENGTHSCALES[1]), RATIOS[0], 0.0)
     few, many = ((Z[:count], Y[:count]) for count in rows)
     turns = 1 < d <= MAX_AXES
-    starts = _starts(np.full(d if d <= MAX_LENGTHSCALES else 1, np.sqrt(d)), np.eye(d), factors)
+    usual = np.full(d if d <= MAX_LENGTHSCALES else 1, np.sqrt(d))
+    starts = [(factor * usual, np.eye(d)) for factor in factors]
     if turns:
-        starts += _along(_quadratic_bends(Z, Y), Y)
-    compared = sorted((_profile(*few, *start) for start in starts), key=_value)
-    climbed = min((_climb(*few, start, least, FEW_STEPS) for start in compared[:2]), key=_value)
+        starts += _along(quadratic_bends(Z, Y), Y)
+    compared = sorted((profile(*few, *start) for start in starts), key=attrgetter("value"))
+    climbed = min((_climb(*few, start, least, FEW_STEPS) for start in compared[:2]), key=attrgetter("value"))
     best = _climb(*many, climbed, least, STEPS)
     if turns:
-        turned = [_profile(*few, *start) for start in _along(_bends(*many, best), Y)[1:2]]
-        as_is = _profile(*few, np.exp(best.theta[:-1]), best.axes)
+        turned = [profile(*few, *start) for start in _along(bends(*many, best), Y)[1:2]]
+        as_is = profile(*few, np.exp(best.theta[:-1]), best.axes)
         if turned and turned[0].value < as_is.value + WORTH:
-            best = min(best, _climb(*many, turned[0], least, STEPS), key=_value)
+            best = min(best, _climb(*many, turned[0], least, STEPS), key=attrgetter("value"))
     still = 0.5 * many[1].size * float(np.log((many[1] ** 2).mean()))
     lengthscales = np.broadcast_to(np.exp(best.theta[:-1]), (d,)).copy()
     return Regression(best.axes, lengthscales, float(np.exp(best.theta[-1])), still - best.value)
@@ -125,7 +121,7 @@ def learn_regression(
 
 def regression_residuals(
     Z: Points, Y: Targets, regression: Regression, *, exact: int | None = None, landmarks: int = LANDMARKS
-) -> Residuals:
+) -> RegressionResiduals:
     """Y - E[Y|Z] under the regression, with a constant mean of its own for every target.
 
     With P = C⁻¹ - C⁻¹11ᵀC⁻¹/(1ᵀC⁻¹1) the residuals are P Y, and those with the row left out (P Y)_i/P_ii.
@@ -140,19 +136,15 @@ def regression_residuals(
         ones, turned, diagonal = inverse.sum(axis=1), inverse @ Y, np.diagonal(inverse)
     else:  # K ≈ VᵀV with V = K_mm^{-1/2} K_mn; C⁻¹ = I - TᵀT with T = (I/s + VVᵀ)^{-1/2} V
         marks = A[:landmarks]
-        among = kernel(marks, marks)
-        among[np.diag_indices(len(among))] += JITTER
-        V = _forward(np.linalg.cholesky(among), kernel(marks, A))
-        small = V @ V.T
-        small[np.diag_indices(len(small))] += 1.0 / s
-        T = _forward(np.linalg.cholesky(small), V)
+        V = _forward(_with_diagonal(kernel(marks, marks), JITTER), kernel(marks, A))
+        T = _forward(_with_diagonal(V @ V.T, 1.0 / s), V)
         ones = 1.0 - T.T @ T.sum(axis=1)
         turned = Y - T.T @ (T @ Y)
         diagonal = 1.0 - np.einsum("mn,mn->n", T, T)
     total = ones.sum()
     fitted = turned - np.outer(ones, turned.sum(axis=0) / total)
     spared = np.maximum(diagonal - ones**2 / total, 1e-12)
-    return Residuals(fitted, fitted / spared[:, None], float(n - spared.sum()))
+    return RegressionResiduals(fitted, fitted / spared[:, None], float(n - spared.sum()))
 
 
 def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:
@@ -164,25 +156,35 @@ def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:
     return np.asarray(np.exp(exponent, out=exponent))
 
 
-def _forward(lower: Float[np.ndarray, "m m"], right: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
-    """L⁻¹B."""
+def _forward(matrix: Float[np.ndarray, "m m"], right: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
+    """L⁻¹B with LLᵀ the matrix."""
     from scipy.linalg import solve_triangular
 
-    return np.asarray(solve_triangular(lower, right, lower=True, check_finite=False))
+    return np.asarray(solve_triangular(np.linalg.cholesky(matrix), right, lower=True, check_finite=False))
+
+
+def _with_diagonal(matrix: Float[np.ndarray, "n n"], added: float) -> Float[np.ndarray, "n n"]:
+    """The matrix itself, with a number added along its diagonal."""
+    matrix[np.diag_indices(len(matrix))] += added
+    return matrix
 
 
 # The marginal likelihood and its maximum.
 
 
-def _inverse(C: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
-    """(C + I)⁻¹ of a positive semi-definite matrix."""
-    from scipy.linalg.lapack import dpotrf, dpotri
+def _factor(C: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
+    """L, below the diagonal, of LLᵀ = C + I; C is overwritten."""
+    from scipy.linalg.lapack import dpotrf
 
-    C[np.diag_indices(len(C))] += 1.0
-    factor, _ = dpotrf(C, lower=1, clean=0)
-    inverse, _ = dpotri(factor, lower=1)
-    lower = np.tril(inverse)
-    return np.asarray(lower + np.tril(inverse, -1).T)
+    return np.asarray(dpotrf(_with_diagonal(C, 1.0), lower=1, clean=0, overwrite_a=1)[0])
+
+
+def _inverse(C: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
+    """(C + I)⁻¹ of a positive semi-definite matrix, which is overwritten."""
+    from scipy.linalg.lapack import dpotri
+
+    inverse, _ = dpotri(_factor(C), lower=1)
+    return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
 
 
 def negative_log_likelihood(
@@ -193,7 +195,7 @@ def negative_log_likelihood(
     Fewer lengthscales than columns means one for all. With W = (k C⁻¹ - C⁻¹YYᵀC⁻¹/q) ∘ sK the gradients are
     ½ ΣW in log s and ½ Σ_ij W_ij (z_ic - z_jc)²/ℓ_c² in log ℓ_c.
     """
-    from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+    from scipy.linalg.lapack import dpotri, dpotrs
 
     n, k = Y.shape
     A = Z / np.exp(theta[:-1])
@@ -203,11 +205,7 @@ def negative_log_likelihood(
     S -= half[:, None]
     S += theta[-1]
     np.exp(S, out=S)  # s K
-    C = S.copy()
-    C[np.diag_indices(n)] += 1.0
-    factor, _ = dpotrf(
-        C.T, lower=1, clean=0, overwrite_a=1
-    )  # C is symmetric: its transpose has LAPACK's order
+    factor = _factor(S.copy().T)  # it is symmetric: its transpose has LAPACK's order
     a, _ = dpotrs(factor, Y, lower=1)
     q = float((Y * a).sum()) / (n * k)
     value = 0.5 * n * k * np.log(q) + k * float(np.log(np.diagonal(factor)).sum())
@@ -220,11 +218,16 @@ def negative_log_likelihood(
     gradient[-1] = 0.5 * float(W.sum())
     rows = W.sum(axis=1) + W.sum(axis=0)
     along = 0.5 * (rows @ A**2 - 2.0 * np.einsum("nc,nc->c", A, W @ A))
-    own = len(theta) - 1
-    gradient[:-1] = along if own == A.shape[1] else along.sum()
+    gradient[:-1] = along if len(theta) - 1 == A.shape[1] else along.sum()
+    prior, slope = _log_prior(theta)
+    gradient[:-1] += slope
+    return value + prior, gradient
+
+
+def _log_prior(theta: Float[np.ndarray, " p"]) -> tuple[float, Float[np.ndarray, " q"]]:
+    """The negative log prior of the lengthscales up to a constant, and its gradient."""
     away = (theta[:-1] - PRIOR_MEAN) / PRIOR_SD
-    gradient[:-1] += away / PRIOR_SD
-    return value + 0.5 * float(away @ away), gradient
+    return 0.5 * float(away @ away), away / PRIOR_SD
 
 
 @lru_cache(maxsize=8)
@@ -233,31 +236,41 @@ def _triangle(n: int) -> Float[np.ndarray, "n n"]:
     return np.triu(np.full((n, n), 2.0)) - np.eye(n)
 
 
-def _starts(
-    lengthscales: Float[np.ndarray, " p"], axes: Float[np.ndarray, "d d"], factors: tuple[float, ...]
-) -> list[Any]:
-    return [(factor * lengthscales, axes) for factor in factors]
+def gains(
+    squares: Float[np.ndarray, " q"],
+    rest: float,
+    w: Float[np.ndarray, " q"],
+    ratios: Float[np.ndarray, " s"],
+    size: tuple[int, int],
+) -> Float[np.ndarray, " s"]:
+    """log p(Y|Z) above that of no dependence, at every signal-to-noise ratio s.
+
+    K = U diag(w) Uᵀ has eigenvectors U; `squares` are the sums of squares of UᵀY over the targets, `rest`
+    that of what Y has outside U, and Y is (n, k). All ratios cost one eigendecomposition:
+    -(nk/2) log[(Σ squares/(1 + s w) + rest)/(Σ squares + rest)] - (k/2) Σ log(1 + s w).
+    """
+    n, k = size
+    scaled = 1.0 + np.multiply.outer(ratios, w)
+    whole = max(float(squares.sum()) + rest, 1e-300)
+    left = np.maximum(((squares / scaled).sum(axis=1) + rest) / whole, 1e-300)
+    return np.asarray(-0.5 * n * k * np.log(left) - 0.5 * k * np.log(scaled).sum(axis=1))
 
 
-def _profile(
+def profile(
     Z: Points, Y: Targets, lengthscales: Float[np.ndarray, " p"], axes: Float[np.ndarray, "d d"]
-) -> _Best:
-    """The best signal-to-noise ratio at given lengthscales: with K = U diag(w) Uᵀ all ratios cost one."""
-    n, k = Y.shape
+) -> Optimum:
+    """The best signal-to-noise ratio at given lengthscales."""
     A = Z @ axes / lengthscales
     w, U = np.linalg.eigh(kernel(A, A))
     squares = ((U.T @ Y) ** 2).sum(axis=1)
-    scaled = 1.0 + np.multiply.outer(PROFILE, np.maximum(w, 0.0))
-    values = 0.5 * n * k * np.log((squares / scaled).sum(axis=1) / (n * k)) + 0.5 * k * np.log(scaled).sum(
-        axis=1
-    )
-    place = int(np.argmin(values))
+    found = gains(squares, 0.0, np.maximum(w, 0.0), PROFILE, (len(Y), Y.shape[1]))
+    place = int(np.argmax(found))
     theta = np.log(np.append(lengthscales, PROFILE[place]))
-    away = (theta[:-1] - PRIOR_MEAN) / PRIOR_SD
-    return _Best(float(values[place]) + 0.5 * float(away @ away), theta, axes)
+    still = 0.5 * Y.size * float(np.log(squares.sum() / Y.size))
+    return Optimum(still - float(found[place]) + _log_prior(theta)[0], theta, axes)
 
 
-def _climb(Z: Points, Y: Targets, start: _Best, least: float | None, steps: int) -> _Best:
+def _climb(Z: Points, Y: Targets, start: Optimum, least: float | None, steps: int) -> Optimum:
     """Uphill from a start."""
     from scipy.optimize import minimize
 
@@ -274,55 +287,53 @@ def _climb(Z: Points, Y: Targets, start: _Best, least: float | None, steps: int)
         bounds=bounds,
         options={"maxiter": steps},
     )
-    return _Best(float(found.fun), found.x, start.axes)
-
-
-def _value(best: _Best) -> float:
-    return best.value
+    return Optimum(float(found.fun), found.x, start.axes)
 
 
 # Axes along which the regression bends.
 
 
-def _along(bends: Float[np.ndarray, "d d"], Y: Targets) -> list[Any]:
+def _along(slopes_of: Float[np.ndarray, "d d"], Y: Targets) -> list[Any]:
     """Starts on the principal axes of E[∇f ∇fᵀ]; none if f is flat.
 
     Along an axis with mean squared slope w a function of variance v has a lengthscale of about √(v/w).
     """
-    slopes, axes = np.linalg.eigh(bends)
-    slopes, axes = slopes[::-1], axes[:, ::-1]
+    slopes, axes = (found[..., ::-1] for found in np.linalg.eigh(slopes_of))
     if not slopes[0] > 0.0:
         return []
     variance = float((Y**2).sum()) / len(Y)
-    return _starts(
-        np.clip(np.sqrt(variance / np.maximum(slopes, 1e-6 * slopes[0])), 0.3, 30.0), axes, FACTORS
-    )
+    usual = np.clip(np.sqrt(variance / np.maximum(slopes, 1e-6 * slopes[0])), 0.3, 30.0)
+    return [(factor * usual, axes) for factor in FACTORS]
 
 
-def _quadratic_bends(Z: Points, Y: Targets) -> Float[np.ndarray, "d d"]:
+def quadratic_terms(Z: Points) -> Float[np.ndarray, "n q"]:
+    """The columns of Z and their products z_i z_j, i ≤ j, centred."""
+    rows, columns = np.triu_indices(Z.shape[1])
+    Q = np.column_stack([Z, Z[:, rows] * Z[:, columns]])
+    return np.asarray(Q - Q.mean(axis=0))
+
+
+def quadratic_bends(Z: Points, Y: Targets) -> Float[np.ndarray, "d d"]:
     """E[∇q ∇qᵀ] = bbᵀ + AAᵀ of a ridge fit q(z) = bᵀz + ½ zᵀAz, for z of unit covariance; over targets."""
     n, d = Z.shape
-    rows, columns = np.triu_indices(d)
-    Q = np.column_stack([Z, Z[:, rows] * Z[:, columns]])
-    Q -= Q.mean(axis=0)
-    moments = Q.T @ Q
-    moments[np.diag_indices(len(moments))] += RIDGE * n
+    Q = quadratic_terms(Z)
     total = np.zeros((d, d))
-    for coefficients in np.linalg.solve(moments, Q.T @ Y).T:
+    for coefficients in np.linalg.solve(_with_diagonal(Q.T @ Q, RIDGE * n), Q.T @ Y).T:
         b, A = coefficients[:d], np.zeros((d, d))
-        A[rows, columns] = coefficients[d:]
+        A[np.triu_indices(d)] = coefficients[d:]
         A += A.T
         total += np.outer(b, b) + A @ A
     return total
 
 
-def _bends(Z: Points, Y: Targets, best: _Best) -> Float[np.ndarray, "d d"]:
+def bends(Z: Points, Y: Targets, best: Optimum) -> Float[np.ndarray, "d d"]:
     """The mean of ∇f ∇fᵀ over the rows, of the posterior mean f."""
-    A = Z @ best.axes / np.exp(best.theta[:-1])
+    lengthscales = np.exp(best.theta[:-1])
+    A = Z @ best.axes / lengthscales
     K = np.exp(best.theta[-1]) * kernel(A, A)
     total = np.zeros((Z.shape[1],) * 2)
     for each in (_inverse(K.copy()) @ Y).T:
         weighted = K * each
-        slope = (weighted @ A - weighted.sum(axis=1)[:, None] * A) / np.exp(best.theta[:-1])
+        slope = (weighted @ A - weighted.sum(axis=1)[:, None] * A) / lengthscales
         total += slope.T @ slope / len(A)
     return np.asarray(best.axes @ total @ best.axes.T)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kembed.conditional.conditioning import Conditioner, Variable, bent
+from kembed.conditional.conditioning import Conditioner, Variable, bent, unit
 from kembed.conditional.regression import Regression, learn_regression, regression_residuals
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class ColumnRegression:
 
 
 @dataclass(frozen=True, eq=False)
-class Residual:
+class VariableResiduals:
     """Residual columns of unit variance, and the regressions behind them; no columns if nothing is left."""
 
     columns: Float[np.ndarray, "n k"]
@@ -43,7 +43,9 @@ class Residual:
     indicator: Bool[np.ndarray, " k"]  # which columns are left of indicators of categories
 
 
-def residual(variable: Variable, given: Conditioner, *, cross_fit: bool, scale: bool) -> Residual:
+def variable_residuals(
+    variable: Variable, given: Conditioner, *, cross_fit: bool, scale: bool
+) -> VariableResiduals:
     """The residuals of a variable, column by column.
 
     With `cross_fit` a row's residual comes from a regression on the other rows. `scale=False` stops after
@@ -67,12 +69,11 @@ def residual(variable: Variable, given: Conditioner, *, cross_fit: bool, scale: 
             if scale and not indicator:
                 away, spread, more = _scaled(away, outside, given)
                 freedom += more
-            away = away - away.mean()
-            left.append(away / np.sqrt((away**2).mean()))
+            left.append(unit(away))
             kinds.append(bool(indicator))
         found.append(ColumnRegression(location, spread, unexplained, freedom))
     columns = np.column_stack(left) if left else np.empty((len(given.Z), 0))
-    return Residual(columns, tuple(found), np.array(kinds, dtype=bool))
+    return VariableResiduals(columns, tuple(found), np.array(kinds, dtype=bool))
 
 
 def _scaled(

@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from kembed.conditional.conditioning import Conditioner, Variable
-from kembed.conditional.features import Features, features
+from kembed.conditional.features import KernelFeatures, kernel_features
 from kembed.conditional.multipliers import products, squared_norms
-from kembed.conditional.residuals import ColumnRegression, Residual, residual
+from kembed.conditional.residuals import ColumnRegression, VariableResiduals, variable_residuals
 from kembed.permutation.fusion import Values
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
+
 Kept = TypeVar("Kept")
-# Numbers of eight bytes that one kind of kept thing may hold: 200 MB.
-ROOM = 25_000_000
+ROOM = 200_000_000  # bytes that one kind of kept thing may hold; there are three kinds
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Side:
     """A target with its conditioning set taken out."""
 
     residuals: Float[np.ndarray, "n k"]  # unit variance; no columns where nothing is left
-    features: tuple[Features, ...]  # of every kernel, centred given the conditioning set
+    features: tuple[KernelFeatures, ...]  # of every kernel, centred given the conditioning set
     regressions: tuple[ColumnRegression, ...]
 
 
@@ -40,10 +41,37 @@ class Side:
 class Settings:
     """How sides are made and compared."""
 
-    kernels: tuple[Any, ...]  # as `_residual_kernels.check` gives them
+    kernels: tuple[Any, ...]  # as `features.check` gives them
+    n_resamples: int = 999
+    memory: float | None = None
+    seed: int = 0
     cross_fit: bool = True
-    scale: bool = True
-    interactions: bool = True
+    scale: bool = True  # off in `benchmarks/conditional.py` alone, to show what it buys
+
+
+class Shelf(Generic[Kept]):
+    """What was computed, by key; the longest unused goes when room runs out."""
+
+    def __init__(self, numbers: int) -> None:
+        self._size = 8 * numbers  # bytes of one thing, about
+        self._kept: OrderedDict[Any, Kept] = OrderedDict()
+
+    def get(self, key: Any, make: Callable[[], Kept]) -> Kept:
+        """What is kept under the key, made where it is not."""
+        if key not in self._kept:
+            self._kept[key] = make()
+            while len(self._kept) > max(2, ROOM // self._size):
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much it holds."""
+        return self._size * len(self)
 
 
 class Sides:
@@ -53,9 +81,20 @@ class Sides:
         self.variables = tuple(variables)
         self.settings = settings
         self.n = len(variables[0].columns)
-        self._sides: OrderedDict[Any, Side] = OrderedDict()
-        self._conditioners: OrderedDict[Any, Conditioner] = OrderedDict()
-        self._residuals: OrderedDict[Any, Residual] = OrderedDict()
+        # Numbers a row: residual features; three bases of eigenvectors; a column or two.
+        self._sides: Shelf[Side] = Shelf(60 * self.n)
+        self._conditioners: Shelf[Conditioner] = Shelf(500 * self.n)
+        self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much is kept."""
+        return self._sides.nbytes + self._conditioners.nbytes + self._residuals.nbytes
+
+    @property
+    def n_regressed(self) -> int:
+        """How many targets with a conditioning set taken out are kept, whatever the kernels."""
+        return len(self._residuals)
 
     def with_kernels(self, kernels: tuple[Any, ...]) -> Sides:
         """The same regressions under other kernels."""
@@ -65,86 +104,64 @@ class Sides:
 
     def conditioner(self, given: tuple[int, ...]) -> Conditioner:
         """What conditioning on these variables means."""
-        return _kept(self._conditioners, given, lambda: self._condition(given), 500 * self.n)
-
-    def _condition(self, given: tuple[int, ...]) -> Conditioner:
-        return Conditioner(np.column_stack([self.variables[v].columns for v in given]))
+        return self._conditioners.get(
+            given, lambda: Conditioner(np.column_stack([self.variables[v].columns for v in given]))
+        )
 
     def side(self, target: int, given: tuple[int, ...]) -> Side:
         """The target with these variables taken out."""
-        return _kept(self._sides, (target, given), lambda: self._side(target, given), 60 * self.n)
+        return self._sides.get((target, given), lambda: self._side(target, given))
 
     def _side(self, target: int, given: tuple[int, ...]) -> Side:
-        columns, indicator = self.variables[target].columns, self.variables[target].indicator
-        regressions: tuple[ColumnRegression, ...] = ()
-        conditioner = self.conditioner(given) if given else None
-        if conditioner is not None and not conditioner.Z.shape[1]:
-            conditioner = None  # only constants
-        if conditioner is not None:
-            key = (target, given)
-            left = _kept(self._residuals, key, lambda: self._residual(target, given), 4 * self.n)
-            columns, indicator, regressions = left.columns, left.indicator, left.regressions
-        if not columns.shape[1]:
-            return Side(columns, (), regressions)
-        found = tuple(features(columns, indicator, kernel) for kernel in self.settings.kernels)
-        if conditioner is not None:
-            spent = float(np.mean([column.freedom for column in regressions]))
-            centred = [conditioner.centred(one.values) for one in found]
-            found = tuple(
-                Features(one.kernel, values, spent + more)
-                for one, (values, more) in zip(found, centred, strict=True)
-            )
-        return Side(columns, found, regressions)
-
-    def _residual(self, target: int, given: tuple[int, ...]) -> Residual:
-        how = self.settings
-        return residual(
-            self.variables[target], self.conditioner(given), cross_fit=how.cross_fit, scale=how.scale
+        how, variable = self.settings, self.variables[target]
+        if not given or not self.conditioner(given).Z.shape[1]:  # nothing, or only constants
+            columns = variable.columns
+            kernels = how.kernels if columns.shape[1] else ()
+            return Side(columns, tuple(kernel_features(columns, variable.indicator, k) for k in kernels), ())
+        conditioner = self.conditioner(given)
+        left = self._residuals.get(
+            (target, given),
+            lambda: variable_residuals(variable, conditioner, cross_fit=how.cross_fit, scale=how.scale),
         )
+        spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
+        features = []
+        for kernel in how.kernels if left.columns.shape[1] else ():
+            one = kernel_features(left.columns, left.indicator, kernel)
+            values, more = conditioner.centred(one.values)
+            features.append(KernelFeatures(one.kernel, values, spent + more))
+        return Side(left.columns, tuple(features), left.regressions)
 
     def statistics(
         self, left: Side, right: Side, given: tuple[int, ...], E: Float[np.ndarray, "n B"]
-    ) -> tuple[Values, tuple[Any, ...]]:
+    ) -> Found:
         """HSIC of every kernel, alone and weighted by features of what is given, under the multipliers E.
 
         Regressions that spend d of n degrees of freedom tie the rows' residuals together: if these are Pa and
         Pb, P a projection, Σ a_i b_i has variance n - d where multipliers see Σ a_i² b_i² ≈ n (1 - d/n)²,
         too little by 1 + d/n. What is resampled is stretched by that, d the geometric mean of both sides'.
         """
-        found: list[np.ndarray] = []
-        names: list[tuple[Any, ...]] = []
+        found: list[tuple[Any, np.ndarray]] = []
         for first, second in zip(left.features, right.features, strict=True):
             C = products(first.values, second.values)
             stretch = np.ones(E.shape[1] + 1)
             stretch[1:] += np.sqrt(first.freedom * second.freedom) / self.n
-            found.append(squared_norms(C, E) * stretch)
-            names.append((first.kernel, second.kernel))
-            if self.settings.interactions and given:
-                found.append(squared_norms(products(C, self.conditioner(given).features), E) * stretch)
-                names.append((first.kernel, second.kernel, "given"))
-        values = np.column_stack(found)
-        return Values(values, np.abs(values).max(axis=0)), tuple(names)
+            pair = (first.kernel, second.kernel)
+            found.append((pair, squared_norms(C, E) * stretch))
+            if given:
+                C = products(C, self.conditioner(given).features)
+                found.append(((*pair, "given"), squared_norms(C, E) * stretch))
+        return _together(found)
 
-    def permuted(self, left: Side, right: Side, orders: np.ndarray) -> tuple[Values, tuple[Any, ...]]:
+    def permuted(self, left: Side, right: Side, orders: np.ndarray) -> Found:
         """HSIC of every kernel when nothing is given, for the data and under every order of the rows."""
-        found: list[np.ndarray] = []
-        names: list[tuple[Any, ...]] = []
+        found: list[tuple[Any, np.ndarray]] = []
         for first, second in zip(left.features, right.features, strict=True):
-            sums = [((first.values.T @ second.values) ** 2).sum()]
-            sums += [((first.values.T @ second.values[order]) ** 2).sum() for order in orders]
-            found.append(np.array(sums) / self.n**2)
-            names.append((first.kernel, second.kernel))
-        values = np.column_stack(found)
-        return Values(values, np.abs(values).max(axis=0)), tuple(names)
+            every = (slice(None), *orders)
+            sums = [((first.values.T @ second.values[order]) ** 2).sum() for order in every]
+            found.append(((first.kernel, second.kernel), np.array(sums) / self.n**2))
+        return _together(found)
 
 
-def _kept(store: OrderedDict[Any, Kept], key: Any, make: Callable[[], Kept], size: int) -> Kept:
-    """What is stored under the key, made where it is not; the longest unused goes when room runs out."""
-    if key in store:
-        store.move_to_end(key)
-        return store[key]
-    value = make()
-    store[key] = value
-    while len(store) > max(2, ROOM // size):
-        store.popitem(last=False)
-    return value
+def _together(found: list[tuple[Any, np.ndarray]]) -> Found:
+    values = np.column_stack([one for _, one in found])
+    return Values(values, np.abs(values).max(axis=0)), tuple(name for name, _ in found)

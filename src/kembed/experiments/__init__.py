@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from kembed.core import checks
+from kembed.experiments import output
 
 NAMES = ("figure1", "figure2", "figure3", "ozone")
 # These keep what they compute in a folder beside their files, and go on from there after an interruption.
@@ -40,9 +44,6 @@ def reproduce(
     ['figure1.png', 'figure1.txt']
 
     """
-    from kembed.core import checks
-    from kembed.experiments import output
-
     checks.choice(name, "name", (*NAMES, "all"))
     names = NAMES if name == "all" else (name,)
     if "figure3" in names and not all(map(importlib.util.find_spec, ("numpyro", "arviz"))):
@@ -62,3 +63,10 @@ def reproduce(
         for sentence in sentences:
             say(sentence)
     return written
+
+
+def main(name: str, description: str | None) -> None:
+    """Reproduce one figure in the folder named by `--output`, and say what was measured."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--output", type=Path, default=Path("build/figures"), help="folder for the figure")
+    print("Files:", *reproduce(name, parser.parse_args().output))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,32 +19,24 @@ EPSILONS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 6.0, 15.0)
 REPETITIONS = 50
 HARD = 1.5  # where our own rules are tried too, components drawn at random
 
-Test = Callable[[np.ndarray, np.ndarray, np.random.Generator], tuple[float, float]]
+RULES = ("published", "median", "bkl", "fused")
 
 
-def _plain(kernel: str) -> Test:
-    def test(p: np.ndarray, q: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-        return mmd_test(p, q, kernel=kernel, n_resamples=RESAMPLES, rng=rng).pvalue, np.nan
+def judge(
+    rule: str, p: np.ndarray, q: np.ndarray, resamples: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """The p-value of a rule, and the lengthscale that the published one chose (nan for others).
 
-    return test
-
-
-def _published(p: np.ndarray, q: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-    """The paper's rule: the published objective with τ² = 1, landmarks a random subset of the data."""
-    places = Landmarks("subset", min(LANDMARKS, len(p)))
-    kernel = learn_kernel(np.concatenate([p, q]), objective="paper", noise=1.0, landmarks=places).kernel
-    scale = float(np.asarray(kernel.lengthscale))
-    test = mmd_test(p, q, kernel=Gaussian(scale), n_resamples=RESAMPLES, rng=rng)
-    return test.pvalue, scale
-
-
-# Each takes the samples and gives the p-value, and the lengthscale if it is to be told.
-RULES: dict[str, Test] = {
-    "published": _published,
-    "median": _plain("median"),
-    "bkl": _plain("bkl"),
-    "fused": _plain("fused"),
-}
+    "published" is the paper's rule: its objective with τ² = 1, landmarks a random subset of the data.
+    """
+    kernel: Any = rule
+    scale = np.nan
+    if rule == "published":
+        places = Landmarks("subset", min(LANDMARKS, len(p)))
+        learned = learn_kernel(np.concatenate([p, q]), objective="paper", noise=1.0, landmarks=places)
+        scale = float(np.asarray(learned.kernel.lengthscale))
+        kernel = Gaussian(scale)
+    return mmd_test(p, q, kernel=kernel, n_resamples=resamples, rng=rng).pvalue, scale
 
 
 class Setting(NamedTuple):
@@ -91,13 +80,15 @@ class _Task(NamedTuple):
     rules: tuple[str, ...]
     seed: np.random.SeedSequence
     rows: int
+    resamples: int
 
 
 def _perform(task: _Task) -> list[tuple[float, float]]:
     """One data set, and every rule on it."""
     rng = np.random.default_rng(task.seed)
     x = grid_sample(rng, task.rows, task.epsilon, task.exact)
-    return [RULES[rule](x[: task.rows], x[task.rows :], rng) for rule in task.rules]
+    halves = x[: task.rows], x[task.rows :]
+    return [judge(rule, *halves, task.resamples, rng) for rule in task.rules]
 
 
 def measure_errors(
@@ -107,22 +98,24 @@ def measure_errors(
     epsilons: tuple[float, ...] = EPSILONS,
     rows: int = ROWS,
     hard: float | None = HARD,
+    resamples: int = RESAMPLES,
+    threads: int | None = None,
     progress: bool | None = None,
 ) -> Errors:
-    """Both rules of the paper at every ε, components at random and exact; ours where it is hard."""
+    """Both rules of the paper at every ε, components at random and exact; ours where it is `hard`."""
     cells = [(exact, e, ("published", "median")) for exact in (False, True) for e in epsilons]
     if hard is not None:
         cells.append((False, hard, ("bkl", "fused")))
     seeds = np.random.SeedSequence(seed).spawn(repetitions)
     # Repetition by repetition, so that the bar moves evenly; a random stream for each cell of each.
     tasks = [
-        _Task(exact, epsilon, rules, child, rows)
+        _Task(exact, epsilon, rules, child, rows, resamples)
         for spawned in seeds
         for (exact, epsilon, rules), child in zip(cells, spawned.spawn(len(cells)), strict=True)
     ]
     retained: dict[Setting, int] = {}
     scales: dict[bool, list[float]] = {False: [], True: []}
-    for task, outcomes in zip(tasks, _in_threads(tasks, progress), strict=True):
+    for task, outcomes in zip(tasks, _in_threads(tasks, threads, progress), strict=True):
         for rule, (pvalue, scale) in zip(task.rules, outcomes, strict=True):
             setting = Setting(rule, task.exact, task.epsilon)
             retained[setting] = retained.get(setting, 0) + (pvalue > ALPHA)
@@ -131,8 +124,11 @@ def measure_errors(
     return Errors(repetitions, retained, {exact: np.array(found) for exact, found in scales.items()})
 
 
-def _in_threads(tasks: list[_Task], progress: bool | None) -> list[list[tuple[float, float]]]:
+def _in_threads(
+    tasks: list[_Task], threads: int | None, progress: bool | None
+) -> list[list[tuple[float, float]]]:
     """Every task, in order: nearly all the time is spent in BLAS and XLA, outside Python's lock."""
+    from joblib import Parallel, cpu_count, delayed  # type: ignore[import-untyped]
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # One thread of BLAS for each of ours: several would wait for one another, burning time.
@@ -141,11 +137,8 @@ def _in_threads(tasks: list[_Task], progress: bool | None) -> list[list[tuple[fl
         with progress_bar(len(tasks), np.inf, "type II errors", "data set") as bar:
             done = [_perform(tasks[0])]  # compiles, once
             bar.update(1)
-            pool = ThreadPoolExecutor(min(8, os.cpu_count() or 1))
-            try:
-                for outcome in pool.map(_perform, tasks[1:]):
-                    done.append(outcome)
-                    bar.update(1)
-            finally:
-                pool.shutdown(cancel_futures=True)  # an interrupted run stops at once
+            pool = Parallel(threads or min(8, cpu_count()), backend="threading", return_as="generator")
+            for outcome in pool(delayed(_perform)(task) for task in tasks[1:]):
+                done.append(outcome)
+                bar.update(1)
     return done

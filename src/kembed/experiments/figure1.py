@@ -13,7 +13,7 @@ import numpy as np
 
 from kembed.embeddings.empirical import empirical
 from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
-from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, main, new_figure
+from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, new_figure
 from kembed.experiments.truth import mixture_embedding
 from kembed.kernels import Gaussian
 
@@ -90,7 +90,7 @@ def plot(result: Result) -> Any:
     posterior.plot(s, mean, color=BLUE, label="posterior mean")
     posterior.plot(s, result.truth, color=VERMILION, linestyle="--", label="true embedding")
     posterior.set_title("C. Posterior embedding")
-    posterior.legend(frameon=False, fontsize="small")
+    legend(posterior)
     for axes in (prior, data, posterior):
         axes.axhline(0.0, color=BLACK, linewidth=0.4)
         axes.set_xlabel("s")
@@ -118,4 +118,6 @@ def report(result: Result) -> list[str]:
 FIGURES = {"figure1": plot}
 
 if __name__ == "__main__":
+    from kembed.experiments import main
+
     main("figure1", __doc__)

@@ -24,9 +24,9 @@ from kembed.experiments.errors import (
     Setting,
     measure_errors,
 )
-from kembed.experiments.figure2_defects import Defects, measure_defects, plot_defects, report_defects
+from kembed.experiments.figure2_defects import Defects, Plan, measure_defects, plot_defects, report_defects
 from kembed.experiments.grid import EPSILON, ROWS, SPACING, grid_sample, true_witness
-from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, VERMILION, main, mosaic
+from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, VERMILION, legend, mosaic
 from kembed.experiments.published import (
     LENGTHSCALES,
     Peak,
@@ -116,6 +116,8 @@ def run(
     rows: int = ROWS,
     repetitions: int = REPETITIONS,
     epsilons: tuple[float, ...] = EPSILONS,
+    resamples: int = RESAMPLES,
+    defects: Plan | None = None,
 ) -> Result:
     """Draw the data, evaluate both objectives, and test on many more data sets."""
     x = grid_sample(rng := np.random.default_rng(seed), rows)
@@ -123,10 +125,17 @@ def run(
     objective = measure_objective(x, landmarks)
     return Result(
         x=x,
-        errors=measure_errors(seed, repetitions=repetitions, epsilons=epsilons, rows=rows, progress=progress),
+        errors=measure_errors(
+            seed,
+            repetitions=repetitions,
+            epsilons=epsilons,
+            rows=rows,
+            resamples=resamples,
+            progress=progress,
+        ),
         objective=objective,
         witness=witness_map(x, best(objective.peaks)),
-        defects=measure_defects(x, landmarks, rng),
+        defects=measure_defects(x, landmarks, rng, defects),
         easy=grid_sample(np.random.default_rng(seed), rows, EASY),
     )
 
@@ -147,7 +156,7 @@ def _plot_sample(axes: Any, x: np.ndarray, title: str) -> None:
     axes.plot(*x[:half].T, ".", color=BLACK, markersize=2.5, markeredgewidth=0, label="P", zorder=3)
     axes.plot(*x[half:].T, ".", color=VERMILION, markersize=2.5, markeredgewidth=0, label="Q")
     axes.set(title=title, aspect="equal", xlim=(-24, 24), ylim=(-24, 24))
-    axes.legend(frameon=False, fontsize="small", loc="upper left", ncols=2, markerscale=4, borderpad=0)
+    legend(axes, loc="upper left", ncols=2, markerscale=4, borderpad=0)
 
 
 def _plot_errors(axes: Any, errors: Errors) -> None:
@@ -181,7 +190,7 @@ def _plot_errors(axes: Any, errors: Errors) -> None:
     axes.minorticks_off()
     axes.set(xlabel="ε", ylabel=f"share that keeps P = Q, α = {ALPHA}")
     axes.set_title(f"C. Type II error ± s.e., {errors.repetitions} data sets a point")
-    axes.legend(frameon=False, fontsize="small", loc="center right", bbox_to_anchor=(1.0, 0.58))
+    legend(axes, loc="center right", bbox_to_anchor=(1.0, 0.58))
 
 
 def _plot_objective(paper: Any, normalised: Any, result: Objective) -> None:
@@ -200,7 +209,7 @@ def _plot_objective(paper: Any, normalised: Any, result: Objective) -> None:
         axes.set(xlabel="lengthscale ℓ", ylabel="log objective / n", title=title)
         low, high = axes.get_ylim()
         axes.set_ylim(low, high + 0.35 * (high - low))
-        axes.legend(framealpha=1.0, edgecolor="none", fontsize="small", loc="upper right")
+        legend(axes, frameon=True, framealpha=1.0, edgecolor="none", loc="upper right")
 
 
 def _plot_witness(figure: Any, whole: Any, cell: Any, result: WitnessMap) -> None:
@@ -269,4 +278,6 @@ def _words(peaks: list[Peak]) -> str:
 FIGURES = {"figure2": plot, "figure2_defects": lambda result: plot_defects(result.defects, SHOWN)}
 
 if __name__ == "__main__":
+    from kembed.experiments import main
+
     main("figure2", __doc__)

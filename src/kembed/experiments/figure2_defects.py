@@ -11,85 +11,95 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
-from kembed.experiments.output import BLUE, ORANGE, VERMILION, new_figure
+from kembed.experiments.output import BLUE, ORANGE, VERMILION, legend, new_figure
 from kembed.experiments.published import (
     Peak,
     best,
     learn_quietly,
     normalised_peaks,
-    paper_objective,
     paper_peaks,
+    paper_surface,
 )
 from kembed.learning.learned_kernel import LearnedKernel
 
-COUNTS = (20, 50, 100, 200)
 RULES = ("subset", "support")  # the paper's landmarks, and our default
-GIVEN = (0.01, 0.03, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0)  # values of τ²
-WIDE = np.geomspace(0.3, 1000.0, 40)  # lengthscales to look at for them
-FREE_ROWS, FREE_LANDMARKS = 400, 20
-FREE_LENGTHSCALES = np.geomspace(0.1, 1000.0, 21)
-NOISES = np.geomspace(1e-10, 10.0, 34)
+WIDE = np.geomspace(0.3, 1000.0, 40)  # lengthscales to look at for each τ² that is given
+
+
+class Plan(NamedTuple):
+    """What is looked at."""
+
+    counts: tuple[int, ...] = (20, 50, 100, 200)  # of landmarks
+    given: tuple[float, ...] = (0.01, 0.03, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0)  # values of τ²
+    free_rows: int = 400
+    free_landmarks: int = 20
+    free_lengthscales: np.ndarray = np.geomspace(0.1, 1000.0, 21)
+    noises: np.ndarray = np.geomspace(1e-10, 10.0, 34)
 
 
 class Defects(NamedTuple):
     """What the figure shows."""
 
-    smallest: dict[tuple[str, str], list[Peak]]  # (objective, rule): the smallest mode for each of `COUNTS`
+    plan: Plan
+    smallest: dict[tuple[str, str], list[Peak]]  # (objective, rule): the smallest mode for each count
     given: dict[float, list[Peak]]  # the modes of the published objective for each τ²
-    free: np.ndarray  # the published objective, best over τ², at each of `FREE_LENGTHSCALES`
+    free: np.ndarray  # the published objective, best over τ², at each of the free lengthscales
     noise: np.ndarray  # the τ² where it is reached
     bounded: LearnedKernel  # by the normalised objective, τ² free too
 
 
-def smallest_peaks(x: np.ndarray) -> dict[tuple[str, str], list[Peak]]:
-    """The smallest mode for each of `COUNTS`, both objectives on the same landmarks."""
+def smallest_peaks(x: np.ndarray, counts: tuple[int, ...]) -> dict[tuple[str, str], list[Peak]]:
+    """The smallest mode for each number of landmarks, both objectives on the same ones."""
     table: dict[tuple[str, str], list[Peak]] = {}
     for rule in RULES:
-        places = [choose_landmarks(x, Landmarks(rule, count)) for count in COUNTS]
+        places = [choose_landmarks(x, Landmarks(rule, count)) for count in counts]
         table["as published", rule] = [paper_peaks(x, z)[1][0] for z in places]
         table["normalised", rule] = [normalised_peaks(learn_quietly(x, z))[0] for z in places]
     return table
 
 
-def free_noise(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, LearnedKernel]:
+def free_noise(rng: np.random.Generator, plan: Plan) -> tuple[np.ndarray, np.ndarray, LearnedKernel]:
     """Both objectives with τ² free, on N(0, 1) and Laplace(0, √½) pooled."""
-    y = np.concatenate([rng.normal(size=FREE_ROWS), rng.laplace(0.0, np.sqrt(0.5), FREE_ROWS)])[:, None]
-    z = choose_landmarks(y, Landmarks("subset", FREE_LANDMARKS))
-    table = np.array([[paper_objective(y, s, z, noise) for noise in NOISES] for s in FREE_LENGTHSCALES])
-    return table.max(axis=1), NOISES[table.argmax(axis=1)], learn_quietly(y, FREE_LANDMARKS)
+    n = plan.free_rows
+    y = np.concatenate([rng.normal(size=n), rng.laplace(0.0, np.sqrt(0.5), n)])[:, None]
+    z = choose_landmarks(y, Landmarks("subset", plan.free_landmarks))
+    table = paper_surface(y, plan.free_lengthscales, plan.noises, z)
+    return table.max(axis=1), plan.noises[table.argmax(axis=1)], learn_quietly(y, plan.free_landmarks)
 
 
-def measure_defects(x: np.ndarray, landmarks: np.ndarray, rng: np.random.Generator) -> Defects:
+def measure_defects(
+    x: np.ndarray, landmarks: np.ndarray, rng: np.random.Generator, plan: Plan | None = None
+) -> Defects:
     """All three on the grid of Gaussians `x`; the last on data of its own."""
-    given = {noise: paper_peaks(x, landmarks, noise, WIDE)[1] for noise in GIVEN}
-    return Defects(smallest_peaks(x), given, *free_noise(rng))
+    plan = plan or Plan()
+    given = {noise: paper_peaks(x, landmarks, noise, WIDE)[1] for noise in plan.given}
+    return Defects(plan, smallest_peaks(x, plan.counts), given, *free_noise(rng, plan))
 
 
 def plot_defects(result: Defects, count: int) -> Any:
     """The optimum against landmarks and against τ², and the objective with τ² free; `count` landmarks."""
     figure, (optimum, given, free) = new_figure(3, height=3.6)
+    counts, grid, lowest = result.plan.counts, result.plan.free_lengthscales, result.plan.noises[0]
     for (objective, rule), peaks in result.smallest.items():
         colour, line = ORANGE if objective == "as published" else BLUE, "-" if rule == "support" else "--"
         scales = [peak.lengthscale for peak in peaks]
-        optimum.loglog(COUNTS, scales, color=colour, ls=line, label=f"{objective}, {rule}")
-        for size, peak in zip(COUNTS, peaks, strict=True):
+        optimum.loglog(counts, scales, color=colour, ls=line, label=f"{objective}, {rule}")
+        for size, peak in zip(counts, peaks, strict=True):
             optimum.plot(size, peak.lengthscale, "o", color=colour, mfc=colour if peak.best else "white")
-    optimum.set_xticks(COUNTS, map(str, COUNTS))
+    optimum.set_xticks(counts, map(str, counts))
     optimum.set_yticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
     optimum.minorticks_off()
     optimum.set(xlabel="landmarks m", ylabel="smallest mode ℓ", title="The optimum follows the landmarks")
-    optimum.legend(
-        frameon=False, fontsize="small", title="hollow: a larger mode is higher", title_fontsize="small"
-    )
+    legend(optimum, title="hollow: a larger mode is higher", title_fontsize="small")
     _plot_given(given, result, count)
-    (scale, curve), grid, floor = result.bounded.curve, FREE_LENGTHSCALES, result.noise <= NOISES[0]
+    (scale, curve), floor = result.bounded.curve, result.noise <= lowest
     curve = curve - np.interp(0.0, np.log(scale), curve)
     paper = result.free - np.interp(0.0, np.log(grid), result.free)
     free.semilogx(grid[~floor], paper[~floor], color=ORANGE, label="as published")
-    free.semilogx(grid, paper, ":", color=ORANGE, label=f"τ² at its floor, {NOISES[0]:.0e}")
+    free.semilogx(grid, paper, ":", color=ORANGE, label=f"τ² at its floor, {lowest:.0e}")
     free.semilogx(scale, curve, color=BLUE, label="normalised")
     free.set(xlabel="lengthscale ℓ", ylabel="log objective / n, from ℓ = 1", title="With τ² free: unbounded")
-    free.legend(frameon=False, fontsize="small", loc="lower right", bbox_to_anchor=(1.0, 0.08))
+    legend(free, loc="lower right", bbox_to_anchor=(1.0, 0.08))
     inset = free.inset_axes((0.15, 0.55, 0.36, 0.34))
     inset.semilogx(scale, curve, color=BLUE)
     inset.set_title("normalised, enlarged", fontsize="small")
@@ -107,29 +117,25 @@ def _plot_given(axes: Any, result: Defects, count: int) -> None:
     axes.axvline(1.0, color=VERMILION, linestyle=":", label="the paper's τ² = 1")
     axes.set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
     axes.set(xlabel="τ² given", ylabel="modes ℓ", title=f"As published, m = {count}: it follows τ²")
-    axes.legend(
-        framealpha=1.0,
-        edgecolor="none",
-        fontsize="small",
-        title="hollow: another mode is higher",
-        title_fontsize="small",
-        loc="lower right",
-        bbox_to_anchor=(1.0, 0.22),
-    )
+    where = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.22)}
+    title = {"title": "hollow: another mode is higher", "title_fontsize": "small"}
+    legend(axes, frameon=True, framealpha=1.0, edgecolor="none", **where, **title)
 
 
 def report_defects(result: Defects) -> list[str]:
     """What was measured, in words."""
-    sentences = [f"Smallest mode for {COUNTS} landmarks (* a larger mode is higher):"]
+    plan, counts = result.plan, result.plan.counts
+    sentences = [f"Smallest mode for {counts} landmarks (* a larger mode is higher):"]
     for (objective, rule), peaks in result.smallest.items():
         words = ", ".join(f"{peak.lengthscale:.2f}{'' if peak.best else '*'}" for peak in peaks)
         fold = peaks[1].lengthscale / peaks[-1].lengthscale
-        sentences.append(f"  {objective}, {rule}: {words}; {fold:.2f}-fold from {COUNTS[1]} to {COUNTS[-1]}")
+        sentences.append(f"  {objective}, {rule}: {words}; {fold:.2f}-fold from {counts[1]} to {counts[-1]}")
     words = "; ".join(f"{noise:g}: {best(peaks):.3g}" for noise, peaks in result.given.items())
     sentences.append(f"Best lengthscale as published, by the τ² given: {words}.")
-    growth = np.diff(np.interp([10.0, 100.0], FREE_LENGTHSCALES, result.free))[0] / np.log(10.0)
+    growth = np.diff(np.interp([10.0, 100.0], plan.free_lengthscales, result.free))[0] / np.log(10.0)
     return [
         *sentences,
         f"With τ² free the published objective grows like {growth:.1f} log ℓ a row from ℓ = 10 to 100;",
-        f"  2(m - D) = {2 * (FREE_LANDMARKS - 1)}. The normalised one's best is {result.bounded.kernel!r}.",
+        f"  2(m - D) = {2 * (plan.free_landmarks - 1)}. "
+        f"The normalised one's best is {result.bounded.kernel!r}.",
     ]

@@ -10,6 +10,7 @@ too); and the paper's objective over (ℓ, τ²), whose ridge has no end.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,26 +18,44 @@ import numpy as np
 from kembed.core.progress import progress_bar, showing_progress
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
 from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
-from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, main, mosaic, wanted
+from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
+from kembed.experiments.published import paper_surface
 from kembed.kernels import Gaussian
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.learning.nuts import sample_kernel
 from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood
 
 SEED = 3
-SIZES = (50, 400)
-SCALE = 0.5**0.5  # of the Laplace distribution: variance 1
 LANDMARKS = 50
-CHAINS, WARMUP, DRAWS = 4, 200, 200
-SHOWN = 200  # witnesses drawn, each with a kernel of its own
-REPEATS = 100  # data sets behind an average share
+SCALE = 0.5**0.5  # of the Laplace distribution: variance 1
 LEVEL = 0.8
-GRID = np.linspace(-4.0, 4.0, 161)[:, None]
-CENTRAL = np.abs(GRID[:, 0]) <= 2.0
-LENGTHSCALES = np.geomspace(0.05, 300.0, 30)
-NOISES = np.geomspace(1e-10, 10.0, 34)
 RIDGE_LANDMARKS = 20
-COUNTS = (20, 50)  # landmarks for the local mode of the paper's objective
+
+
+class Plan(NamedTuple):
+    """How much is drawn and looked at."""
+
+    sizes: tuple[int, ...] = (50, 400)
+    chains: int = 4
+    warmup: int = 200
+    draws: int = 200  # of the kernel, a chain
+    shown: int = 200  # witnesses drawn, each with a kernel of its own
+    repeats: int = 100  # data sets behind an average share
+    points: int = 161  # of the line from -4 to 4
+    counts: tuple[int, ...] = (20, 50)  # landmarks for the local mode of the paper's objective
+    lengthscales: np.ndarray = np.geomspace(0.05, 300.0, 30)  # of the paper's objective
+    noises: np.ndarray = np.geomspace(1e-10, 10.0, 34)
+
+    @property
+    def grid(self) -> np.ndarray:
+        """The line, as points."""
+        return np.linspace(-4.0, 4.0, self.points)[:, None]
+
+    @property
+    def central(self) -> np.ndarray:
+        """The part of it that shares are of."""
+        return self.grid[np.abs(self.grid[:, 0]) <= 2.0]
+
 
 Fit = Callable[[np.ndarray], PosteriorEmbedding]
 
@@ -74,6 +93,7 @@ class LocalMode(NamedTuple):
 class Result(NamedTuple):
     """What the figure shows."""
 
+    plan: Plan
     witnesses: dict[int, Witness]
     null: Witness
     null_share: Share
@@ -88,61 +108,48 @@ def draw_pair(n: int, laplace: bool, rng: np.random.Generator) -> tuple[np.ndarr
     return p, rng.laplace(0.0, SCALE, (n, 1)) if laplace else rng.normal(size=(n, 1))
 
 
-def witness(p: np.ndarray, q: np.ndarray, rng: np.random.Generator, progress: bool) -> Witness:
+def witness(
+    p: np.ndarray, q: np.ndarray, plan: Plan, rng: np.random.Generator, sample: Callable[..., Any]
+) -> Witness:
     """Kernels from their posterior given the pooled sample; for each, a draw of either embedding."""
-    pooled = np.concatenate([p, q])
-    samples = sample_kernel(
-        pooled,
-        landmarks=LANDMARKS,
-        n_chains=CHAINS,
-        n_warmup=WARMUP,
-        n_draws=DRAWS,
-        progress=progress,
-        rng=SEED,
-    )
-    measure = samples.learned.measure
+    how: dict[str, Any] = {"n_chains": plan.chains, "n_warmup": plan.warmup, "n_draws": plan.draws}
+    samples = sample(np.concatenate([p, q]), landmarks=LANDMARKS, rng=SEED, **how)
+    measure, grid = samples.learned.measure, plan.grid
     draws = np.concatenate(
         [
-            fit_embedding(p, kernel, measure=measure).sample(GRID, 1, rng)
-            - fit_embedding(q, kernel, measure=measure).sample(GRID, 1, rng)
-            for kernel in samples.kernels(SHOWN, rng)
+            fit_embedding(p, kernel, measure=measure).sample(grid, 1, rng)
+            - fit_embedding(q, kernel, measure=measure).sample(grid, 1, rng)
+            for kernel in samples.kernels(plan.shown, rng)
         ]
     )
     lower, upper = np.quantile(draws, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
     outside = (lower > 0.0) | (upper < 0.0)
-    return Witness(samples, draws, lower, upper, float(outside[CENTRAL].mean()))
+    return Witness(samples, draws, lower, upper, float(outside[np.abs(grid[:, 0]) <= 2.0].mean()))
 
 
-def excluded_share(
-    n: int, laplace: bool, fit: Fit, rng: np.random.Generator, repeats: int = REPEATS
-) -> Share:
+def excluded_share(n: int, laplace: bool, fit: Fit, rng: np.random.Generator, plan: Plan) -> Share:
     """How much of [-2, 2] the band of the witness excludes 0 on, one kernel for all data sets."""
     from scipy.special import ndtri
 
-    z = float(ndtri(0.5 + LEVEL / 2))
+    z, central = float(ndtri(0.5 + LEVEL / 2)), plan.central
     shares = []
-    with progress_bar(repeats, np.inf, "bands", "data set") as bar:
-        for _ in range(repeats):
+    with progress_bar(plan.repeats, np.inf, "bands", "data set") as bar:
+        for _ in range(plan.repeats):
             p, q = map(fit, draw_pair(n, laplace, rng))
-            sd = np.hypot(p.sd(GRID[CENTRAL]), q.sd(GRID[CENTRAL]))
-            shares.append(np.mean(np.abs(p.mean(GRID[CENTRAL]) - q.mean(GRID[CENTRAL])) > z * sd))
+            sd = np.hypot(p.sd(central), q.sd(central))
+            shares.append(np.mean(np.abs(p.mean(central) - q.mean(central)) > z * sd))
             bar.update(1)
-    return Share(float(np.mean(shares)), float(np.std(shares) / np.sqrt(repeats)), repeats)
+    return Share(float(np.mean(shares)), float(np.std(shares) / np.sqrt(plan.repeats)), plan.repeats)
 
 
-def ridge(pooled: np.ndarray) -> np.ndarray:
+def ridge(pooled: np.ndarray, plan: Plan) -> np.ndarray:
     """The paper's objective on a grid of lengthscales and noises, for one observation."""
     z = choose_landmarks(pooled, Landmarks("subset", RIDGE_LANDMARKS))
-    values = np.array(
-        [
-            [log_pseudolikelihood(pooled, kernel=Gaussian(ell), noise=t, landmarks=z) for t in NOISES]
-            for ell in LENGTHSCALES
-        ]
-    )
-    return (values - values.max()) / len(pooled)
+    values = paper_surface(pooled, plan.lengthscales, plan.noises, z)
+    return values - values.max()
 
 
-def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, repeats: int = REPEATS) -> LocalMode:
+def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, plan: Plan) -> LocalMode:
     """Climb the paper's log posterior, Gamma(1, 1) priors on ℓ and τ², from the small side of the valley."""
     from scipy.optimize import minimize
 
@@ -162,33 +169,34 @@ def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, repeats
     def fit(x: np.ndarray) -> PosteriorEmbedding:
         return fit_embedding(x, Gaussian(ell), noise=noise, landmarks=x)
 
-    differ, same = (excluded_share(n, laplace, fit, rng, repeats) for laplace in (True, False))
+    differ, same = (excluded_share(n, laplace, fit, rng, plan) for laplace in (True, False))
     return LocalMode(ell, noise, differ, same)
 
 
 def run(
     seed: int = SEED,
-    sizes: tuple[int, ...] = SIZES,
     progress: bool | None = None,
-    repeats: int = REPEATS,
+    plan: Plan | None = None,
+    sample: Callable[..., Any] = sample_kernel,
 ) -> Result:
-    """Draw the samples, then the kernels, then the witnesses."""
+    """Draw the samples, then the kernels (by `sample`), then the witnesses."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    rng = np.random.default_rng(seed)
-    shown = wanted(progress)
-    with showing_progress(shown), threadpool_limits(1):  # thousands of small matrices: threads only wait
+    plan = plan or Plan()
+    sample = partial(sample, progress=progress)
+    rng, last = np.random.default_rng(seed), plan.sizes[-1]
+    with showing_progress(progress), threadpool_limits(1):  # thousands of small matrices: threads only wait
         witnesses = {}
-        for n in sizes:
+        for n in plan.sizes:
             p, q = draw_pair(n, True, rng)
-            witnesses[n] = witness(p, q, rng, shown)
-        null = witness(*draw_pair(sizes[-1], False, rng), rng, shown)
-        same = excluded_share(sizes[-1], False, _at_median(null), rng, repeats)
+            witnesses[n] = witness(p, q, plan, rng, sample)
+        null = witness(*draw_pair(last, False, rng), plan, rng, sample)
+        same = excluded_share(last, False, _at_median(null), rng, plan)
         pooled = np.concatenate([p, q])
-        surface = ridge(pooled)
-        differ = {n: excluded_share(n, True, _at_median(one), rng, repeats) for n, one in witnesses.items()}
-        local = {count: local_mode(pooled, count, rng, repeats) for count in COUNTS}
-    return Result(witnesses, null, same, differ, surface, local)
+        surface = ridge(pooled, plan)
+        differ = {n: excluded_share(n, True, _at_median(one), rng, plan) for n, one in witnesses.items()}
+        local = {count: local_mode(pooled, count, rng, plan) for count in plan.counts}
+    return Result(plan, witnesses, null, same, differ, surface, local)
 
 
 def _at_median(one: Witness) -> Fit:
@@ -200,12 +208,12 @@ def _at_median(one: Witness) -> Fit:
 def plot(result: Result) -> Any:
     """The paper's three panels, and below them ours."""
     figure, panels = mosaic(["ABC", "abc"], width=4.2, height=3.2)
-    s = GRID[:, 0]
+    s = result.plan.grid[:, 0]
     panels["A"].plot(s, np.exp(-0.5 * s**2) / np.sqrt(2.0 * np.pi), color=BLACK, label="P = N(0, 1)")
     laplace = np.exp(-np.abs(s) / SCALE) / (2.0 * SCALE)
     panels["A"].plot(s, laplace, color=VERMILION, ls="--", label="Q = Laplace(0, √½)")
     panels["A"].set(title="A. The densities", xlabel="x")
-    panels["A"].legend(frameon=False, fontsize="small", loc="upper left")
+    legend(panels["A"], loc="upper left")
     low, high = panels["A"].get_ylim()
     panels["A"].set_ylim(low, high + 0.15 * (high - low))
     shown = [
@@ -221,7 +229,7 @@ def plot(result: Result) -> Any:
         axes.plot(s, one.draws.mean(axis=0), color=VERMILION, label="mean")
         axes.axhline(0.0, color=BLACK, linewidth=0.5)
         axes.set(title=f"{title}; 0 excluded on {one.excluded:.0%}", xlabel="s")
-    shown[0][0].legend(frameon=False, fontsize="small", loc="lower left")
+    legend(shown[0][0], loc="lower left")
     _plot_scale(panels["a"], result.witnesses)
     _plot_ridge(figure, panels["c"], result)
     return figure
@@ -232,26 +240,21 @@ def _plot_scale(axes: Any, witnesses: dict[int, Witness]) -> None:
         draws = one.samples.lengthscale.ravel()
         axes.hist(draws, 40, histtype="step", density=True, color=colour, label=f"n = {n}")
     axes.set(title="Posterior of ℓ, normalised objective", xlabel="ℓ")
-    axes.legend(frameon=False, fontsize="small")
+    legend(axes)
 
 
 def _plot_ridge(figure: Any, axes: Any, result: Result) -> None:
+    from matplotlib.colors import BoundaryNorm
+
     levels = [-1000, -300, -200, -150, -100, -70, -40, -20, 0]
-    drawn = axes.contourf(
-        LENGTHSCALES, NOISES, result.ridge.T, levels, cmap="cividis", norm=_even(levels), extend="min"
-    )
-    axes.plot(LENGTHSCALES, NOISES[result.ridge.argmax(axis=1)], color=VERMILION, label="best τ²")
+    scales, noises = result.plan.lengthscales, result.plan.noises
+    even = BoundaryNorm(levels, 256, extend="min")  # as much colour between any two levels
+    drawn = axes.contourf(scales, noises, result.ridge.T, levels, cmap="cividis", norm=even, extend="min")
+    axes.plot(scales, noises[result.ridge.argmax(axis=1)], color=VERMILION, label="best τ²")
     axes.set(xscale="log", yscale="log", xlabel="ℓ", ylabel="τ²")
     axes.set_title("The paper's objective: a ridge without end")
     axes.legend(fontsize="small", loc="lower left")
     figure.colorbar(drawn, ax=axes, label="log objective / n, below largest", ticks=levels)
-
-
-def _even(levels: list[int]) -> Any:
-    """As much colour between any two levels."""
-    from matplotlib.colors import BoundaryNorm
-
-    return BoundaryNorm(levels, 256, extend="min")
 
 
 def report(result: Result) -> list[str]:
@@ -264,12 +267,13 @@ def report(result: Result) -> list[str]:
             f"  over {result.differ[n].repeats} data sets, ℓ at its median: {result.differ[n]}.",
         ]
     row, column = np.unravel_index(result.ridge.argmax(), result.ridge.shape)
-    null, small = result.null_share, -result.ridge[LENGTHSCALES <= 1.0].max()
+    scales = result.plan.lengthscales
+    null, small = result.null_share, -result.ridge[scales <= 1.0].max()
     sentences += [
         f"Null twin (P = Q): {result.null.excluded:.0%} in the one sample drawn;",
         f"  over {null.repeats} null data sets {null}, where {1 - LEVEL:.0%} is right.",
-        f"The paper's objective, both free: best on the grid at ℓ = {LENGTHSCALES[row]:.3g}, "
-        f"τ² = {NOISES[column]:.1g}, its far end;",
+        f"The paper's objective, both free: best on the grid at ℓ = {scales[row]:.3g}, "
+        f"τ² = {result.plan.noises[column]:.1g}, its far end;",
         f"  with ℓ ≤ 1 it is nowhere within {small:.0f} nats a row of that.",
     ]
     for count, mode in result.local.items():
@@ -284,4 +288,6 @@ def report(result: Result) -> list[str]:
 FIGURES = {"figure3": plot}
 
 if __name__ == "__main__":
+    from kembed.experiments import main
+
     main("figure3", __doc__)

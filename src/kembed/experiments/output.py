@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from kembed.core.writing import write_whole
 
 # Okabe & Ito's colours: told apart by colour-blind readers and, by lightness, in print.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION = "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00"
 DPI = 120  # sharp at the width of a page, and small
-
-
-def main(name: str, description: str | None) -> None:
-    """Reproduce one figure in the folder named by `--output`, and say what was measured."""
-    from kembed.experiments import reproduce
-
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--output", type=Path, default=Path("build/figures"), help="folder for the figure")
-    paths = reproduce(name, parser.parse_args().output)
-    print("Files:", *paths)
 
 
 def writable(folder: Any) -> Path:
@@ -38,19 +26,10 @@ def writable(folder: Any) -> Path:
     return target
 
 
-def wanted(progress: bool | None) -> bool:
-    """Whether to show progress: as told, else on a terminal only."""
-    if progress is not None:
-        return progress
-    return sys.stderr is not None and sys.stderr.isatty()
-
-
 def new_figure(columns: int, width: float = 4.2, height: float = 3.4) -> tuple[Any, Any]:
     """A row of panels, without a display."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * columns, height), layout="constrained", dpi=DPI)
-    return figure, figure.subplots(1, columns, squeeze=False)[0]
+    figure, panels = mosaic(["ABCDEF"[:columns]], width, height)
+    return figure, list(panels.values())
 
 
 def mosaic(plan: list[str], width: float, height: float) -> tuple[Any, Any]:
@@ -62,33 +41,24 @@ def mosaic(plan: list[str], width: float, height: float) -> tuple[Any, Any]:
     return figure, figure.subplot_mosaic([list(row) for row in plan])
 
 
+def legend(axes: Any, **how: Any) -> None:
+    """A small legend without a frame, unless told otherwise."""
+    axes.legend(**{"frameon": False, "fontsize": "small"} | how)
+
+
 def save(figure: Any, path: Path) -> Path:
     """Write a figure, whole."""
 
-    def write(name: str) -> None:
+    def write(draft: Path) -> None:
         from PIL import Image
 
-        figure.savefig(name)
-        with Image.open(name) as image:  # 256 colours are enough for lines and maps, in half the bytes
-            image.convert("RGB").quantize(256, kmeans=1).save(name, optimize=True)
+        figure.savefig(draft)
+        with Image.open(draft) as image:  # 256 colours are enough for lines and maps, in half the bytes
+            image.convert("RGB").quantize(256, kmeans=1).save(draft, optimize=True)
 
-    return _whole(path, write)
+    return write_whole(path, write)
 
 
 def save_text(text: str, path: Path) -> Path:
     """Write a text, whole."""
-    return _whole(path, lambda name: Path(name).write_text(text, encoding="utf-8"))
-
-
-def _whole(path: Path, write: Callable[[str], object]) -> Path:
-    """Write under a temporary name in the same folder and move it into place."""
-    handle, name = tempfile.mkstemp(suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    try:
-        write(name)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return path
+    return write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))

@@ -13,18 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core.text import plain
-from kembed.experiments.output import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    SKY,
-    VERMILION,
-    main,
-    mosaic,
-    new_figure,
-    wanted,
-)
+from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, legend, mosaic, new_figure
 from kembed.experiments.ozone_study import (
     ALPHA,
     CAUSE,
@@ -64,7 +53,7 @@ def run(
     table: pl.DataFrame | None = None,
 ) -> Study:
     """Search for all graphs; p-values are kept in the folder `cache`, and found there by a later run."""
-    return measure(plan or Plan(), cache, wanted(progress), table)
+    return measure(plan or Plan(), cache, progress, table)
 
 
 # Figures.
@@ -85,17 +74,15 @@ def _one_legend(figure: Any, panels: list[Any]) -> None:
     """The legends of several graphs as one, below them."""
     handles: dict[Any, Any] = {}
     for axes in panels:
-        legend = axes.get_legend()
-        if legend is not None:
-            handles |= {line.get_label(): line for line in legend.legend_handles}
-            legend.remove()
-    figure.legend(
-        handles=list(handles.values()), loc="outside lower left", ncols=3, frameon=False, fontsize="small"
-    )
+        drawn = axes.get_legend()
+        if drawn is not None:
+            handles |= {line.get_label(): line for line in drawn.legend_handles}
+            drawn.remove()
+    legend(figure, handles=list(handles.values()), loc="outside lower left", ncols=3)
 
 
 def _plot_shares(axes: Any, study: Study) -> None:
-    bars = _frequencies(study)
+    bars = frequencies(study)
     for place, found in enumerate(reversed(bars.values())):
         left = 0.0
         for one in MARKS:
@@ -113,14 +100,7 @@ def _plot_shares(axes: Any, study: Study) -> None:
     from matplotlib.patches import Patch
 
     handles = [Patch(facecolor=COLOURS[one], label=WORDS[one]) for one in MARKS]
-    axes.legend(
-        handles=handles,
-        frameon=False,
-        fontsize="small",
-        ncols=3,
-        loc="upper center",
-        bbox_to_anchor=(0.4, 0.0),
-    )
+    legend(axes, handles=handles, ncols=3, loc="upper center", bbox_to_anchor=(0.4, 0.0))
 
 
 def plot_sweep(study: Study) -> Any:
@@ -167,9 +147,8 @@ def _plot_trends(axes: Any, study: Study) -> None:
     axes.axvline(0.0, color=BLACK, linewidth=0.5)
     axes.set_yticks(places, names, fontsize="small")
     axes.set(title="C. Correlation of one day and the next", ylim=(-0.6, len(names) + 1.4))
-    axes.legend(
-        frameon=False, fontsize="x-small", ncols=3, loc="upper center", columnspacing=0.8, handletextpad=0.1
-    )
+    close = {"columnspacing": 0.8, "handletextpad": 0.1}
+    legend(axes, fontsize="x-small", ncols=3, loc="upper center", **close)
 
 
 # Words.
@@ -190,7 +169,7 @@ def report(study: Study) -> list[str]:
         sentences.append(f"{title}:")
         sentences += [f"  {NAMES[kernel]}: {_edge(graphs[kernel])}" for kernel in KERNELS]
     sentences.append(f"{CAUSE} and {EFFECT} over runs, trends taken out:")
-    sentences += [f"  {name}: {_shares(found)}" for name, found in _frequencies(study).items()]
+    sentences += [f"  {name}: {_shares(found)}" for name, found in frequencies(study).items()]
     sentences.append("One lengthscale for all residuals, in standard deviations:")
     sentences += [f"  {scale:.2f}: {_edge(graph)}" for scale, graph in study.sweep.items()]
     scales = "; ".join(
@@ -209,10 +188,10 @@ def report(study: Study) -> list[str]:
     for trends in study.trends:
         sentences.append(f"  trends over {trends.least:g} days or more:")
         sentences += [f"    {one!r}" for one in trends.columns]
-    return [*sentences, *_verdict(study)]
+    return [*sentences, *verdict(study)]
 
 
-def _frequencies(study: Study) -> dict[str, dict[str, float]]:
+def frequencies(study: Study) -> dict[str, dict[str, float]]:
     """The shares of the marks by what was varied and by kernel."""
     found = {}
     for kernel in KERNELS:
@@ -220,8 +199,8 @@ def _frequencies(study: Study) -> dict[str, dict[str, float]]:
         found[f"{graph.n_orders} orders of the variables, {NAMES[kernel]}"] = shares(graph, graph.over_orders)
     for kernel in KERNELS:
         graph = study.main[kernel]
-        found[f"{graph.n_resamples} resamples of the rows, {NAMES[kernel]}"] = shares(
-            graph, graph.over_resamples
+        found[f"{graph.n_bootstrap} resamples of the rows, {NAMES[kernel]}"] = shares(
+            graph, graph.over_bootstrap
         )
     return {name: one for name, one in found.items() if one}
 
@@ -244,11 +223,11 @@ def _edge(graph: CausalGraph) -> str:
     )
 
 
-def _verdict(study: Study) -> list[str]:
+def verdict(study: Study) -> list[str]:
     """What of the paper's statement holds."""
     learned, median = mark(study.main["bkl"]), mark(study.main["median"])
     over = {kernel: study.main[kernel] for kernel in KERNELS}
-    often = {kernel: shares(graph, graph.over_resamples) for kernel, graph in over.items()}
+    often = {kernel: shares(graph, graph.over_bootstrap) for kernel, graph in over.items()}
     directed = "holds" if learned == "-->" else "does not hold"
     absent = "holds" if median == "" else "does not hold"
     sentences = [
@@ -256,7 +235,7 @@ def _verdict(study: Study) -> list[str]:
         f"Its absence by the median rule {absent} in this graph: {WORDS[median]}.",
     ]
     if all(often.values()):
-        n = over["bkl"].n_resamples
+        n = over["bkl"].n_bootstrap
         both = (often["bkl"]["-->"], 1.0 - often["bkl"][""], often["median"][""])
         sentences.append(
             f"Over {n} resamples: {WORDS['-->']} in {both[0]:.0%} with learned kernels, adjacent in "
@@ -280,10 +259,10 @@ def numbers(study: Study) -> str:
             "conflicts": [conflict.why for conflict in one.conflicts],
             "separating_sets": {" ".join(sorted(pair)): given for pair, given in one.separating_sets.items()},
             "over_orders": shares(one, one.over_orders),
-            "over_resamples": shares(one, one.over_resamples),
+            "over_resamples": shares(one, one.over_bootstrap),
             "tests": one.n_tests,
             "orders": one.n_orders,
-            "resamples": one.n_resamples,
+            "resamples": one.n_bootstrap,
         }
 
     whole = {
@@ -325,4 +304,6 @@ FIGURES = {"ozone": plot, "ozone_sweep": plot_sweep}
 TEXTS = {"ozone.json": numbers}
 
 if __name__ == "__main__":
+    from kembed.experiments import main
+
     main("ozone", __doc__)

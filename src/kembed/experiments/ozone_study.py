@@ -5,21 +5,19 @@ All settings below were fixed before the study first ran, and so before it said 
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kembed.conditional import prewhitening
-from kembed.conditional.prewhitening import Whitened
+from kembed.conditional.prewhitening import PrewhitenedColumn
 from kembed.conditional.tester import ConditionalTester
 from kembed.core.progress import showing_progress
 from kembed.data.datasets import OZONE_VARIABLES, load_ozone
 from kembed.graphs.background import Background
 from kembed.graphs.graph import CausalGraph
 from kembed.graphs.pc import pc
-from kembed.graphs.workers import Job, share
 from kembed.kernels import Gaussian
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ class Trends(NamedTuple):
     """What taking trends over at least so many days out does."""
 
     least: float
-    columns: tuple[Whitened, ...]
+    columns: tuple[PrewhitenedColumn, ...]
     correlation: float  # of CAUSE and EFFECT afterwards
 
 
@@ -119,30 +117,18 @@ def measure(
     with ExitStack() as stack:
         stack.enter_context(showing_progress(progress))
         stack.enter_context(threadpool_limits(1))  # many small matrices: threads would only wait
-        if cache is None:
-            cache = stack.enter_context(tempfile.TemporaryDirectory(prefix="kembed-"))
         raw, main = (
-            ConditionalTester(one, n_resamples=plan.signs, cache=cache, rng=SEED)
+            stack.enter_context(ConditionalTester(one, n_resamples=plan.signs, cache=cache, rng=SEED))
             for one in (table.drop("date"), without)
         )
-        everywhere: list[tuple[Any, dict[str, Any]]] = [
-            (kernel, how) for kernel in KERNELS for how in (options, textbook)
-        ]
-        everywhere += [(Gaussian(scale), options) for scale in plan.lengthscales]
-        everywhere += [("bkl", known)]
-        jobs = [Job(main, tuple(everywhere))]
-        jobs += [Job(raw, tuple((kernel, options) for kernel in KERNELS))]
-        jobs += [
-            Job(main, tuple((kernel, resampled) for kernel in KERNELS), k) for k in range(plan.resamples)
-        ]
-        share(jobs, plan.workers, "ozone")
 
         def found(tester: ConditionalTester, kernel: Any, how: dict[str, Any]) -> CausalGraph:
-            return pc(None, test=tester.with_kernel(kernel), progress=False, **how)
+            test = tester.with_kernel(kernel)  # regressions are shared
+            return pc(None, test=test, progress=progress, n_jobs=plan.workers, **how)
 
-        places = main.names.index(CAUSE), main.names.index(EFFECT)
         kernels: dict[str, Any] = {kernel: kernel for kernel in KERNELS}
         kernels |= {f"{scale:g}": Gaussian(scale) for scale in plan.lengthscales}
+        places = main.names.index(CAUSE), main.names.index(EFFECT)
         return Study(
             rows=table.height,
             raw={kernel: found(raw, kernel, options) for kernel in KERNELS},

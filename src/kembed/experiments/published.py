@@ -29,6 +29,13 @@ def paper_objective(x: np.ndarray, lengthscale: float, landmarks: np.ndarray, no
     return float(log_pseudolikelihood(x, kernel=kernel, noise=noise, landmarks=landmarks)) / len(x)
 
 
+def paper_surface(
+    x: np.ndarray, lengthscales: np.ndarray, noises: np.ndarray, landmarks: np.ndarray
+) -> np.ndarray:
+    """The published objective for one observation, at every lengthscale and τ²."""
+    return np.array([[paper_objective(x, ell, landmarks, noise) for noise in noises] for ell in lengthscales])
+
+
 def paper_peaks(
     x: np.ndarray, landmarks: np.ndarray, noise: float = 1.0, scales: np.ndarray = LENGTHSCALES
 ) -> tuple[np.ndarray, list[Peak]]:

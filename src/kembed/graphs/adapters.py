@@ -1,26 +1,22 @@
 """Our conditional test inside other libraries' searches: PC and FCI of causal-learn, PC of pgmpy.
 
 Either adapter finds its `ConditionalTester` by the content of the data and of all options, so that searches
-of the same table share their regressions, and a table that was changed in place is another table.
+of the same table share their regressions, and a table that was changed in place is another table. `clear`
+forgets them all.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import pickle
-import threading
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kembed.conditional.cache import digest
 from kembed.conditional.tester import ConditionalTester
 from kembed.core import checks
-
-__all__ = ["PgmpyTest", "causal_learn", "pgmpy"]
+from kembed.graphs.kept_testers import KeptTesters, SharedTester
 
 Columns = tuple[int, int, tuple[int, ...]]
 OPTIONS = {
@@ -28,8 +24,7 @@ OPTIONS = {
     for name, option in inspect.signature(ConditionalTester).parameters.items()
     if option.kind is option.KEYWORD_ONLY
 }
-# How many testers outlive their search. Each may hold regressions of some hundred megabytes.
-KEPT = 4
+TESTERS = KeptTesters()  # of this process
 
 
 def causal_learn(name: str = "kembed", **options: Any) -> str:
@@ -43,8 +38,7 @@ def causal_learn(name: str = "kembed", **options: Any) -> str:
     name
         What to call it; a name given before gets the new options.
     options
-        Those of `ConditionalTester`, for all searches under this name. Unlike there, `rng` is 0 unless given,
-        so that a search can be repeated.
+        Those of `ConditionalTester`, for all searches under this name.
 
     Examples
     --------
@@ -81,7 +75,7 @@ def pgmpy(data: Any, **options: Any) -> PgmpyTest:
         The table that PC is fitted on; pgmpy does not pass it on. Columns go by their labels; those of an
         array are "x0", "x1", ..., as in pgmpy.
     options
-        Those of `ConditionalTester`. Unlike there, `rng` is 0 unless given, so that a search can be repeated.
+        Those of `ConditionalTester`.
 
     Examples
     --------
@@ -101,7 +95,12 @@ def pgmpy(data: Any, **options: Any) -> PgmpyTest:
     0.005
 
     """
-    return PgmpyTest(data, _settled(options))
+    return PgmpyTest(data, _all_options(options))
+
+
+def clear() -> None:
+    """Forget the testers of earlier searches, and all that they keep in memory."""
+    TESTERS.clear()
 
 
 class PgmpyTest:
@@ -114,8 +113,8 @@ class PgmpyTest:
 
     def __init__(self, data: Any, options: dict[str, Any]) -> None:
         self.data, self.options = data, options
-        self._last: tuple[_Shared, Columns, Any] | None = None
-        _shared(data, options)  # mistakes show here, not in the middle of a search
+        self._last: tuple[SharedTester, Columns, Any] | None = None
+        TESTERS.get(data, options)  # mistakes show here, not in the middle of a search
 
     def __call__(
         self,
@@ -178,9 +177,9 @@ class PgmpyTest:
             self._last = (tester, columns, outcome)
         return outcome
 
-    def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[_Shared, Columns]:
+    def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[SharedTester, Columns]:
         """The tester of the data, and where it has the columns."""
-        tester = _shared(data, self.options)
+        tester = TESTERS.get(data, self.options)
         times = self.options["prewhiten"]
         places = _places(data, len(tester.tester.names), times if isinstance(times, str) else None)
 
@@ -199,7 +198,7 @@ class PgmpyTest:
             )
 
         given = [place(one, "Z") for one in ((Z,) if isinstance(Z, str) else Z)]
-        return tester, _distinct(list(places), place(X, "X"), place(Y, "Y"), given)
+        return tester, tester.tester.places(place(X, "X"), place(Y, "Y"), given, ("X", "Y", "Z"))
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_last": None}  # a lock stays in its process
@@ -226,15 +225,16 @@ class _CausalLearnTest:
                 "data.to_numpy() and node_names=list(data.columns)"
             )
         super().__init__(data)  # type: ignore[call-arg]  # of causal-learn's CIT_Base, the next in line
-        self.options = _settled(self.defaults | options)
-        self._tester = _shared(data, self.options)
+        self.options = _all_options(self.defaults | options)
+        self._tester = TESTERS.get(data, self.options)
 
     def __call__(self, X: Any, Y: Any, condition_set: Any = None) -> float:
         """The p-value of two columns given others."""
-        names = self._tester.tester.names
-        given = [] if condition_set is None else condition_set
-        inner = [_number(one, "condition_set", names) for one in given]
-        return self._tester.pvalue(*_distinct(names, _number(X, "X", names), _number(Y, "Y", names), inner))
+        for column in (X, Y, *(condition_set := () if condition_set is None else tuple(condition_set))):
+            if isinstance(column, str):
+                raise TypeError(f"causal-learn asks by column number, but {column!r} was given")
+        asked = self._tester.tester.places(X, Y, condition_set, ("X", "Y", "condition_set"))
+        return self._tester.pvalue(*asked)
 
     def __deepcopy__(self, memo: Any) -> _CausalLearnTest:
         return self  # causal-learn copies a graph at every step, test and all; regressions stay shared
@@ -268,60 +268,20 @@ def _revived(name: str, data: Any, options: dict[str, Any]) -> Any:
     return _test_class(name, {})(data, **options)
 
 
-# Testers by content.
-
-
-class _Shared(NamedTuple):
-    """A tester for one thread at a time: by default pgmpy asks from as many as there are cores."""
-
-    tester: ConditionalTester
-    lock: Any
-
-    def pvalue(self, i: int, j: int, given: tuple[int, ...]) -> float:
-        with self.lock:
-            return self.tester.pvalue(i, j, given)
-
-    def test(self, i: int, j: int, given: tuple[int, ...]) -> Any:
-        with self.lock:
-            return self.tester.test(i, j, given)
-
-
-_testers: OrderedDict[str, _Shared] = OrderedDict()
-_door = threading.Lock()
-
-
-def _shared(data: Any, options: dict[str, Any]) -> _Shared:
-    """The tester of this data under these options; the one made before, where there is one."""
-    try:
-        # A pickle holds every digit, where a printed array or kernel leaves some out.
-        key = digest(pickle.dumps((data, sorted(options.items())), protocol=5))
-    except Exception:  # what cannot be pickled is for the tester to refuse, in its own words
-        return _Shared(ConditionalTester(data, **options), threading.Lock())
-    with _door:
-        if key not in _testers:
-            _testers[key] = _Shared(ConditionalTester(data, **options), threading.Lock())
-        _testers.move_to_end(key)
-        while len(_testers) > KEPT:
-            _testers.popitem(last=False)
-        return _testers[key]
-
-
-def _settled(options: dict[str, Any]) -> dict[str, Any]:
+def _all_options(options: dict[str, Any]) -> dict[str, Any]:
     """All options of a tester, with a whole number for rng."""
     _check(options)
-    settled = OPTIONS | {"rng": 0} | options
-    if not isinstance(settled["rng"], int | np.integer):
-        settled["rng"] = int(checks.generator(settled["rng"]).integers(2**62))
-    return settled
+    every = OPTIONS | options
+    # A cache and None for rng, which no cache can serve, are for the tester to refuse.
+    if not isinstance(every["rng"], int | np.integer) and not (every["rng"] is None and every["cache"]):
+        every["rng"] = int(checks.generator(every["rng"]).integers(2**62))
+    return every
 
 
 def _check(options: dict[str, Any]) -> None:
     for name in options:
         if name not in OPTIONS:
             raise TypeError(f"the test has no option {name!r}; its options are {', '.join(OPTIONS)}")
-
-
-# Columns.
 
 
 def _places(data: Any, width: int, times: str | None) -> dict[Any, int]:
@@ -333,21 +293,3 @@ def _places(data: Any, width: int, times: str | None) -> dict[Any, int]:
     if isinstance(frame, nw.DataFrame):
         labels = [label for label in frame.columns if label != times]
     return {label: place for place, label in enumerate(labels)}
-
-
-def _number(column: Any, argument: str, names: tuple[str, ...]) -> int:
-    """A column number of causal-learn, checked; a NumPy number becomes a plain one."""
-    place = checks.count(column, argument, 0)
-    if place >= len(names):
-        raise ValueError(f"{argument} is column {place}, but there are only {len(names)}, from 0 on")
-    return place
-
-
-def _distinct(labels: Sequence[Any], i: int, j: int, given: list[int]) -> Columns:
-    """The columns of a test, none of them twice."""
-    if i == j:
-        raise ValueError(f"X and Y are the same column, {labels[i]!r}; give two")
-    if i in given or j in given:
-        both = labels[i if i in given else j]
-        raise ValueError(f"column {both!r} is tested and given at once; leave it out of what is given")
-    return i, j, tuple(sorted(set(given)))

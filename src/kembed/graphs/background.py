@@ -22,10 +22,6 @@ class Knowledge(NamedTuple):
     required: Bool[np.ndarray, "p p"]
     tiered: Bool[np.ndarray, "p p"]  # j stands in a later tier than i
 
-    def never(self, i: int, j: int) -> bool:
-        """Whether the two are known not to be adjacent."""
-        return not (self.allowed[i, j] or self.allowed[j, i])
-
 
 @dataclass(frozen=True)
 class Background:
@@ -72,20 +68,12 @@ class Background:
         """The same about the variables of a table, by number; unknown names are refused."""
         for name in self.names:
             if name not in names:
-                near = difflib.get_close_matches(name, names, 3, 0.6)
-                hint = (
-                    f"did you mean {' or '.join(map(repr, near))}?"
-                    if near
-                    else f"there are {', '.join(map(repr, names))}"
-                )
+                near = " or ".join(map(repr, difflib.get_close_matches(name, names, 3, 0.6)))
+                hint = f"did you mean {near}?" if near else f"there are {', '.join(map(repr, names))}"
                 raise ValueError(f"background speaks of {name!r}, which is no variable of the data; {hint}")
         place = {name: i for i, name in enumerate(names)}
-        size = (len(names), len(names))
-        allowed, required, tiered = (
-            ~np.eye(len(names), dtype=bool),
-            np.zeros(size, bool),
-            np.zeros(size, bool),
-        )
+        allowed = ~np.eye(len(names), dtype=bool)
+        required, tiered = np.zeros_like(allowed), np.zeros_like(allowed)
         for a, b in self.forbidden:
             allowed[place[a], place[b]] = False
         for a, b in self.required:

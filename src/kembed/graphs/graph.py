@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 MARKS = ("-->", "---", "<->")
+KINDS = {"-->": "directed", "---": "undirected", "<->": "conflicting"}
+RUNS = {"orders": "orders", "bootstrap": "resamples"}  # what was searched again, and the word for it
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class CausalGraph(Drawn):
     `separating_sets` has, for each pair that the tests took apart, the set that makes it independent, and
     `pvalues` the largest p-value of every tested pair; both go by `frozenset({a, b})`. `conflicts` says where
     reasons disagree and `ambiguous` which triples (a, middle, b) could not be decided. The graph itself is
-    that of all rows with the variables in the given order; `over_orders` and `over_resamples` are the shares
+    that of all rows with the variables in the given order; `over_orders` and `over_bootstrap` are the shares
     of runs in which a --> b, a --- b and a <-> b, in an array [a, b, mark].
     """
 
@@ -69,9 +72,9 @@ class CausalGraph(Drawn):
     conflicts: tuple[Conflict, ...] = ()
     ambiguous: tuple[tuple[str, str, str], ...] = ()
     over_orders: Float[np.ndarray, "p p 3"] | None = None
-    over_resamples: Float[np.ndarray, "p p 3"] | None = None
+    over_bootstrap: Float[np.ndarray, "p p 3"] | None = None
     n_orders: int = 1
-    n_resamples: int = 0
+    n_bootstrap: int = 0
 
     @classmethod
     def from_dag(cls, names: Iterable[str], parents: Mapping[str, Iterable[str]]) -> CausalGraph:
@@ -83,8 +86,8 @@ class CausalGraph(Drawn):
           sprinkler --> wet
         """
         names = tuple(names)
-        if len(set(names)) < len(names):
-            raise ValueError(f"names has {_first_twice(names)!r} more than once; name every variable once")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"names has {twice[0]!r} more than once; name every variable once")
         arrows = np.zeros((len(names), len(names)), dtype=bool)
         for child, above in parents.items():
             for parent in above:
@@ -101,12 +104,18 @@ class CausalGraph(Drawn):
     @property
     def n_runs(self) -> int:
         """How many searches were made: of orders of the variables and of resamples of the rows."""
-        return self.n_orders + self.n_resamples
+        return self.n_orders + self.n_bootstrap
 
     @property
     def counted(self) -> str:
         """What frequencies are shares of: "resamples" of the rows if there are any, else "orders"."""
-        return "orders" if self.over_resamples is None else "resamples"
+        return RUNS["orders" if self.over_bootstrap is None else "bootstrap"]
+
+    @property
+    def varied(self) -> dict[str, str]:
+        """What was searched more than once, as `over` of `frequency` calls it, and the word for it."""
+        more = {"orders": self.n_orders > 1, "bootstrap": self.n_bootstrap > 0}
+        return {over: word for over, word in RUNS.items() if more[over]}
 
     @property
     def frequencies(self) -> Float[np.ndarray, "p p 3"]:
@@ -114,19 +123,19 @@ class CausalGraph(Drawn):
 
         Of the resamples of the rows, without the search of all rows; where there are none, of the orders.
         """
-        if self.over_resamples is not None:
-            return self.over_resamples
+        if self.over_bootstrap is not None:
+            return self.over_bootstrap
         return shares(self.adjacency()) if self.over_orders is None else self.over_orders
 
     def _frequencies(self, over: str | None) -> Float[np.ndarray, "p p 3"]:
         if over is None:
             return self.frequencies
-        tables = {"orders": self.over_orders, "resamples": self.over_resamples}
+        tables = {"orders": self.over_orders, "bootstrap": self.over_bootstrap}
         if over not in tables:
-            raise ValueError(f"over must be one of 'orders', 'resamples' or None, but {over!r} was given")
+            raise ValueError(f"over must be one of 'orders', 'bootstrap' or None, but {over!r} was given")
         if tables[over] is None:
-            remedy = "n_bootstrap > 0" if over == "resamples" else "n_orders > 1"
-            raise ValueError(f"no {over} were run; search with {remedy}")
+            remedy = "n_bootstrap > 0" if over == "bootstrap" else "n_orders > 1"
+            raise ValueError(f"no {RUNS[over]} were run; search with {remedy}")
         return np.asarray(tables[over])
 
     def has(self, a: str, b: str) -> bool:
@@ -141,8 +150,8 @@ class CausalGraph(Drawn):
     def frequency(self, a: str, b: str, mark: str | None = None, *, over: str | None = None) -> float:
         """In what share of runs the two are adjacent, or have this mark ("<--" is b --> a).
 
-        `over` says of which: "orders" of the variables tell how arbitrary the graph is, "resamples" of the
-        rows how sure. By default resamples, or orders where no rows were resampled.
+        `over` says of which: "orders" of the variables tell how arbitrary the graph is, the "bootstrap" of
+        the rows how sure. By default the bootstrap, or orders where no rows were resampled.
         """
         table = self._frequencies(over)
         i, j = _place(self.names, a), _place(self.names, b)
@@ -169,25 +178,16 @@ class CausalGraph(Drawn):
 
         `mark` is "" where the graph itself lacks the edge; `pd.DataFrame(graph.table())` makes a data frame.
         """
-        rows = []
-        for i, a in enumerate(self.names):
-            for b in self.names[i + 1 :]:
-                if self.frequency(a, b) == 0.0 and not self.has(a, b):
-                    continue
-                edge = self._edge(a, b)
-                first, second = (edge.a, edge.b) if edge else (a, b)
-                rows.append(
-                    {
-                        "a": first,
-                        "mark": edge.mark if edge else "",
-                        "b": second,
-                        "pvalue": self.pvalues.get(frozenset((a, b)), float("nan")),
-                        "frequency": self.frequency(a, b),
-                        **{
-                            mark: self.frequency(first, second, mark) for mark in ("-->", "<--", "---", "<->")
-                        },
-                    }
-                )
+        rows: list[dict[str, Any]] = []
+        for a, b in combinations(self.names, 2):
+            edge, frequency = self._edge(a, b), self.frequency(a, b)
+            if not edge and frequency == 0.0:
+                continue
+            first, second = (edge.a, edge.b) if edge else (a, b)
+            row: dict[str, Any] = {"a": first, "mark": edge.mark if edge else "", "b": second}
+            row |= {"pvalue": self.pvalues.get(frozenset((a, b)), float("nan")), "frequency": frequency}
+            marks = ("-->", "<--", "---", "<->")
+            rows.append(row | {mark: self.frequency(first, second, mark) for mark in marks})
         return sorted(rows, key=lambda row: (-row["frequency"], not row["mark"]))
 
     def shd(self, other: CausalGraph) -> int:
@@ -211,12 +211,7 @@ class CausalGraph(Drawn):
         graph = nx.DiGraph()
         graph.add_nodes_from(self.names)
         for edge in self.edges:
-            about = {
-                "mark": edge.mark,
-                "pvalue": edge.pvalue,
-                "frequency": edge.frequency,
-                "mark_frequency": edge.mark_frequency,
-            }
+            about = {name: value for name, value in vars(edge).items() if name not in ("a", "b")}
             graph.add_edge(edge.a, edge.b, **about)
             if edge.mark != "-->":
                 graph.add_edge(edge.b, edge.a, **about)
@@ -237,26 +232,23 @@ class CausalGraph(Drawn):
 
     def __repr__(self) -> str:
         marks = [edge.mark for edge in self.edges]
-        kinds = {"-->": "directed", "---": "undirected", "<->": "conflicting"}
-        counts = ", ".join(f"{marks.count(mark)} {word}" for mark, word in kinds.items() if mark in marks)
+        counts = ", ".join(f"{marks.count(mark)} {word}" for mark, word in KINDS.items() if mark in marks)
         edges = f"{len(marks)} edge{'' if len(marks) == 1 else 's'}" + (f" ({counts})" if counts else "")
         parts = [f"CausalGraph of {len(self.names)} variables", edges]
         if self.n_tests:
             parts.append(f"{self.n_tests:,} tests at level {plain(self.alpha)}")
-        runs = {"orders": self.n_orders, "resamples": self.n_resamples}
-        ran = [over for over, count in runs.items() if count > (over == "orders")]
-        parts += [f"{runs[over]} {over}" for over in ran]
+        parts += [f"{getattr(self, f'n_{over}')} {word}" for over, word in self.varied.items()]
         width = max((len(str(edge)) for edge in self.edges), default=0)
         lines = [", ".join(parts)]
         for edge in self.edges:
             evidence = [f"largest p = {plain(edge.pvalue, 2)}"] if not np.isnan(edge.pvalue) else []
-            for over in ran:
-                adjacent = self.frequency(edge.a, edge.b, over=over)
-                marked = self.frequency(edge.a, edge.b, edge.mark, over=over)
-                evidence.append(f"in {adjacent:.0%} of {over}, with this mark in {marked:.0%}")
+            for over, word in self.varied.items():
+                there, marked = (
+                    self.frequency(edge.a, edge.b, mark, over=over) for mark in (None, edge.mark)
+                )
+                evidence.append(f"in {there:.0%} of {word}, with this mark in {marked:.0%}")
             lines.append(f"  {edge!s:{width}}  {'; '.join(evidence)}".rstrip())
-        lines += [f"  conflict: {one.why}" for one in self.conflicts]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  conflict: {one.why}" for one in self.conflicts)])
 
 
 def edges_of(names: tuple[str, ...], codes: np.ndarray) -> tuple[Edge, ...]:
@@ -280,10 +272,6 @@ def _place(names: tuple[str, ...], name: str) -> int:
     near = difflib.get_close_matches(str(name), names, 1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names))}"
     raise ValueError(f"the graph has no variable {name!r}; {hint}")
-
-
-def _first_twice(names: tuple[str, ...]) -> str:
-    return next(name for name in names if names.count(name) > 1)
 
 
 def _quoted(name: str) -> str:

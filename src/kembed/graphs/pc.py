@@ -3,49 +3,29 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
 from kembed.core.progress import showing_progress
 from kembed.data.tables import Table, read_tables
-from kembed.graphs.background import Background, Knowledge
+from kembed.graphs.background import Background
+from kembed.graphs.bootstrap import ORDERS, TESTER, Search, count_of_processes, in_processes, stream
 from kembed.graphs.deciders import Decider, FisherZ, FunctionDecider, Remembered
 from kembed.graphs.graph import CausalGraph, Conflict, edges_of, shares
-from kembed.graphs.orientation import RULES, Orientation, orient
-from kembed.graphs.skeleton import Ledger, search
+from kembed.graphs.orientation import RULES, Orientation
+from kembed.graphs.skeleton import Ledger
 
 TESTS = ("residuals", "fisher-z")
 NAN_POLICIES = ("raise", "omit")
 MINIMUM = 5  # rows; fewer leave no test a chance
 KERNEL, SIGNS = "bkl", 999  # of test="residuals", unless given
-# Streams of random numbers that do not touch one another: more orders do not change the resamples.
-ORDERS, RESAMPLES, TESTER = 0, 1, 2
-
-
-class _Search(NamedTuple):
-    """What all runs have in common."""
-
-    alpha: float
-    max_given: int
-    stable: bool
-    rule: str
-    knowledge: Knowledge
-
-    def run(self, tests: Remembered, order: Any, what: str) -> tuple[Orientation, Ledger]:
-        skeleton = search(
-            tests,
-            order=[int(i) for i in order],
-            alpha=self.alpha,
-            max_given=self.max_given,
-            stable=self.stable,
-            knowledge=self.knowledge,
-            what=what,
-        )
-        return orient(skeleton, self.rule, tests.decider.names, what), skeleton.ledger
+ALONE = 4.0  # seconds before other processes are started: twice what that takes, and reading a cache less
 
 
 def pc(
@@ -63,7 +43,8 @@ def pc(
     n_bootstrap: int = 0,
     prewhiten: Any = None,
     cache: Any = None,
-    rng: Any = None,
+    n_jobs: int = 1,
+    rng: Any = 0,
     nan_policy: str = "raise",
     progress: bool | None = None,
 ) -> CausalGraph:
@@ -105,9 +86,14 @@ def pc(
         Search so many resamples of the rows too. A resample is the distinct rows of a bootstrap draw (about
         63% of them): rows that repeat would make every pair of columns look dependent. Each is searched in
         one random order, or in the given one if `n_orders` is 1.
-    rng, nan_policy, progress
-        As in `mmd_test`; rows with missing values are refused ("raise") or dropped ("omit"). With a seed the
-        p-values of `test="residuals"` are those of a `ConditionalTester` with this seed.
+    n_jobs
+        Processes that search the resamples; -1 for as many as there are processors. They are started once
+        the search has taken some seconds, and the answer is the same for any number.
+    rng
+        Seed or generator; None is fresh entropy. With a seed the p-values of `test="residuals"` are those of
+        a `ConditionalTester` with this seed.
+    nan_policy, progress
+        As in `mmd_test`; rows with missing values are refused ("raise") or dropped ("omit").
 
     Examples
     --------
@@ -132,29 +118,33 @@ def pc(
     stable = checks.flag(stable, "stable")
     n_orders = checks.count(n_orders, "n_orders", 1)
     n_bootstrap = checks.count(n_bootstrap, "n_bootstrap", 0)
+    n_jobs = count_of_processes(n_jobs)
     seed = int(checks.generator(rng).integers(2**63))
     n_resamples = checks.count(n_resamples, "n_resamples", 1)
     if isinstance(test, str) and checks.choice(test, "test", TESTS) == "residuals":
-        # A seed as it is: any tester with this seed finds the same p-values, and in the same cache. Without a
-        # seed of the user's own, none: what is not reproducible is not to be found in a cache.
+        from kembed.conditional.tester import ConditionalTester
+
+        # A seed as it is: any tester with this seed finds the same p-values, and in the same cache.
         drawn = isinstance(rng, np.random.Generator)
-        decider = _residuals(
+        decider: Decider = ConditionalTester(
             data,
             kernel=kernel,
             n_resamples=n_resamples,
             prewhiten=prewhiten,
             cache=cache,
-            rng=int(_stream(seed, TESTER).integers(2**63)) if drawn else rng,
+            rng=int(stream(seed, TESTER).integers(2**63)) if drawn else rng,
             nan_policy=nan_policy,
         )
     else:
-        as_usual = isinstance(kernel, str) and kernel == KERNEL
-        _check_unused(
-            kernel=not as_usual,
-            n_resamples=n_resamples != SIGNS,
-            prewhiten=prewhiten is not None,
-            cache=cache is not None,
-        )
+        given = {
+            "kernel": not (isinstance(kernel, str) and kernel == KERNEL),
+            "n_resamples": n_resamples != SIGNS,
+            "prewhiten": prewhiten is not None,
+            "cache": cache is not None,
+        }
+        if any(given.values()):
+            argument = next(name for name, asked in given.items() if asked)
+            raise ValueError(f"{argument} is for test='residuals'; leave it out with another test")
         decider = _decider(data, test, nan_policy)
     if hasattr(decider, "n_resamples"):
         _check_level(alpha, decider.n_resamples)
@@ -162,26 +152,32 @@ def pc(
     _check_names(names)
     p = len(names)
     most = p - 2 if max_given is None else min(checks.count(max_given, "max_given", 0), p - 2)
-    n_rows = _rows(decider, n_bootstrap)
-    knowledge = _background(background).resolved(names)
-    searched = _Search(alpha, most, stable, orientation, knowledge)
+    if n_bootstrap and getattr(decider, "n_rows", None) is None:
+        raise ValueError(
+            "n_bootstrap resamples rows, but test has no n_rows; give it one, or set n_bootstrap=0"
+        )
+    if not isinstance(background, Background | None):
+        raise TypeError(
+            f"background must be a Background(forbidden=, required=, tiers=), but {background!r} was given"
+        )
+    knowledge = (background or Background()).resolved(names)
+    searched = Search(alpha, most, stable, orientation, knowledge, seed, n_orders)
     runs = n_orders + n_bootstrap
 
     with showing_progress(progress):
-        tests = Remembered(decider)
+        began, tests = time.perf_counter(), Remembered(decider)
         found, ledger = searched.run(tests, range(p), _title(0, runs))
-        graph = _first(names, alpha, found, ledger)
-        by_order = shares(found.codes)
+        by_order, by_rows = shares(found.codes), np.zeros((p, p, 3))
         for k in range(1, n_orders):
-            order = _stream(seed, ORDERS, k).permutation(p)
+            order = stream(seed, ORDERS, k).permutation(p)
             by_order = by_order + shares(searched.run(tests, order, _title(k, runs))[0].codes)
-        by_rows = np.zeros_like(by_order)
         for k in range(n_bootstrap):
-            draw = _stream(seed, RESAMPLES, k)
-            rows = np.unique(draw.integers(n_rows, size=n_rows))
-            order = draw.permutation(p) if n_orders > 1 else np.arange(p)
-            again = Remembered(decider.on_rows(rows))
-            by_rows = by_rows + shares(searched.run(again, order, _title(n_orders + k, runs))[0].codes)
+            left = range(k, n_bootstrap)
+            if min(n_jobs, len(left)) > 1 and time.perf_counter() - began > ALONE:
+                by_rows = by_rows + in_processes(searched, decider, left, n_jobs)
+                break
+            by_rows = by_rows + searched.resample(decider, k, _title(n_orders + k, runs))
+    graph = _graph(names, alpha, found, ledger)
     return _counted(graph, by_order, by_rows, n_orders, n_bootstrap)
 
 
@@ -199,58 +195,48 @@ def _check_level(alpha: float, n_resamples: int) -> None:
         )
 
 
-def _check_unused(**given: bool) -> None:
-    """Refuse what only test='residuals' would listen to."""
-    for argument, asked in given.items():
-        if asked:
-            raise ValueError(f"{argument} is for test='residuals'; leave it out with another test")
-
-
-def _residuals(data: Any, **options: Any) -> Decider:
-    from kembed.conditional.independence import ConditionalTester
-
-    return ConditionalTester(data, **options)
-
-
 def _decider(data: Any, test: Any, nan_policy: str) -> Decider:
     """The test as a `Decider`."""
     if isinstance(test, Decider) and not isinstance(test, type):
         if data is not None:
-            (table,), _ = _read(data, nan_policy)
-            unnamed = all(name == f"column {d}" for d, name in enumerate(table.names))
-            if len(table.names) != len(test.names) or not (unnamed or table.names == tuple(test.names)):
-                raise ValueError(
-                    f"data has the columns {', '.join(map(repr, table.names))}, but test is about "
-                    f"{', '.join(map(repr, test.names))}; give data=None, or the table the test was made of"
-                )
-            rows = getattr(test, "n_rows", None)
-            if rows is not None and rows != len(table.values):
-                raise ValueError(
-                    f"data has {len(table.values):,} rows, but test is about {rows:,}; give data=None, or "
-                    "the table the test was made of"
-                )
+            _check_same(_read(data, nan_policy), test)
         return test
     if not (callable(test) or isinstance(test, str)) or isinstance(test, type):
         raise TypeError(
             f"test must be one of {', '.join(map(repr, TESTS))}, a function test(x, y, given) or an object "
             f"with names, pvalue and on_rows, but {test!r} was given"
         )
-    (table,), _ = _read(data, nan_policy)
-    if callable(test):
-        return FunctionDecider(test, table.values, table.names)
+    table = _read(data, nan_policy)
     if table.categorical.any():
         name = table.names[int(np.argmax(table.categorical))]
+        why = "which a function would be handed as numbers" if callable(test) else "which have no correlation"
         raise TypeError(
-            f"{name!r} of {table.label} holds text or categories, which have no correlation; "
-            "use test='residuals', or drop or encode that column"
+            f"{name!r} of {table.label} holds text or categories, {why}; use test='residuals', "
+            "or drop or encode that column"
         )
+    if callable(test):
+        return FunctionDecider(test, table.values, table.names)
     return FisherZ(table.values, table.names)
 
 
-def _read(data: Any, nan_policy: str) -> tuple[list[Table], bool]:
-    return read_tables(
+def _read(data: Any, nan_policy: str) -> Table:
+    (table,), _ = read_tables(
         {"data": data}, nan_policy=nan_policy, same_columns=False, paired=False, minimum=MINIMUM
     )
+    return table
+
+
+def _check_same(table: Table, test: Any) -> None:
+    """Refuse a table that the test was not made of."""
+    unnamed = all(name == f"column {d}" for d, name in enumerate(table.names))
+    rows, remedy = getattr(test, "n_rows", None), "give data=None, or the table the test was made of"
+    if len(table.names) != len(test.names) or not (unnamed or table.names == tuple(test.names)):
+        raise ValueError(
+            f"data has the columns {', '.join(map(repr, table.names))}, but test is about "
+            f"{', '.join(map(repr, test.names))}; {remedy}"
+        )
+    if rows is not None and rows != len(table.values):
+        raise ValueError(f"data has {len(table.values):,} rows, but test is about {rows:,}; {remedy}")
 
 
 def _check_names(names: tuple[str, ...]) -> None:
@@ -263,59 +249,30 @@ def _check_names(names: tuple[str, ...]) -> None:
             raise ValueError(f"data has more than one variable named {name!r}; rename or drop one")
 
 
-def _rows(decider: Any, n_bootstrap: int) -> int:
-    """How many rows there are to resample."""
-    if not n_bootstrap:
-        return 0
-    rows = getattr(decider, "n_rows", None)
-    if rows is None:
-        raise ValueError(
-            "n_bootstrap resamples rows, but test has no n_rows; give it one, or set n_bootstrap=0"
-        )
-    return int(rows)
-
-
-def _background(value: Any) -> Background:
-    if value is None:
-        return Background()
-    if not isinstance(value, Background):
-        raise TypeError(
-            f"background must be a Background(forbidden=, required=, tiers=), but {value!r} was given"
-        )
-    return value
-
-
 # What comes out.
-
-
-def _stream(seed: int, *key: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def _title(run: int, runs: int) -> str:
     return f"PC, run {run + 1} of {runs}" if runs > 1 else "PC"
 
 
-def _first(names: tuple[str, ...], alpha: float, found: Orientation, ledger: Ledger) -> CausalGraph:
+def _graph(names: tuple[str, ...], alpha: float, found: Orientation, ledger: Ledger) -> CausalGraph:
     """The graph of the first run, with the tests behind it."""
     separating, pvalues = {}, {}
-    for i, a in enumerate(names):
-        for j in range(i + 1, len(names)):
-            largest = ledger.largest(i, j)
-            if largest is None:
-                continue
-            pair = frozenset((a, names[j]))
-            pvalues[pair] = largest[0]
-            # A pair that background knowledge took apart may have no set that separates it.
-            if largest[0] > alpha and not found.adjacent[i, j]:
-                separating[pair] = tuple(names[k] for k in largest[1])
-    edges = tuple(
-        replace(edge, pvalue=pvalues.get(frozenset((edge.a, edge.b)), float("nan")))
-        for edge in edges_of(names, found.codes)
-    )
+    for i, j in combinations(range(len(names)), 2):
+        largest = ledger.largest(i, j)
+        if largest is None:
+            continue
+        pair = frozenset((names[i], names[j]))
+        pvalues[pair] = largest[0]
+        # A pair that background knowledge took apart may have no set that separates it.
+        if largest[0] > alpha and not found.adjacent[i, j]:
+            separating[pair] = tuple(names[k] for k in largest[1])
+    edges = edges_of(names, found.codes)
+    tested = (pvalues.get(frozenset((edge.a, edge.b)), float("nan")) for edge in edges)
     return CausalGraph(
         names,
-        edges,
+        tuple(replace(edge, pvalue=pvalue) for edge, pvalue in zip(edges, tested, strict=True)),
         separating_sets=separating,
         pvalues=pvalues,
         alpha=alpha,
@@ -326,22 +283,19 @@ def _first(names: tuple[str, ...], alpha: float, found: Orientation, ledger: Led
 
 
 def _counted(
-    graph: CausalGraph, by_order: np.ndarray, by_rows: np.ndarray, n_orders: int, n_resamples: int
+    graph: CausalGraph, by_order: np.ndarray, by_rows: np.ndarray, n_orders: int, n_bootstrap: int
 ) -> CausalGraph:
     """The graph with the shares of runs."""
+    rows = by_rows / n_bootstrap if n_bootstrap else None
     graph = replace(
         graph,
         over_orders=by_order / n_orders,
-        over_resamples=by_rows / n_resamples if n_resamples else None,
+        over_bootstrap=rows,
         n_orders=n_orders,
-        n_resamples=n_resamples,
+        n_bootstrap=n_bootstrap,
     )
-    edges = tuple(
-        replace(
-            edge,
-            frequency=graph.frequency(edge.a, edge.b),
-            mark_frequency=graph.frequency(edge.a, edge.b, edge.mark),
-        )
-        for edge in graph.edges
-    )
-    return replace(graph, edges=edges)
+    edges = []
+    for edge in graph.edges:
+        there, marked = (graph.frequency(edge.a, edge.b, mark) for mark in (None, edge.mark))
+        edges.append(replace(edge, frequency=there, mark_frequency=marked))
+    return replace(graph, edges=tuple(edges))

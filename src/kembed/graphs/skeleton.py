@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations
+from itertools import combinations, permutations
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool
 
 Pair = tuple[int, int]
-# Nobody knows beforehand how long a test takes, so that every level may show its bar.
-UNKNOWN = float("inf")
+UNKNOWN = float("inf")  # nobody knows beforehand how long a test takes, so that every level shows its bar
 
 
 def pair_of(i: int, j: int) -> Pair:
@@ -50,10 +49,6 @@ class Ledger:
             self.first.setdefault(pair, inner)
         return p > self.alpha
 
-    def separating(self, i: int, j: int) -> dict[Set, float]:
-        """All sets that separate the two, with their p-values."""
-        return {inner: p for inner, p in self.tried.get(pair_of(i, j), {}).items() if p > self.alpha}
-
     def largest(self, i: int, j: int) -> tuple[float, Set] | None:
         """The largest p-value of the pair and its set (the first of equals); None if it was never tested."""
         tried = self.tried.get(pair_of(i, j))
@@ -75,24 +70,24 @@ class Skeleton:
     max_given: int
     order: tuple[int, ...]
 
+    def _sides(self, i: int, j: int) -> list[Set]:
+        return [candidates(self.adjacent, self.knowledge, self.order, *ends) for ends in ((i, j), (j, i))]
+
+    def _sizes(self, sides: list[Set]) -> range:
+        return range(min(self.max_given, max(map(len, sides))) + 1)
+
     def sets(self, i: int, j: int) -> Iterator[Set]:
         """Every set that may separate the two: of neighbours of i or of j, small ones first."""
-        sides = [candidates(self.adjacent, self.knowledge, self.order, *ends) for ends in ((i, j), (j, i))]
-        most = min(self.max_given, max(map(len, sides)))
-        for size in range(most + 1):
-            yield from dict.fromkeys(
-                tuple(sorted(inner)) for inner in chain(*(combinations(side, size) for side in sides))
-            )
+        sides = self._sides(i, j)
+        for size in self._sizes(sides):
+            every = (tuple(sorted(inner)) for side in sides for inner in combinations(side, size))
+            yield from dict.fromkeys(every)
 
     def n_sets(self, i: int, j: int) -> int:
         """How many sets these are."""
-        one, other = (
-            set(candidates(self.adjacent, self.knowledge, self.order, *ends)) for ends in ((i, j), (j, i))
-        )
-        return sum(
-            comb(len(one), size) + comb(len(other), size) - comb(len(one & other), size)
-            for size in range(min(self.max_given, max(len(one), len(other))) + 1)
-        )
+        sides = self._sides(i, j)
+        one, other, both = (*map(len, sides), len(set(sides[0]) & set(sides[1])))
+        return sum(comb(one, k) + comb(other, k) - comb(both, k) for k in self._sizes(sides))
 
 
 def candidates(adjacent: np.ndarray, knowledge: Knowledge, order: Sequence[int], i: int, j: int) -> Set:
@@ -120,46 +115,23 @@ def search(
     Pairs forbidden both ways start apart, and required edges are never tested. `order` is the order in which
     variables are taken, `what` the name of the progress bar.
     """
-    p = len(order)
-    adjacent = np.ones((p, p), dtype=bool) & (knowledge.allowed | knowledge.allowed.T)
+    adjacent = knowledge.allowed | knowledge.allowed.T
     fixed = knowledge.required | knowledge.required.T
     ledger = Ledger(tests, alpha)
     for level in range(max_given + 1):
         seen = adjacent.copy() if stable else adjacent  # what counts as a neighbour
-        work = [
-            (i, j)
-            for i in order
-            for j in order
-            if i != j
-            and seen[i, j]
-            and not fixed[i, j]
-            and len(candidates(seen, knowledge, order, i, j)) >= level
-        ]
+        pairs = [(i, j) for i, j in permutations(order, 2) if seen[i, j] and not fixed[i, j]]
+        work = [(i, j) for i, j in pairs if len(candidates(seen, knowledge, order, i, j)) >= level]
         if not work:
             break
-        with progress_bar(_most(seen, work, level), UNKNOWN, f"{what}, sets of {level}", "test") as shown:
+        most = sum(comb(int(seen[i].sum()) - 1, level) for i, _ in work)
+        with progress_bar(most, UNKNOWN, f"{what}, sets of {level}", "test") as shown:
             for i, j in work:
-                if adjacent[i, j]:
-                    _try(
-                        ledger,
-                        adjacent,
-                        i,
-                        j,
-                        combinations(candidates(seen, knowledge, order, i, j), level),
-                        shown,
-                    )
+                if not adjacent[i, j]:
+                    continue
+                for inner in combinations(candidates(seen, knowledge, order, i, j), level):
+                    shown.update(1)
+                    if ledger.separates(i, j, inner):
+                        adjacent[i, j] = adjacent[j, i] = False
+                        break
     return Skeleton(adjacent, ledger, knowledge, max_given, tuple(order))
-
-
-def _try(ledger: Ledger, adjacent: np.ndarray, i: int, j: int, sets: Iterator[Set], shown: Any) -> None:
-    """Take the pair apart at the first set that separates it."""
-    for inner in sets:
-        shown.update(1)
-        if ledger.separates(i, j, inner):
-            adjacent[i, j] = adjacent[j, i] = False
-            return
-
-
-def _most(adjacent: np.ndarray, work: list[Pair], level: int) -> int:
-    """So many tests at most."""
-    return sum(comb(int(adjacent[i].sum()) - 1, level) for i, _ in work)

@@ -144,6 +144,6 @@ def _legend(graph: CausalGraph, missing: bool) -> list[Any]:
         keys.append((PALE, ":", f"not in the graph, but in ≥ {SHOWN:.0%} of {graph.counted}"))
     handles = [Line2D([], [], color=c, linewidth=2.0, linestyle=d, label=words) for c, d, words in keys]
     if graph.n_runs > 1 and (graph.edges or missing):
-        words = f"line width: share of {graph.n_resamples or graph.n_orders:,} {graph.counted}"
+        words = f"line width: share of {graph.n_bootstrap or graph.n_orders:,} {graph.counted}"
         handles.append(Line2D([], [], linewidth=0.0, label=words))
     return handles

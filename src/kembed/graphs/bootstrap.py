@@ -1,0 +1,113 @@
+"""One search among many: on all rows or on a resample of them, here or in another process."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kembed.core import checks
+from kembed.core.progress import progress_bar, showing_progress
+from kembed.graphs.background import Knowledge
+from kembed.graphs.deciders import Remembered
+from kembed.graphs.graph import shares
+from kembed.graphs.orientation import Orientation, orient
+from kembed.graphs.skeleton import Ledger, search
+
+# Streams of random numbers that do not touch one another: more orders do not change the resamples.
+ORDERS, RESAMPLES, TESTER = 0, 1, 2
+
+
+def stream(seed: int, *key: int) -> np.random.Generator:
+    """A stream of random numbers of its own for every key."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+class Search(NamedTuple):
+    """What all runs have in common."""
+
+    alpha: float
+    max_given: int
+    stable: bool
+    rule: str
+    knowledge: Knowledge
+    seed: int
+    orders: int
+
+    def run(self, tests: Remembered, order: Any, what: str) -> tuple[Orientation, Ledger]:
+        """One search, with the variables taken in this order."""
+        skeleton = search(
+            tests,
+            order=[int(i) for i in order],
+            alpha=self.alpha,
+            max_given=self.max_given,
+            stable=self.stable,
+            knowledge=self.knowledge,
+            what=what,
+        )
+        return orient(skeleton, self.rule, tests.decider.names, what), skeleton.ledger
+
+    def resample(self, decider: Any, k: int, what: str = "") -> np.ndarray:
+        """The marks on the k-th resample: the distinct rows of a bootstrap draw."""
+        draw = stream(self.seed, RESAMPLES, k)
+        p, n = len(decider.names), decider.n_rows
+        rows = np.unique(draw.integers(n, size=n))
+        order = draw.permutation(p) if self.orders > 1 else np.arange(p)
+        return shares(self.run(Remembered(decider.on_rows(rows)), order, what)[0].codes)
+
+
+def count_of_processes(n_jobs: Any) -> int:
+    """The number asked for, checked; -1 is that of processors."""
+    if n_jobs == -1:
+        from joblib import cpu_count  # type: ignore[import-untyped]
+
+        return int(cpu_count())
+    return checks.count(n_jobs, "n_jobs", 1)
+
+
+def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) -> np.ndarray:
+    """The sum of the marks on these resamples; p-values meet in the cache, if there is one."""
+    from joblib import Parallel, delayed, parallel_config
+
+    total = np.zeros((len(decider.names), len(decider.names), 3))
+    jobs = (delayed(_in_process)(searched, decider, k) for k in resamples)
+    # One thread of BLAS each, for many small matrices, and no files of arrays that an interrupt would leave.
+    how: dict[str, Any] = {"inner_max_num_threads": 1, "max_nbytes": None}
+    try:
+        with (
+            parallel_config("loky", n_jobs=min(n_jobs, len(resamples)), **how),
+            progress_bar(len(resamples), float("inf"), "PC on resamples", "resample") as shown,
+        ):
+            with _deaf_to_interrupts():
+                found = Parallel(return_as="generator", batch_size=1)(jobs)
+            for one in found:
+                total = total + one
+                shown.update(1)
+    except pickle.PicklingError as error:
+        raise TypeError(
+            "test cannot be sent to other processes, as something in it cannot be pickled; use n_jobs=1"
+        ) from error
+    return total
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes started here do not hear Ctrl-C, which reaches all: the asking process ends the others."""
+    if threading.current_thread() is not threading.main_thread():  # others may not say what is heard
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _in_process(searched: Search, decider: Any, k: int) -> np.ndarray:
+    with showing_progress(False):
+        return searched.resample(decider, k)
