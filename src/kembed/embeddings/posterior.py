@@ -10,7 +10,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import to_numpy
-from kembed.core.linalg import Factor, factor
+from kembed.core.linalg import Cholesky, cholesky
 from kembed.embeddings.empirical import Embedding, row_blocks, weighted_sum
 from kembed.embeddings.landmarks import choose_landmarks
 from kembed.kernels.base import Kernel, check_kernel
@@ -41,7 +41,7 @@ class PosteriorEmbedding(Embedding):
     noise_model: str
     coefficients: np.ndarray  # A⁻¹ (μ̂(z) - m(z))
     prior_mean: Callable[[np.ndarray], Any] | Embedding | None
-    factor: Factor = field(repr=False)
+    factor: Cholesky = field(repr=False)
 
     @property
     def jitter(self) -> float:
@@ -202,7 +202,7 @@ def _assembled(
     prior_mean: Callable[[np.ndarray], Any] | Embedding | None,
 ) -> PosteriorEmbedding:
     """Condition the prior on μ̂(z) = `mean` with noise N/n."""
-    A = factor(kernel.convolved(measure).gram(z) + noise / n)
+    A = cholesky(kernel.convolved(measure).gram(z) + noise / n)
     coefficients = A.solve(mean - _evaluate_prior(prior_mean, z))
     return PosteriorEmbedding(kernel, measure, z, n, noise, noise_model, coefficients, prior_mean, A)
 
