@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kembed.core.linalg import Cholesky, cholesky
-from kembed.embeddings.posterior import _feature_moments
+from kembed.embeddings.posterior import feature_moments
 from kembed.kernels.base import Kernel
 from kembed.kernels.measures import GaussianMeasure
 
@@ -42,7 +42,7 @@ class Coordinates:
 
     def moments(self, x: Rows, want_covariance: bool) -> tuple[np.ndarray, np.ndarray]:
         """Mean and covariance, over the rows of a bag, of the coordinates of k(·, x)."""
-        mean, scatter = _feature_moments(self.kernel, x, self.landmarks, want_covariance)
+        mean, scatter = feature_moments(self.kernel, x, self.landmarks, want_covariance)
         return mean @ self.axes, self.axes.T @ scatter @ self.axes
 
     def posterior(

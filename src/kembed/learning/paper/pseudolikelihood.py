@@ -36,7 +36,7 @@ def log_pseudolikelihood(
     kernel: Kernel,
     noise: Any,
     landmarks: Any,
-    measure: Measure | str = "lebesgue",
+    measure: Measure | str | None = "lebesgue",
     objective: str = "paper",
 ) -> Any:
     """Logarithm of the marginal pseudolikelihood of the data, Eq. (13) of the paper.
