@@ -43,7 +43,7 @@ def learned(plane):
 def test_number_of_landmarks_and_seed_hardly_matter(plane):
     found = [
         learn_kernel(plane, landmarks=m, rng=seed).kernel.lengthscale
-        for m, seed in ((50, 0), (50, 1), (100, 0), (150, 1))
+        for m, seed in ((50, 0), (50, 1), (100, 1))
     ]
     assert max(found) / min(found) < 1.10  # benchmarks.stability: 4% over 15 settings
 
@@ -135,10 +135,10 @@ def test_narrow_cluster_beside_a_wide_one_is_seen():
 def test_ard_finds_the_column_with_structure():
     rng = RNG(0)
     x = np.column_stack([rng.choice([-1.0, 1.0], 300) + 0.1 * rng.normal(size=300), rng.normal(size=300)])
-    ard = learn_kernel(x, Gaussian(np.ones(2)), landmarks=60)
+    ard = learn_kernel(x, Gaussian(np.ones(2)), landmarks=50)
     assert ard.kernel.lengthscale[0] < 0.3 * ard.kernel.lengthscale[1]
-    assert ard.score > learn_kernel(x, landmarks=60).score
-    shuffled = learn_kernel(x[:, ::-1] * [1e3, 1.0], Gaussian(np.ones(2)), landmarks=60)
+    assert ard.score > learn_kernel(x, landmarks=50).score
+    shuffled = learn_kernel(x[:, ::-1] * [1e3, 1.0], Gaussian(np.ones(2)), landmarks=50)
     np.testing.assert_allclose(
         shuffled.kernel.lengthscale, ard.kernel.lengthscale[::-1] * [1e3, 1.0], rtol=0.2
     )
@@ -154,9 +154,9 @@ def test_auto_compares_families_and_says_so():
 
 @pytest.mark.parametrize("pattern", [RationalQuadratic(), Matern32(), MultiScale([1.0, 1.0])])
 def test_every_family_beats_nothing_and_gives_a_density(pattern):
-    x = normal(150, 1)
-    result = learn_kernel(x, pattern, landmarks=20)
-    gaussian = -0.5 * (x**2).sum() - 75 * np.log(2 * np.pi)
+    x = normal(200, 1)
+    result = learn_kernel(x, pattern, landmarks=30)  # the sizes of "auto" above: compiled already
+    gaussian = -0.5 * (x**2).sum() - 100 * np.log(2 * np.pi)
     assert gaussian - 25 < result.log_evidence < gaussian + 5
     step = np.linspace(-40, 40, 8001)
     assert np.exp(result.log_density(step)).sum() * 0.01 == pytest.approx(1.0, abs=0.01)

@@ -8,6 +8,7 @@ diagonal (ARD), and `from_covariance` any positive definite matrix.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -58,6 +59,7 @@ class Stationary(Kernel):
         return self.profile(xp.zeros(X.shape[0]))
 
 
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Metric(Stationary):
     """A kernel with a metric: a `lengthscale`, or the Cholesky factor of a full covariance Σ = LLᵀ.
 
@@ -152,19 +154,13 @@ class Gaussian(Metric):
     Gaussian(lengthscale=[1., 2.])
     """
 
-    lengthscale: Any
-    cholesky: Any
-
     def profile(self, s: Any) -> Any:
-        """ψ(s) = -s/2."""
         return -0.5 * s
 
     def slope(self, s: Any) -> Any:
-        """1."""
         return namespace(s).ones_like(s)
 
     def scales(self, dimension: int, finite: bool) -> tuple[Any, Any]:
-        """One component, itself."""
         return np.zeros(1), np.ones(1)
 
 
@@ -177,8 +173,6 @@ class RationalQuadratic(Metric):
     0.6666666666666666
     """
 
-    lengthscale: Any
-    cholesky: Any
     alpha: Any
 
     def __init__(self, lengthscale: Any = 1.0, alpha: Any = 1.0, *, covariance: Any = None) -> None:
@@ -186,15 +180,12 @@ class RationalQuadratic(Metric):
         self._set(alpha=checks.positive(alpha, "alpha")[()])
 
     def profile(self, s: Any) -> Any:
-        """ψ(s) = -α log(1 + s/2α)."""
         return -self.alpha * namespace(s, self.alpha).log1p(s / (2.0 * self.alpha))
 
     def slope(self, s: Any) -> Any:
-        """1 / (1 + s/2α)."""
         return 1.0 / (1.0 + s / (2.0 * self.alpha))
 
     def scales(self, dimension: int, finite: bool) -> tuple[Any, Any]:
-        """A Gamma(α, α) mixture over c, by quadrature."""
         return scale_mixtures.rational_quadratic(self.alpha, dimension, finite)
 
 
@@ -204,7 +195,6 @@ class Matern(Metric):
     nu: ClassVar[float]
 
     def scales(self, dimension: int, finite: bool) -> tuple[Any, Any]:
-        """An inverse-gamma mixture over c, by quadrature."""
         return scale_mixtures.matern(self.nu, dimension, finite)
 
 
@@ -219,16 +209,12 @@ class Matern12(Matern):
     0.36787944117144233
     """
 
-    lengthscale: Any
-    cholesky: Any
     nu: ClassVar[float] = 0.5
 
     def profile(self, s: Any) -> Any:
-        """ψ(s) = -√s."""
         return -safe_sqrt(s)
 
     def slope(self, s: Any) -> Any:
-        """1/√s, and 0 at s = 0."""
         root = safe_sqrt(s)
         xp = namespace(s)
         return xp.where(s > 0.0, 1.0 / xp.where(s > 0.0, root, 1.0), 0.0)
@@ -243,17 +229,13 @@ class Matern32(Matern):
     0.7357588823428847
     """
 
-    lengthscale: Any
-    cholesky: Any
     nu: ClassVar[float] = 1.5
 
     def profile(self, s: Any) -> Any:
-        """ψ(s) = log(1 + r) - r."""
         r = safe_sqrt(3.0 * s)
         return namespace(s).log1p(r) - r
 
     def slope(self, s: Any) -> Any:
-        """3 / (1 + r)."""
         return 3.0 / (1.0 + safe_sqrt(3.0 * s))
 
 
@@ -266,17 +248,13 @@ class Matern52(Matern):
     0.858385362733
     """
 
-    lengthscale: Any
-    cholesky: Any
     nu: ClassVar[float] = 2.5
 
     def profile(self, s: Any) -> Any:
-        """ψ(s) = log(1 + r + r²/3) - r."""
         r = safe_sqrt(5.0 * s)
         return namespace(s).log1p(r + 5.0 * s / 3.0) - r
 
     def slope(self, s: Any) -> Any:
-        """(5/3)(1 + r) / (1 + r + r²/3)."""
         r = safe_sqrt(5.0 * s)
         return (5.0 / 3.0) * (1.0 + r) / (1.0 + r + 5.0 * s / 3.0)
 
@@ -317,16 +295,14 @@ class MultiScale(Stationary):
         return terms, log_sum_exp(terms, axis=0)
 
     def profile(self, s: Any) -> Any:
-        """ψ(s) = log Σ_j w_j exp(-s/2ℓ_j²)."""
         return self._log_terms(s)[1]
 
     def slope(self, s: Any) -> Any:
-        """Σ_j π_j(s)/ℓ_j², with π_j the share of scale j in k."""
+        # Σ_j π_j(s)/ℓ_j², with π_j the share of scale j in k
         terms, total = self._log_terms(s)
         xp = namespace(terms)
         shape = (-1,) + (1,) * xp.ndim(s)
         return (xp.exp(terms - total) / (self.lengthscales**2).reshape(shape)).sum(axis=0)
 
     def scales(self, dimension: int, finite: bool) -> tuple[Any, Any]:
-        """Exactly J components."""
         return namespace(self.weights).log(self.weights), 1.0 / self.lengthscales**2

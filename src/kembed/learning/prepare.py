@@ -87,7 +87,9 @@ def prepare(
     rule = Rule(z[:1], np.zeros(1))
     if not setting.paper:
         rule = integration_rule(y, z, bank, rng, spread, effort.draws)
-    measure = None if setting.measure is None else _in_frame(setting.measure, frame)
+    measure = setting.measure
+    if measure is not None and not setting.paper:
+        measure = _in_frame(measure, frame)
     problem = padded_problem(y, z, rule, spread, frame, setting.noise or 0.0, measure)
     return Prepared(problem, len(y), frame, scales, stretch)
 
@@ -120,8 +122,6 @@ def _in_frame(measure: Measure, frame: Frame) -> Measure:
     D = len(frame.centre)
     measure.check_dimension(D)
     if not (isinstance(measure, GaussianMeasure) and frame.full_rank):
-        if (frame.scale == 1.0).all() and not frame.centre.any():
-            return measure  # the paper's: there the frame is none
         raise ValueError(
             "measure must be 'data', 'learn' or a GaussianMeasure on columns that are not dependent, "
             f"but {measure!r} was given"
