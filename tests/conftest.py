@@ -1,12 +1,17 @@
-"""What all tests share: double precision in JAX, seeded random numbers, numerical derivatives."""
+"""What all tests share: double precision for those who ask, seeded random numbers, numerical derivatives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import numpy as np
 import pytest
 
-jax.config.update("jax_enable_x64", True)
+
+@pytest.fixture
+def double_precision() -> Iterator[None]:
+    """For tests that call JAX themselves. The library needs no such help: it must work in JAX's default."""
+    with jax.enable_x64(True):
+        yield
 
 
 @pytest.fixture

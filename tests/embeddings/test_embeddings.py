@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 from tests import reference as ref
 
-import kembed.embeddings.empirical
-import kembed.embeddings.posterior
 from kembed import (
+    EmpiricalMeasure,
     Gaussian,
     GaussianMeasure,
     Lebesgue,
@@ -23,7 +22,8 @@ from kembed import (
     median_lengthscale,
     shrinkage,
 )
-from kembed.embeddings.empirical import WeightedEmbedding
+from kembed.embeddings.empirical import WeightedEmbedding, row_blocks, weighted_sum
+from kembed.embeddings.posterior import condition, feature_moments
 from kembed.embeddings.shrinkage import leave_one_out_risk
 
 CENTRE, SPREAD = np.array([0.3, -0.2]), np.array([[1.5, -0.4], [-0.4, 0.7]])
@@ -139,10 +139,13 @@ def test_chosen_shrinkage_minimises_the_risk(seed):
     np.testing.assert_allclose(mu.weights, ref.skmse_weights(k, x, mu.shrinkage), rtol=1e-11)
 
 
-def test_shrinkage_is_the_posterior_with_k_for_r(monkeypatch):
-    monkeypatch.setattr(Gaussian, "convolved", lambda self, measure: self)
+def test_shrinkage_is_the_posterior_with_k_for_r():
+    class Unconvolved(Gaussian):
+        def convolved(self, measure):
+            return self
+
     x, s, tau2 = data(8, 2), data(5, 2, 1), 0.3
-    posterior = fit_embedding(x, Gaussian(0.5), noise=tau2, landmarks=x)
+    posterior = fit_embedding(x, Unconvolved(0.5), noise=tau2, landmarks=x)
     np.testing.assert_allclose(
         posterior.mean(s), shrinkage(x, Gaussian(0.5), tau2 / 8**2).mean(s), rtol=1e-11
     )
@@ -352,7 +355,7 @@ def test_draws_follow_the_generator():
 
 
 @pytest.mark.parametrize("prior", [False, True])
-def test_intervals_cover_when_the_model_is_true(monkeypatch, prior):
+def test_intervals_cover_when_the_model_is_true(prior):
     """mu drawn from the prior, mu_hat(z) = mu(z) + noise: 90% intervals must cover 90%."""
     repetitions, n, tau2, level = 2_000, 10, 0.4, 0.9
     z, s = LANDMARKS[1], np.array([[-0.9], [0.1], [2.4]])
@@ -368,14 +371,9 @@ def test_intervals_cover_when_the_model_is_true(monkeypatch, prior):
     truth = m(both) + rng.normal(size=(repetitions, 7)) @ root.T
     observed = truth[:, 3:] + math.sqrt(tau2 / n) * rng.normal(size=(repetitions, 4))
     covered = np.zeros(3)
-    x = np.zeros((n, 1))  # only its length matters: the features are what we say they are
     for true, hat in zip(truth[:, :3], observed, strict=True):
-        monkeypatch.setattr(
-            kembed.embeddings.posterior, "feature_moments", lambda *a, hat=hat, **b: (hat, None)
-        )
-        mu = fit_embedding(
-            x, Gaussian(0.8), noise=tau2, landmarks=z, measure=nu, prior_mean=m if prior else None
-        )
+        noise = tau2 * np.eye(len(z))
+        mu = condition(Gaussian(0.8), nu, z, n, hat, noise, "given", m if prior else None)
         lower, upper = mu.interval(s, level)
         covered += (lower <= true) & (true <= upper)
     low, high = stats.binom.ppf([1e-4, 1 - 1e-4], repetitions, level)
@@ -536,19 +534,27 @@ def test_shrinking_helps_on_average():
 # ------------------------------------------------------------------ blocks and order
 
 
-@pytest.mark.parametrize("block", [1, 7, 40])
-def test_blocks_do_not_matter(monkeypatch, block):
+@pytest.mark.parametrize("entries", [1, 7, 40])
+@pytest.mark.parametrize("measure", [None, Lebesgue(), EmpiricalMeasure(data(5, 2, 3))])
+def test_blocks_do_not_matter(entries, measure):
     x, z, s = data(23, 2), data(6, 2, 1), data(11, 2, 2)
+    weights = np.linspace(0.1, 1.0, 23)
+    kernel = Gaussian(0.9)
+    f = kernel if measure is None else kernel.convolved(measure)
+    for points in (s, x, np.concatenate([x, x, s])):
+        found = weighted_sum(f, points, x, weights, entries)
+        np.testing.assert_allclose(found, f.gram(points, x) @ weights, rtol=1e-11, atol=1e-14)
+    mean, covariance = feature_moments(kernel, x, z, want_covariance=True, entries=entries)
+    features = kernel.gram(x, z)
+    np.testing.assert_allclose(mean, features.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(covariance, np.cov(features, rowvar=False), rtol=1e-11, atol=1e-15)
 
-    def everything():
-        mu = fit_embedding(x, Gaussian(0.9), landmarks=z)
-        hat = empirical(x, Gaussian(0.9))
-        return [mu.mean(s), mu.sd(s), mu.noise, hat.mean(s), mu.distance(hat), hat.norm()]
 
-    whole = everything()
-    monkeypatch.setattr(kembed.embeddings.empirical, "BLOCK_ENTRIES", block)
-    for a, b in zip(everything(), whole, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-14)
+@pytest.mark.parametrize("size", [1, 10, 1000])
+def test_blocks_cover_all_rows_once_and_stay_small(size):
+    blocks = list(row_blocks(137, 7, size))
+    assert np.concatenate([np.arange(137)[block] for block in blocks]).tolist() == list(range(137))
+    assert all(7 * (block.stop - block.start) <= max(size, 7) for block in blocks)
 
 
 @pytest.mark.parametrize("landmarks", [None, 10, 1])

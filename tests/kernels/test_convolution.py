@@ -21,6 +21,8 @@ from kembed import (
 )
 from kembed.kernels.convolution import section_inner
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 FULL = [[1.0, 0.4], [0.4, 0.7]]
 
 # name: (measure, the same for the reference), in one dimension ...

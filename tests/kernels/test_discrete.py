@@ -12,6 +12,8 @@ import pytest
 import kembed
 from kembed import Delta, Gaussian, Matern32, OnColumns, Product, Sum
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 PENALTIES = [np.inf, 0.7, [1.0, 2.0, 0.3], [np.inf, 0.5, np.inf], 1e200]
 
 

@@ -26,6 +26,9 @@ from kembed import (
     Scaled,
     Sum,
 )
+from kembed.kernels.stationary import Metric
+
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 COVARIANCE = [[1.0, 0.3], [0.3, 2.0]]
 
@@ -203,7 +206,9 @@ def test_slope(single, numerical_gradient):
 def test_slope_gives_the_gradient(single):
     """∂k/∂x = -k slope Σ⁻¹ (x - y)."""
     kernel, x, y = KERNELS[single][0], X[0], X[1]
-    sigma = kernel.covariance if np.ndim(kernel.lengthscale) else kernel.lengthscale**2 * np.eye(2)
+    sigma = np.eye(2)
+    if isinstance(kernel, Metric):
+        sigma = kernel.covariance * sigma if kernel.covariance.size == 1 else kernel.covariance
     direction = np.linalg.solve(sigma, x - y)
     expected = -kernel(x, y) * kernel.slope((x - y) @ direction) * direction
     assert_allclose(jax.grad(lambda at: kernel(at, y))(jnp.asarray(x)), expected, rtol=1e-12)
@@ -505,3 +510,21 @@ def test_looking_for_jax_does_not_spoil_registration():
         assert [float(leaf) for leaf in jax.tree.leaves(kernel)] == [2.0]
         print("ok")
     """)
+
+
+def test_a_full_covariance_is_no_lengthscale():
+    kernel = Gaussian.from_covariance(COVARIANCE)
+    assert kernel == Gaussian(covariance=COVARIANCE)
+    assert kernel.lengthscale is None
+    assert_allclose(kernel.cholesky @ kernel.cholesky.T, COVARIANCE, rtol=1e-14)
+    assert_allclose(kernel.covariance, COVARIANCE, rtol=1e-14)
+    assert Gaussian(2.0).cholesky is None
+    assert kernel != Gaussian(2.0)
+    assert RationalQuadratic.from_covariance(COVARIANCE, alpha=3.0).alpha == 3.0
+    assert list(RationalQuadratic.from_covariance(COVARIANCE).hyperparameters()) == ["covariance", "alpha"]
+    gram = jax.jit(lambda c: Gaussian.from_covariance(c).gram(X, Y))(jnp.asarray(COVARIANCE))
+    assert_allclose(gram, kernel.gram(X, Y), rtol=1e-13)
+
+
+def test_several_scales_are_no_lengthscale():
+    assert not hasattr(MultiScale([1.0, 2.0]), "lengthscale")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -22,19 +23,18 @@ def samples(data):
     return sample_kernel(data, landmarks=15, noise=2.0, n_chains=2, n_warmup=150, n_draws=300, progress=False)
 
 
-def test_posterior_of_the_lengthscale_is_that_of_quadrature(samples):
+def test_posterior_of_the_lengthscale_is_that_of_quadrature(data, samples):
     """With τ² given one number is left, ℓ; a grid gives its posterior exactly."""
     import jax
 
-    from kembed.learning.nuts import Held, _median_distance, log_posterior
+    from kembed.learning.learn import fit_kernel
+    from kembed.learning.nuts import held_fixed, log_posterior
 
-    state = samples.learned.state
-    held = Held(_median_distance(state.problem), state.thetas[0][1])
+    learned, problem = fit_kernel(data, Gaussian(), landmarks=15, noise=2.0)
+    state, held = learned.state, held_fixed(learned)
     log_scale = np.linspace(-2.5, 3.0, 221)
     with jax.enable_x64(True):
-        density = jax.jit(jax.vmap(lambda a: log_posterior(state.spec, a[None], state.problem, held)))(
-            log_scale
-        )
+        density = jax.jit(jax.vmap(lambda a: log_posterior(state.spec, a[None], problem, held)))(log_scale)
     weight = np.exp(np.asarray(density) - density.max())
     weight = weight / weight.sum()
     mean = weight @ log_scale
@@ -63,22 +63,31 @@ def test_arviz_sees_every_variable(samples):
 
 
 def test_units_of_the_draws_are_those_of_the_data(data, samples):
-    other = sample_kernel(
-        1e3 * data, landmarks=15, noise=2.0, n_chains=2, n_warmup=150, n_draws=300, progress=False
-    )
+    other = sample_kernel(1e3 * data, landmarks=15, noise=2.0, n_chains=2, n_warmup=150, n_draws=300)
     # chains are chaotic in the last digit: the distributions agree, not the draws
     assert np.median(other.lengthscale) == pytest.approx(1e3 * np.median(samples.lengthscale), rel=0.1)
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # twenty steps of adaptation are too few
-def test_same_seed_same_draws(data):
-    def draw(seed):
-        return sample_kernel(
-            data, landmarks=15, noise=2.0, n_chains=2, n_warmup=20, n_draws=10, progress=False, rng=seed
-        ).lengthscale
+@pytest.mark.filterwarnings("ignore::UserWarning")  # a few steps of adaptation are too few
+def test_seeds(data):
+    def draw(**seed):
+        few = {"n_chains": 1, "n_warmup": 150, "n_draws": 10}  # the warm-up of `samples`: one program
+        return sample_kernel(data, landmarks=15, noise=2.0, **few, **seed).lengthscale
 
-    np.testing.assert_array_equal(draw(1), draw(1))
-    assert not np.array_equal(draw(1), draw(2))
+    first = draw(rng=1)
+    np.testing.assert_array_equal(first, draw(rng=1))
+    assert not np.array_equal(first, draw(rng=2))
+    np.testing.assert_array_equal(draw(), draw(rng=0))
+    assert not np.array_equal(draw(rng=None), draw(rng=None))  # fresh entropy
+
+
+def test_a_rough_integral_is_told_by_the_sampler_too():
+    """Few draws count for such tails in ten columns. As an error the warning stops it before it samples."""
+    x = RNG(0).normal(size=(40, 10)) ** 5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=r"only \d+\.\d% of the draws"):
+            sample_kernel(x, landmarks=15)
 
 
 def test_embedding_draws_integrate_over_kernels(data, samples):

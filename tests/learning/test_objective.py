@@ -1,8 +1,6 @@
 """The normalised pseudolikelihood: features, determinants, price, Z, and the whole against slow loops."""
 
 import math
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 from tests import reference as ref
 
-import kembed.learning.problem as _problem
 from kembed import (
     Gaussian,
     GaussianMeasure,
@@ -22,14 +19,16 @@ from kembed import (
     RationalQuadratic,
     choose_landmarks,
 )
+from kembed.core.linalg import robust_spread
 from kembed.core.ordering import sorted_rows, sorted_to_rounding
-from kembed.learning.determinants import log_dets
 from kembed.learning.families import Family
 from kembed.learning.frame import Frame, isotropic_frame
 from kembed.learning.integration import Rule, integration_rule
-from kembed.learning.objective import half_log_det, log_plug, posterior_mean, row_features
-from kembed.learning.problem import Spec, pose, size_class
-from kembed.learning.search import data_scales
+from kembed.learning.objective import log_plug, posterior_mean, row_features
+from kembed.learning.prepare import data_scales
+from kembed.learning.problem import Spec, objective, padded_problem, profile, size_class
+
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 FULL = np.array([[0.9, 0.3, 0.1, 0, 0.2, 0, 0, 0.1]] + [[0.0] * 8] * 7)
 FULL = FULL + FULL.T - np.diag(np.diagonal(FULL)) + np.diag([0.0, 1.2, 0.8, 1.5, 0.7, 1.1, 1.3, 0.9])
@@ -88,13 +87,12 @@ JAX_CASES += [("MultiScale", "isotropic", 2), ("Gaussian", "isotropic", 1)]
 
 @pytest.mark.parametrize(("name", "shape", "D"), JAX_CASES)
 def test_features_in_jax_are_those_in_numpy(name, shape, D):
-    with jax.enable_x64(True):
-        X, Z = rows_and_landmarks(D)
-        kernel = kernels(name, shape, D)[0]
-        found = jax.jit(row_features)(jax.tree.map(jnp.asarray, kernel), jnp.asarray(X), jnp.asarray(Z))
-        for part, expected in zip(found, row_features(kernel, X, Z), strict=True):
-            assert part.dtype == jnp.float64
-            np.testing.assert_allclose(part, expected, rtol=1e-9, atol=1e-9)
+    X, Z = rows_and_landmarks(D)
+    kernel = kernels(name, shape, D)[0]
+    found = jax.jit(row_features)(jax.tree.map(jnp.asarray, kernel), jnp.asarray(X), jnp.asarray(Z))
+    for part, expected in zip(found, row_features(kernel, X, Z), strict=True):
+        assert part.dtype == jnp.float64
+        np.testing.assert_allclose(part, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("D", [1, 2, 3, 5, 8])
@@ -159,77 +157,6 @@ def test_many_columns_and_rows_on_landmarks_are_finite_in_jax():
     assert np.isfinite(jax.jit(row_features)(kernel, jnp.asarray(Z), jnp.asarray(Z)).log_volume).all()
 
 
-# ------------------------------------------------------------------ determinants
-
-
-def definite(D, count, seed=0):
-    """(D, D, count) positive definite matrices."""
-    root = np.random.default_rng(seed).normal(size=(count, D, D + 3))
-    return np.moveaxis(root @ np.swapaxes(root, 1, 2), 0, 2)
-
-
-@pytest.mark.parametrize("D", [1, 2, 7, 20])
-def test_log_dets_against_numpy(D):
-    matrices = definite(D, 30)
-    expected = np.linalg.slogdet(np.moveaxis(matrices, 2, 0))[1]
-    np.testing.assert_allclose(jax.jit(log_dets)(matrices), expected, rtol=1e-11, atol=1e-11)
-
-
-def test_gradient_of_log_dets_against_differences(numerical_gradient):
-    """The gradient is the inverse: every entry on its own, symmetric or not."""
-    matrices = definite(4, 3)
-    found = jax.grad(lambda A: log_dets(A).sum())(matrices)
-
-    def by_numpy(A):
-        return np.linalg.slogdet(np.moveaxis(A, 2, 0))[1].sum()
-
-    scale = np.abs(found).max()
-    np.testing.assert_allclose(found, numerical_gradient(by_numpy, matrices), rtol=1e-8, atol=1e-9 * scale)
-    inverse = np.linalg.inv(np.moveaxis(matrices, 2, 0))
-    np.testing.assert_allclose(np.moveaxis(np.asarray(found), 2, 0), np.swapaxes(inverse, 1, 2), rtol=1e-9)
-
-
-@pytest.mark.parametrize("backend", [np, jnp])
-@pytest.mark.parametrize("D", [1, 3, 6, 7, 20])
-def test_half_log_det_of_upper_triangles(D, backend):
-    matrices = definite(D, 10)
-    i, j = np.triu_indices(D)
-    entries, size = backend.asarray(matrices[i, j]), backend.asarray(np.diagonal(matrices).T)
-    expected = 0.5 * np.linalg.slogdet(np.moveaxis(matrices, 2, 0))[1]
-    np.testing.assert_allclose(half_log_det(entries, size, D), expected, rtol=1e-10, atol=1e-10)
-
-
-DEADLOCK = """
-import jax, jax.numpy as jnp, numpy as np
-jax.config.update("jax_enable_x64", True)
-from kembed.learning.objective import half_log_det
-D, count = 20, 1000
-i, j = np.triu_indices(D)
-def batch(seed):
-    root = np.random.default_rng(seed).normal(size=(count, D, D + 3))
-    return np.moveaxis(root @ np.swapaxes(root, 1, 2), 0, 2)
-A, B = batch(0), batch(1)
-diagonal = np.flatnonzero(i == j)
-def total(a, b):
-    return half_log_det(a, a[diagonal], D).sum() + (half_log_det(b, b[diagonal], D) ** 2).sum()
-run = jax.jit(jax.value_and_grad(total, argnums=(0, 1)))
-for _ in range(3):
-    value, gradient = jax.block_until_ready(run(A[i, j], B[i, j]))
-expected = [0.5 * np.linalg.slogdet(np.moveaxis(M, 2, 0))[1] for M in (A, B)]
-assert abs(value - expected[0].sum() - (expected[1] ** 2).sum()) < 1e-8 * abs(value), value
-assert all(np.isfinite(g).all() for g in gradient)
-print("done")
-"""
-
-
-def test_two_batches_in_one_program_do_not_wait_for_each_other():
-    """jaxlib 0.10.2 hangs here on two cores if the batches go through LAPACK's Cholesky."""
-    done = subprocess.run(
-        [sys.executable, "-c", DEADLOCK], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stdout.strip() == "done", done.stderr
-
-
 # ------------------------------------------------------------------ the posterior mean and its price
 
 
@@ -278,7 +205,7 @@ def dense_rule(low, high, steps):
 def value_of(spec, theta, problem):
     """The objective in NumPy, which compiles nothing; the gradient tests tie it to that in JAX."""
     with np.errstate(divide="ignore"):  # log ε where there is no background
-        value, fit = problem.objective(spec, np.asarray(theta, dtype=float), problem)
+        value, fit = objective(spec, np.asarray(theta, dtype=float), problem)
     return float(value), fit
 
 
@@ -305,7 +232,7 @@ def test_objective_is_the_paper_minus_n_log_z(length, u, learn_noise):
     K = ref.gram(k, X1, Z1)
     tau2 = u * float(np.trace(np.cov(K, rowvar=False, ddof=0)))
     low, high, steps = -12.0 * length - 3.0, 12.0 * length + 3.0, 3_001
-    problem = pose(X1, Z1, dense_rule(low, high, steps), SPREAD1, identity_frame(1), tau2)
+    problem = padded_problem(X1, Z1, dense_rule(low, high, steps), SPREAD1, identity_frame(1), tau2)
     spec = Spec(Family(Gaussian, "isotropic"), learn_noise=learn_noise, background=False)
     theta = [math.log(length), math.log(u)][: 1 + learn_noise]
     value, fit = value_of(spec, theta, problem)
@@ -320,7 +247,7 @@ def test_objective_with_background_and_learned_measure_by_hand():
     length, u, epsilon, eta = 1.1, 0.3, 0.03, 1.7
     k, dk = gaussian_pair(length)
     low, high, steps = -16.0, 16.0, 2_001
-    problem = pose(X1, Z1, dense_rule(low, high, steps), SPREAD1, identity_frame(1), 0.0)
+    problem = padded_problem(X1, Z1, dense_rule(low, high, steps), SPREAD1, identity_frame(1), 0.0)
     spec = Spec(Family(Gaussian, "isotropic"), learn_eta=True)
     theta = [math.log(length), math.log(u), epsilon / 0.02, math.log(eta)]
     value, fit = value_of(spec, theta, problem)
@@ -345,7 +272,7 @@ def test_objective_with_background_and_learned_measure_by_hand():
 
 def test_the_users_prior_is_in_the_users_units():
     frame = Frame(np.array([5.0]), np.eye(1), np.array([100.0]))
-    problem = pose(X1, Z1, dense_rule(-16.0, 16.0, 501), SPREAD1, frame, 0.0)
+    problem = padded_problem(X1, Z1, dense_rule(-16.0, 16.0, 501), SPREAD1, frame, 0.0)
     family = Family(Gaussian, "isotropic")
     plain = Spec(family, background=False)
     seen = []
@@ -363,7 +290,7 @@ def test_the_users_prior_is_in_the_users_units():
 
 def test_the_density_integrates_to_one_and_ess_is_a_share():
     """p(x) = N(φ; μ̄, τ²I) γ / Z summed over another, finer rule."""
-    problem = pose(X1, Z1, dense_rule(-16.0, 16.0, 1_001), SPREAD1, identity_frame(1), 0.0)
+    problem = padded_problem(X1, Z1, dense_rule(-16.0, 16.0, 1_001), SPREAD1, identity_frame(1), 0.0)
     _, fit = value_of(Spec(Family(Gaussian, "isotropic"), background=False), [0.1, -1.0], problem)
     rule = dense_rule(-20.0, 20.0, 7_777)
     rows = row_features(Gaussian(math.exp(0.1)), rule.points, Z1)
@@ -391,7 +318,7 @@ def two_landmarks(n, length, u):
         top = terms.max(axis=1)
         return top + np.log(np.exp(terms - top[:, None]).sum(axis=1)) - math.log(2.0 * math.pi * tau2)
 
-    problem = pose(x, z, rule, np.ones(1), identity_frame(1), 0.0)
+    problem = padded_problem(x, z, rule, np.ones(1), identity_frame(1), 0.0)
     spec = Spec(Family(Gaussian, "isotropic"), background=False)
     plug = value_of(spec, [math.log(length), math.log(u)], problem)[1].log_evidence
     return rows, R, tau2, log_z, float(plug)
@@ -440,8 +367,8 @@ def small_problem(D=2, n=25, seed=0, noise=0.0):
     rng = np.random.default_rng(seed)
     y = rng.normal(size=(n, D)) @ np.triu(np.full((D, D), 0.4) + 0.6 * np.eye(D))
     z = choose_landmarks(y, Landmarks("support", 6))
-    rule = integration_rule(y, z, np.array([0.5, 1.0]), rng, draws=150)
-    return pose(y, z, rule, np.full(D, 1.1), identity_frame(D), noise)
+    rule = integration_rule(y, z, np.array([0.5, 1.0]), rng, robust_spread(y), draws=150)
+    return padded_problem(y, z, rule, np.full(D, 1.1), identity_frame(D), noise)
 
 
 FAMILIES = [
@@ -462,7 +389,7 @@ def test_gradient_against_differences(family, start, numerical_gradient):
     problem, spec = small_problem(D), Spec(family, learn_eta=True, background=background)
     theta = np.array([*start, math.log(0.2), *[0.8] * background, 0.2])
     assert len(theta) == spec.size(D)
-    run = jax.jit(jax.value_and_grad(lambda t: problem.objective(spec, t, problem)[0]))
+    run = jax.jit(jax.value_and_grad(lambda t: objective(spec, t, problem)[0]))
     value, found = run(theta)
     np.testing.assert_allclose(value, value_of(spec, theta, problem)[0], rtol=1e-10)
     expected = numerical_gradient(lambda t: value_of(spec, t, problem)[0], theta)
@@ -473,7 +400,7 @@ def test_gradient_against_differences(family, start, numerical_gradient):
 def test_profile_in_numpy_is_the_objective_in_jax():
     problem, spec = small_problem(), Spec(Family(Gaussian, "ard"))
     temperatures = np.array([0.03, 0.1, 0.3, 1.0])
-    best, theta = problem.profile(spec, np.array([0.2, -0.3]), temperatures, problem)
+    best, theta = profile(spec, np.array([0.2, -0.3]), temperatures, problem)
     np.testing.assert_allclose(best, value_of(spec, theta, problem)[0], rtol=1e-10)
     for u in temperatures:  # no other temperature with this ε is better, beyond what ε itself would bring
         other = theta.copy()
@@ -510,21 +437,18 @@ def test_padding_changes_nothing():
     np.testing.assert_allclose(fit.ess, bare_fit.ess, rtol=1e-10)
 
 
-def test_streaming_changes_nothing(monkeypatch):
+def test_streaming_changes_nothing():
     problem, spec = small_problem(), Spec(Family(Gaussian, "isotropic"))
     theta = np.array([0.4, -1.5, 0.8])
 
-    def run():
-        both = jax.jit(jax.value_and_grad(lambda t: problem.objective(spec, t, problem), has_aux=True))
-        return both(theta)
+    def run(**chunks):
+        def value(theta):
+            return objective(spec, theta, problem, **chunks)
+
+        return jax.jit(jax.value_and_grad(value, has_aux=True))(theta)
 
     (value, fit), gradient = run()
-    calls = []
-    once = problem._streamed_sums
-    monkeypatch.setattr(_problem, "_streamed_sums", lambda *a: calls.append(a[2]) or once(*a))
-    monkeypatch.setattr(_problem, "CHUNK_ENTRIES", 60)  # ten rows a chunk: the last one is padded
-    (streamed, streamed_fit), streamed_gradient = run()
-    assert calls == [7]
+    (streamed, streamed_fit), streamed_gradient = run(chunk_entries=60)  # ten rows a chunk, the last padded
     np.testing.assert_allclose(streamed, value, rtol=1e-12)
     np.testing.assert_allclose(streamed_gradient, gradient, rtol=1e-9)
     for part, expected in zip(streamed_fit, fit, strict=True):
@@ -555,9 +479,9 @@ def rule_for(x, seed=0):
     frame = isotropic_frame(sorted_rows(x))
     y = sorted_to_rounding(frame.into(sorted_rows(x)))
     z = choose_landmarks(y, Landmarks("support", 50))
-    grid = data_scales(y, z)
+    grid = data_scales(y, z, 8)
     scales = np.geomspace(grid[0], math.sqrt(grid[0] * grid[-1]), 3)
-    rule = integration_rule(y, z, scales, np.random.default_rng(seed))
+    rule = integration_rule(y, z, scales, np.random.default_rng(seed), robust_spread(y))
     return Rule(frame.back(rule.points), rule.log_weights + frame.log_unit)
 
 
@@ -614,7 +538,8 @@ def test_the_same_generator_gives_the_same_rule(D):
     y = np.random.default_rng(0).normal(size=(60, D))
     z = choose_landmarks(y, Landmarks("support", 20))
     first, again, other = (
-        integration_rule(y, z, np.array([0.5, 1.0]), np.random.default_rng(seed)) for seed in (1, 1, 2)
+        integration_rule(y, z, np.array([0.5, 1.0]), np.random.default_rng(seed), robust_spread(y))
+        for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first.points, again.points)
     np.testing.assert_array_equal(first.log_weights, again.log_weights)
@@ -623,6 +548,7 @@ def test_the_same_generator_gives_the_same_rule(D):
 
 def test_the_number_of_draws_can_be_set():
     y = np.random.default_rng(0).normal(size=(60, 2))
-    rule = integration_rule(y, y[:10], np.array([0.5]), np.random.default_rng(0), draws=301)
+    rng = np.random.default_rng(0)
+    rule = integration_rule(y, y[:10], np.array([0.5]), rng, robust_spread(y), draws=301)
     assert rule.points.shape == (301, 2)
     assert abs(integral(rule, lambda p: normal_density(p, 0.0, 1.0)) - 1.0) < 0.05

@@ -46,21 +46,34 @@ def median_of_pairs(matrix: Float[Array, "n n"]) -> float:
     return float(np.median(pairs[pairs > 0.0])) if middle == 0.0 and pairs.any() else middle
 
 
+def robust_spread(offsets: Float[Array, "n E"]) -> Any:
+    """1.4826 median absolute deviations of every column about 0; the standard deviation where that is 0.
+
+    The factor makes it the standard deviation of a normal distribution.
+    """
+    away = np.abs(offsets)
+    mad, size = 1.4826 * np.median(away, axis=0), away.max(axis=0)
+    sd = size * (offsets / np.where(size > 0.0, size, 1.0)).std(axis=0)  # squares of 1e200 are no numbers
+    return np.where(mad > 0.0, mad, sd)
+
+
 def log_sum_exp(values: Any, axis: int | None = None) -> Any:
-    """log Σ exp along an axis, over everything without one; in NumPy or JAX."""
+    """log Σ exp along an axis, over everything without one, -∞ where all are; in NumPy or JAX."""
     xp = namespace(values)
-    top = values.max(axis=axis)
-    lifted = top if axis is None else xp.expand_dims(top, axis)
-    return top + xp.log(xp.exp(values - lifted).sum(axis=axis))
+    top = values.max(axis=axis, keepdims=True)
+    top = xp.where(top > -np.inf, top, 0.0)
+    total = xp.exp(values - top).sum(axis=axis)
+    with np.errstate(divide="ignore"):
+        return top.reshape(total.shape) + xp.log(total)
 
 
-def triangular_solve(lower: Float[Array, "D D"], right: Float[Array, "D n"]) -> Any:
-    """L⁻¹ B for a lower triangular L."""
+def triangular_solve(lower: Float[Array, "D D"], right: Float[Array, "D n"], transposed: bool = False) -> Any:
+    """L⁻¹ B for a lower triangular L, or L⁻ᵀ B."""
     if namespace(lower, right) is np:
         from scipy.linalg import solve_triangular
     else:
         from jax.scipy.linalg import solve_triangular
-    return solve_triangular(lower, right, lower=True)
+    return solve_triangular(lower, right, lower=True, trans=int(transposed))
 
 
 def psd_root(matrix: Float[Array, "D D"]) -> Any:
@@ -80,14 +93,14 @@ def psd_root(matrix: Float[Array, "D D"]) -> Any:
     return jax.lax.cond(regular, lambda: jax.numpy.linalg.cholesky(matrix), by_eigenvalues)
 
 
-class Factor(NamedTuple):
-    """A Cholesky factor L of A + jitter · I, with the jitter that was needed (0 if none)."""
+class Cholesky(NamedTuple):
+    """The lower factor L of A + jitter · I = LLᵀ, with the jitter that was needed (0 if none)."""
 
     lower: Float[Array, "m m"]
-    jitter: float
+    jitter: float = 0.0
 
     def solve(self, right: Any) -> Any:
-        """A⁻¹ B."""
+        """A⁻¹ B, in NumPy."""
         from scipy.linalg import cho_solve
 
         return cho_solve((self.lower, True), right)
@@ -96,9 +109,15 @@ class Factor(NamedTuple):
         """L⁻¹ B."""
         return triangular_solve(self.lower, right)
 
+    @property
+    def log_det(self) -> Any:
+        """log |A|."""
+        xp = namespace(self.lower)
+        return 2.0 * xp.log(xp.diagonal(self.lower)).sum()
 
-def factor(matrix: Float[Array, "m m"]) -> Factor:
-    """Cholesky factor of a symmetric matrix that is positive semidefinite up to rounding.
+
+def cholesky(matrix: Float[Array, "m m"]) -> Cholesky:
+    """The factor of a symmetric matrix that is positive semidefinite up to rounding.
 
     Rounding leaves eigenvalues of about ±ε·‖A‖ where exact ones are smaller. The least of
     0, 1e-14, 1e-13, … 1e-8 times the mean diagonal that makes the factorisation succeed is added, and
@@ -110,7 +129,7 @@ def factor(matrix: Float[Array, "m m"]) -> Factor:
             lower = np.linalg.cholesky(matrix + relative * scale * np.eye(len(matrix)))
         except np.linalg.LinAlgError:
             continue
-        return Factor(lower, relative * scale)
+        return Cholesky(lower, relative * scale)
     raise np.linalg.LinAlgError(
         "a covariance matrix is not positive semidefinite (smallest eigenvalue "
         f"{np.linalg.eigvalsh(matrix)[0]:.3g}, mean diagonal {scale:.3g})"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kembed.core.linalg import median_of_pairs, squared_distances
+from kembed.core.linalg import median_of_pairs, robust_spread, squared_distances
 from kembed.core.ordering import sorted_rows
 
 if TYPE_CHECKING:
@@ -90,21 +90,11 @@ def make_space(values: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, "
     D = values.shape[1]
     spread = np.ones(D)
     for c in np.flatnonzero(~categorical):
-        spread[c] = _spread(np.sort(values[:, c]))
+        column = np.sort(values[:, c])
+        spread[c] = float(robust_spread(column - np.median(column))) or 1.0
     penalty = []
     for c in np.flatnonzero(categorical):
         share = np.unique(values[:, c], return_counts=True)[1] / len(values)
         differ = 1.0 - float(np.sort(share**2).sum())
         penalty.append(np.sqrt(2.0 / differ) if differ > 0.0 else 1.0)
     return Space(values, categorical, spread, np.array(penalty))
-
-
-def _spread(column: Float[np.ndarray, " N"]) -> float:
-    """1.4826 median absolute deviations; the standard deviation where more than half the column is tied."""
-    centre = np.median(column)
-    away = np.abs(column - centre)
-    size = float(away.max())
-    if size == 0.0:
-        return 1.0
-    mad = 1.4826 * float(np.median(away))
-    return mad if mad > 0.0 else size * float(np.std((column - centre) / size))

@@ -7,6 +7,7 @@ posterior, with its uncertainty, in closed form.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 # Kernel matrices against many rows are made in blocks of at most this many entries (32 MiB).
 BLOCK_ENTRIES = 4_194_304
+# A sum of functions: the measure of r, or None for plain k; points; coefficients.
+Section = tuple[Measure | None, np.ndarray, np.ndarray]
 
 
 class Embedding(Drawn):
@@ -41,8 +44,8 @@ class Embedding(Drawn):
         """The estimate of μ at points, (p, D)."""
         raise NotImplementedError
 
-    def _sections(self) -> list[tuple[Measure | None, np.ndarray, np.ndarray]]:
-        """(measure or None for plain k, points, coefficients)."""
+    def _sections(self) -> list[Section]:
+        """The sums it is made of."""
         raise NotImplementedError
 
     def inner(self, other: Embedding) -> float:
@@ -57,11 +60,8 @@ class Embedding(Drawn):
                 f"the embeddings have different kernels ({self.kernel!r} and {other.kernel!r}); "
                 "fit both with the same one"
             )
-        total = 0.0
-        for left, X, a in self._sections():
-            for right, Y, b in other._sections():
-                total += _bilinear(self.kernel, left, right, X, Y, a, b)
-        return total
+        pairs = itertools.product(self._sections(), other._sections())
+        return sum(_bilinear(self.kernel, left, right) for left, right in pairs)
 
     def norm(self) -> float:
         """‖μ‖ in the RKHS."""
@@ -93,7 +93,7 @@ class WeightedEmbedding(Embedding):
         points = np.asarray(checks.points(points, "points", dimension=self.x.shape[1]))
         return weighted_sum(self.kernel, points, self.x, self.weights)
 
-    def _sections(self) -> list[tuple[Measure | None, np.ndarray, np.ndarray]]:
+    def _sections(self) -> list[Section]:
         return [(None, self.x, self.weights)]
 
     def __repr__(self) -> str:
@@ -114,39 +114,34 @@ def empirical(x: Any, kernel: Kernel) -> WeightedEmbedding:
     return WeightedEmbedding(kernel, x, np.full(len(x), 1.0 / len(x)))
 
 
-def _bilinear(
-    kernel: Kernel,
-    left: Measure | None,
-    right: Measure | None,
-    X: np.ndarray,
-    Y: np.ndarray,
-    a: np.ndarray,
-    b: np.ndarray,
-) -> float:
+def _bilinear(kernel: Kernel, left: Section, right: Section) -> float:
     """Σ_ij a_i b_j ⟨section at x_i, section at y_j⟩."""
-    if left is not None and right is not None:
-        return float(a @ section_inner(kernel, left, right, X, Y) @ b)
-    measure = right if left is None else left  # ⟨k(·, x), r(·, z)⟩ = r(x, z)
+    (nu, X, a), (other, Y, b) = left, right
+    if nu is not None and other is not None:
+        return float(a @ section_inner(kernel, nu, other, X, Y) @ b)
+    measure = other if nu is None else nu  # ⟨k(·, x), r(·, z)⟩ = r(x, z)
     function = kernel if measure is None else kernel.convolved(measure)
     return float(a @ weighted_sum(function, X, Y, b))
 
 
-def weighted_sum(function: Any, points: np.ndarray, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def weighted_sum(
+    function: Any, points: np.ndarray, x: np.ndarray, weights: np.ndarray, entries: int = BLOCK_ENTRIES
+) -> np.ndarray:
     """Σ_j w_j f(s_i, x_j) with bounded memory, whichever of the two is long."""
     if isinstance(function, Convolved) and isinstance(function.measure, EmpiricalMeasure):
         u = function.measure.points  # Σ_u k(s, u) {w_u Σ_j k(u, x_j) w_j}: two thin products in place of r
-        inner = function.measure.weights * weighted_sum(function.kernel, u, x, weights)
-        return weighted_sum(function.kernel, points, u, inner)
+        inner = function.measure.weights * weighted_sum(function.kernel, u, x, weights, entries)
+        return weighted_sum(function.kernel, points, u, inner, entries)
     total = np.zeros(len(points))
-    block = max(1, BLOCK_ENTRIES // max(1, min(len(x), 1_024)))
-    for rows in row_blocks(len(points), min(len(x), 1_024), block):
-        for columns in row_blocks(len(x), min(len(points), block)):
+    height = max(1, entries // max(1, min(len(x), 1_024)))
+    for rows in row_blocks(len(points), 1, height):
+        for columns in row_blocks(len(x), min(len(points), height), entries):
             total[rows] += function._gram(points[rows], x[columns]) @ weights[columns]
     return total
 
 
-def row_blocks(rows: int, columns: int, size: int | None = None) -> Iterator[slice]:
-    """Slices over rows such that a block with so many columns stays within BLOCK_ENTRIES."""
-    size = max(1, BLOCK_ENTRIES // max(1, columns)) if size is None else size
+def row_blocks(rows: int, columns: int, entries: int = BLOCK_ENTRIES) -> Iterator[slice]:
+    """Slices over rows such that a block with so many columns stays within so many entries."""
+    size = max(1, entries // max(1, columns))
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))

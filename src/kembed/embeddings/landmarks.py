@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
     Rows = Float[np.ndarray, "k D"]
 
-DEFAULT_COUNT = 100
+DEFAULT_COUNT = 100  # the paper's experiments have as many
 # With fewer than a few landmarks a column the volume element is ragged.
 PER_COLUMN = 5
 # Support points and centres are found on at most so many rows; more would not move them visibly.
 MAX_ROWS = 2_000
 RULES = ("subset", "support", "kmeans", "quantiles")
-SUPPORT_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,6 @@ class Landmarks:
             checks.count(self.size, "size")
 
 
-def distinct_sorted_rows(x: Float[np.ndarray, "n D"]) -> Rows:
-    """The distinct rows in lexicographic order."""
-    return np.unique(x, axis=0)
-
-
 def as_rule(landmarks: Any, default: str) -> Landmarks | None:
     """What the user wrote as a rule; None if it is the points themselves."""
     if isinstance(landmarks, Landmarks):
@@ -76,8 +70,9 @@ def choose_landmarks(x: Any, landmarks: Any = None, *, rng: Any = 0) -> Rows:
     """Landmarks from the data: all distinct rows if few, else chosen by a rule.
 
     `landmarks` is None, a number of them, a rule (`"subset"`, `"support"`, `"kmeans"`, `"quantiles"`, or
-    `Landmarks(rule, size)`), or the points themselves. The default is a seeded random subset of the distinct
-    rows. The default seed makes the choice a pure function of the set of rows.
+    `Landmarks(rule, size)`), or the points themselves. The default is a random subset of the distinct rows.
+    `rng` is a seed or generator; None is fresh entropy, and the default makes the choice a function of the
+    set of rows.
 
     >>> from kembed import choose_landmarks
     >>> choose_landmarks([3.0, 1.0, 2.0, 1.0]).ravel()
@@ -96,7 +91,7 @@ def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator
     count = rule.size or max(DEFAULT_COUNT, PER_COLUMN * D)
     if rule.rule == "quantiles" and D > 1:
         raise ValueError(f"landmarks='quantiles' is for one column, but x has {D}; use 'support' or 'kmeans'")
-    distinct = distinct_sorted_rows(x)
+    distinct = np.unique(x, axis=0)
     if len(distinct) <= count:
         return distinct
     if rule.rule == "subset":
@@ -104,12 +99,12 @@ def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator
     rows = sorted_rows(x)
     if rule.rule == "quantiles" or (rule.rule == "support" and D == 1):  # the same thing, exactly
         middle = (np.arange(count) + 0.5) / count
-        found = distinct_sorted_rows(np.quantile(rows, middle, axis=0))
+        found = np.unique(np.quantile(rows, middle, axis=0), axis=0)
         # Where many rows are tied most quantiles coincide: then those of the distinct values.
         return found if len(found) == count else np.quantile(distinct, middle, axis=0)
     if len(rows) > MAX_ROWS:
         rows = rows[np.sort(rng.choice(len(rows), MAX_ROWS, replace=False))]
-    distinct = distinct_sorted_rows(rows)
+    distinct = np.unique(rows, axis=0)
     if len(distinct) <= count:
         return distinct
     if rule.rule == "kmeans":
@@ -122,10 +117,10 @@ def _kmeans(rows: Rows, count: int, rng: np.random.Generator) -> Rows:
     from scipy.cluster.vq import kmeans2
 
     centres, label = kmeans2(rows, count, minit="++", rng=rng, missing="warn")
-    return distinct_sorted_rows(centres[np.unique(label)])
+    return np.unique(centres[np.unique(label)], axis=0)
 
 
-def support_points(rows: Rows, start: Rows, steps: int = SUPPORT_STEPS) -> Rows:
+def support_points(rows: Rows, start: Rows, steps: int = 60) -> Rows:
     """Points z that bring the energy distance 2 E|z - x| - E|z - z'| to the rows down from `start`.
 
     The convex-concave step of Mak & Joseph (2018): every z_i moves to
@@ -140,9 +135,8 @@ def support_points(rows: Rows, start: Rows, steps: int = SUPPORT_STEPS) -> Rows:
     for _ in range(steps):
         z_norms = (z**2).sum(axis=1)[:, None]
         weight = 1.0 / np.sqrt(np.maximum(z_norms + x_norms - 2.0 * (z @ x.T), floor))
-        apart = np.maximum(z_norms + z_norms.T - 2.0 * (z @ z.T), 1e-12 * (1.0 + z_norms))
-        push = 1.0 / np.sqrt(apart)
+        push = 1.0 / np.sqrt(np.maximum(z_norms + z_norms.T - 2.0 * (z @ z.T), 1e-12 * (1.0 + z_norms)))
         np.fill_diagonal(push, 0.0)
         repulsion = (n / m) * (z * push.sum(axis=1)[:, None] - push @ z)
         z = (weight @ x + repulsion) / weight.sum(axis=1)[:, None]
-    return distinct_sorted_rows(origin + size * z)
+    return np.unique(origin + size * z, axis=0)

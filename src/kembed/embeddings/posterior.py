@@ -10,16 +10,18 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import to_numpy
-from kembed.core.linalg import Factor, factor
-from kembed.embeddings.empirical import Embedding, row_blocks, weighted_sum
+from kembed.core.linalg import Cholesky, cholesky
+from kembed.embeddings.empirical import BLOCK_ENTRIES, Embedding, Section, row_blocks, weighted_sum
 from kembed.embeddings.landmarks import choose_landmarks
 from kembed.kernels.base import Kernel, check_kernel
-from kembed.kernels.measures import EmpiricalMeasure, GaussianMeasure, Measure
+from kembed.kernels.measures import EmpiricalMeasure, Measure, as_measure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     Array = np.ndarray
+
+PriorMean = Callable[[np.ndarray], Any] | Embedding | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,8 +42,8 @@ class PosteriorEmbedding(Embedding):
     noise: np.ndarray  # N, (m, m): covariance of one observation's features
     noise_model: str
     coefficients: np.ndarray  # A⁻¹ (μ̂(z) - m(z))
-    prior_mean: Callable[[np.ndarray], Any] | Embedding | None
-    factor: Factor = field(repr=False)
+    prior_mean: PriorMean
+    factor: Cholesky = field(repr=False)
 
     @property
     def jitter(self) -> float:
@@ -95,10 +97,8 @@ class PosteriorEmbedding(Embedding):
         checked = checks.points(points, "points", dimension=self.landmarks.shape[1])
         return np.asarray(checked)
 
-    def _sections(self) -> list[tuple[Measure | None, np.ndarray, np.ndarray]]:
-        sections: list[tuple[Measure | None, np.ndarray, np.ndarray]] = [
-            (self.measure, self.landmarks, self.coefficients)
-        ]
+    def _sections(self) -> list[Section]:
+        sections: list[Section] = [(self.measure, self.landmarks, self.coefficients)]
         if self.prior_mean is None:
             return sections
         if isinstance(self.prior_mean, Embedding):
@@ -127,8 +127,8 @@ def fit_embedding(
     *,
     noise: Any = "full",
     landmarks: Any = None,
-    prior_mean: Callable[[np.ndarray], Any] | Embedding | None = None,
-    measure: Measure | None = None,
+    prior_mean: PriorMean = None,
+    measure: Measure | str | None = "data",
 ) -> PosteriorEmbedding:
     """The posterior of the mean embedding: shrinkage with uncertainty, Eq. (7)-(8) of the paper.
 
@@ -148,7 +148,7 @@ def fit_embedding(
     prior_mean
         Prior mean of μ: a function of points, or an embedding; 0 unless given.
     measure
-        ν of the prior covariance; a Gaussian placed by the data unless given.
+        ν of the prior covariance: `"data"` (a Gaussian placed by the data), `"lebesgue"` or a measure.
 
     Examples
     --------
@@ -166,13 +166,13 @@ def fit_embedding(
     kernel = to_numpy(check_kernel(kernel))
     x = np.asarray(checks.points(x, "x"))
     z = choose_landmarks(x, landmarks)
-    measure = GaussianMeasure.of(x) if measure is None else to_numpy(measure)
+    nu = to_numpy(as_measure(measure, "data", x))
     n = len(x)
     noise_model, given = _noise_model(noise, n, len(z))
     mean, covariance = feature_moments(kernel, x, z, want_covariance=given is None)
     if given is None:
         given = covariance if noise_model == "full" else np.diag(np.diagonal(covariance))
-    return _assembled(kernel, measure, z, n, mean, given, noise_model, prior_mean)
+    return condition(kernel, nu, z, n, mean, given, noise_model, prior_mean)
 
 
 def fit_with_pseudo_rows(
@@ -188,10 +188,10 @@ def fit_with_pseudo_rows(
     features = kernel._gram(np.unique(measure.points, axis=0), z)
     centred = features - features.mean(axis=0)
     noise = covariance + (count / len(x)) * (centred.T @ centred) / len(features)
-    return _assembled(kernel, measure, z, len(x), mean, noise, "full, with pseudo-rows", None)
+    return condition(kernel, measure, z, len(x), mean, noise, "full, with pseudo-rows")
 
 
-def _assembled(
+def condition(
     kernel: Kernel,
     measure: Measure,
     z: Float[Array, "m D"],
@@ -199,10 +199,10 @@ def _assembled(
     mean: Float[Array, " m"],
     noise: Float[Array, "m m"],
     noise_model: str,
-    prior_mean: Callable[[np.ndarray], Any] | Embedding | None,
+    prior_mean: PriorMean = None,
 ) -> PosteriorEmbedding:
-    """Condition the prior on μ̂(z) = `mean` with noise N/n."""
-    A = factor(kernel.convolved(measure).gram(z) + noise / n)
+    """The prior conditioned on μ̂(z) = `mean` with noise N/n."""
+    A = cholesky(kernel.convolved(measure).gram(z) + noise / n)
     coefficients = A.solve(mean - _evaluate_prior(prior_mean, z))
     return PosteriorEmbedding(kernel, measure, z, n, noise, noise_model, coefficients, prior_mean, A)
 
@@ -224,10 +224,10 @@ def _noise_model(noise: Any, n: int, m: int) -> tuple[str, np.ndarray | None]:
 
 
 def feature_moments(
-    kernel: Kernel, x: np.ndarray, z: np.ndarray, want_covariance: bool
+    kernel: Kernel, x: np.ndarray, z: np.ndarray, want_covariance: bool, entries: int = BLOCK_ENTRIES
 ) -> tuple[np.ndarray, np.ndarray]:
     """μ̂(z), and the covariance of φ_z(x_i) over rows, in blocks of rows."""
-    blocks = list(row_blocks(len(x), len(z)))
+    blocks = list(row_blocks(len(x), len(z), entries))
     total = np.zeros(len(z))
     for rows in blocks:
         total += kernel._gram(x[rows], z).sum(axis=0)

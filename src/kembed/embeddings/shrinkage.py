@@ -8,7 +8,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import to_numpy
-from kembed.core.linalg import factor
+from kembed.core.linalg import cholesky
 from kembed.embeddings.empirical import WeightedEmbedding
 from kembed.kernels.base import Kernel, check_kernel
 
@@ -39,7 +39,7 @@ def shrinkage(x: Any, kernel: Kernel, lam: float | None = None) -> WeightedEmbed
         raise ValueError(f"lam must not be negative, but {lam!r} was given")
     weights = np.full(n, 1.0 / n)
     if lam > 0.0:
-        weights = factor(K + n * lam * np.eye(n)).solve(K.mean(axis=1))
+        weights = cholesky(K + n * lam * np.eye(n)).solve(K.mean(axis=1))
     return WeightedEmbedding(kernel, x, weights, float(lam))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kembed.core.linalg import Factor, factor
+from kembed.core.linalg import Cholesky, cholesky
 from kembed.embeddings.posterior import feature_moments
 from kembed.kernels.base import Kernel
 from kembed.kernels.measures import GaussianMeasure
@@ -51,11 +51,11 @@ class Coordinates:
         """Posterior mean R A⁻¹ ĉ of every bag, A = R + N/n, and the sd from R - R A⁻¹ R."""
         means = np.empty((len(bags), len(self.prior)))
         sds = np.empty_like(means)
-        shared: dict[int, tuple[Factor, np.ndarray]] = {}  # bags of one size have one A
+        shared: dict[int, tuple[Cholesky, np.ndarray]] = {}  # bags of one size have one A
         for i, x in enumerate(bags):
             observed, own = self.moments(x, want_covariance=self.noise is None)
             if self.noise is None or len(x) not in shared:
-                A = factor(self.prior + (own if self.noise is None else self.noise) / len(x))
+                A = cholesky(self.prior + (own if self.noise is None else self.noise) / len(x))
                 half = A.half_solve(self.prior) if want_sd else np.zeros((1, len(self.prior)))
                 variance = np.diagonal(self.prior) - (half**2).sum(axis=0)
                 shared[len(x)] = A, np.sqrt(np.maximum(variance, 0.0))

@@ -100,14 +100,14 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         if isinstance(self.kernel_, MultiScale):
             several = "a MultiScale kernel has several lengthscales; they are in kernel_.lengthscales"
             raise AttributeError(several)
-        ell = self.kernel_.lengthscale
+        ell = self.kernel_.lengthscale if self.kernel_.cholesky is None else self.kernel_.cholesky
         return float(ell) if np.ndim(ell) == 0 else np.asarray(ell)
 
     @property
     def gamma_(self) -> float:
         """1/2ℓ² of an isotropic Gaussian; any other kernel has no single γ."""
         check_is_fitted(self, "kernel_")
-        if not isinstance(self.kernel_, Gaussian) or np.ndim(self.kernel_.lengthscale) > 0:
+        if not isinstance(self.kernel_, Gaussian) or np.ndim(self.lengthscale_) > 0:
             raise AttributeError(
                 f"{self.kernel_!r} is not an isotropic Gaussian, so it has no single gamma; "
                 "put the learner before an estimator with gamma=0.5 (Gaussians of any shape), "
@@ -132,7 +132,7 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names that came in; with a full covariance columns are mixed and get new names."""
         names: np.ndarray = super().get_feature_names_out(input_features)
-        if np.ndim(self.kernel_.lengthscale) < 2:
+        if getattr(self.kernel_, "cholesky", None) is None:
             return names
         return np.array([f"kernellearner{d}" for d in range(len(names))], dtype=object)
 

@@ -7,13 +7,13 @@ squared exponentials. Values, matrices, diagonals, sums, products and the prior 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import namespace, show
+from kembed.core.backend import namespace, pytree, show
 from kembed.kernels.measures import Measure
 
 if TYPE_CHECKING:
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 # What kernels are made into by +, * and `convolved`. The files that define these put them here, so that this
 # one need not know them; the room's `__init__` imports them all.
 MADE: dict[str, Any] = {}
+
+Class = TypeVar("Class", bound=type)
+
+
+def kernel_class(cls: Class) -> Class:
+    """Class decorator: a frozen dataclass with its own `__init__`, whose fields are pytree children."""
+    return pytree(dataclass(frozen=True, eq=False, repr=False, init=False)(cls))  # type: ignore[return-value]
 
 
 class Components(NamedTuple):
@@ -99,19 +106,30 @@ class Kernel(PairFunction):
     __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
+        if not isinstance(other, Kernel) or type(self) is not type(other):
             return NotImplemented
-        return all(_equal(mine, getattr(other, name)) for name, mine in self._fields())
+        mine, theirs = self._fields(), other._fields()
+        return mine.keys() == theirs.keys() and all(_equal(mine[name], theirs[name]) for name in mine)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={show(value)}" for name, value in self._fields())
+        inside = ", ".join(f"{name}={show(value)}" for name, value in self.hyperparameters().items())
         return f"{type(self).__name__}({inside})"
 
-    def _fields(self) -> list[tuple[str, Any]]:
-        """Names and values of the hyperparameters (every kernel is a dataclass)."""
-        return [(f.name, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
+    def hyperparameters(self) -> dict[str, Any]:
+        """Names and values, as people write them."""
+        return self._fields()
+
+    def _fields(self) -> dict[str, Any]:
+        """Names and values of the fields that are not None (every kernel is a dataclass)."""
+        named = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in named.items() if value is not None}
+
+    def _set(self, **values: Any) -> None:
+        """Fill fields of the frozen object, in `__init__`."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
 
 def check_kernel(value: Any, name: str = "kernel") -> Kernel:

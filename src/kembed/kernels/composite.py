@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import namespace, pytree, show
-from kembed.kernels.base import MADE, Components, Kernel, check_kernel
+from kembed.core.backend import namespace, show
+from kembed.core.linalg import log_sum_exp
+from kembed.kernels.base import MADE, Components, Kernel, check_kernel, kernel_class
 
 
-@pytree
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@kernel_class
 class Scaled(Kernel):
     """variance · k(x, y), for a positive variance.
 
@@ -26,8 +25,7 @@ class Scaled(Kernel):
     variance: Any
 
     def __init__(self, kernel: Kernel, variance: Any) -> None:
-        object.__setattr__(self, "kernel", check_kernel(kernel))
-        object.__setattr__(self, "variance", checks.positive(variance, "variance")[()])
+        self._set(kernel=check_kernel(kernel), variance=checks.positive(variance, "variance")[()])
 
     def _log_variance(self) -> Any:
         return namespace(self.variance).log(self.variance)
@@ -55,7 +53,7 @@ class _Combination(Kernel):
         for kernel in kernels:
             same = type(kernel) is type(self)
             parts.extend(kernel.kernels if same else (check_kernel(kernel),))  # type: ignore[attr-defined]
-        object.__setattr__(self, "kernels", tuple(parts))
+        self._set(kernels=tuple(parts))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(show(kernel) for kernel in self.kernels)})"
@@ -68,8 +66,7 @@ class _Combination(Kernel):
         return parts
 
 
-@pytree
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@kernel_class
 class Sum(_Combination):
     """k_1(x, y) + k_2(x, y) + … and so on.
 
@@ -98,8 +95,7 @@ class Sum(_Combination):
         )
 
 
-@pytree
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@kernel_class
 class Product(_Combination):
     """k_1(x, y) · k_2(x, y) · … and so on.
 
@@ -133,10 +129,7 @@ def as_full(precision: Any) -> Any:
 
 
 def _log_sum(logs: list[Any]) -> Any:
-    total = logs[0]
-    for log in logs[1:]:
-        total = namespace(total, log).logaddexp(total, log)
-    return total
+    return log_sum_exp(namespace(*logs).stack(logs), axis=0)
 
 
 MADE.update(scaled=Scaled, sum=Sum, product=Product)

@@ -19,8 +19,8 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import namespace, pytree
-from kembed.core.linalg import factor, psd_root, squared_distances, triangular_solve
-from kembed.kernels.base import MADE, Kernel, PairFunction, check_kernel
+from kembed.core.linalg import cholesky, psd_root, squared_distances, triangular_solve
+from kembed.kernels.base import MADE, Components, Kernel, PairFunction, check_kernel
 from kembed.kernels.composite import as_full
 from kembed.kernels.measures import EmpiricalMeasure, GaussianMeasure, Lebesgue, Measure
 
@@ -64,39 +64,41 @@ class Convolved(PairFunction):
         if isinstance(self.measure, EmpiricalMeasure):
             self.measure.check_dimension(X.shape[1])
             return self.kernel._gram(X, self.measure.points) ** 2 @ self.measure.weights
-        return self._sum_of_pairs(X, None)
+        return convolved_mixture(self._components(X), self.measure, X, None)
 
     def _gram(self, X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
         if isinstance(self.measure, EmpiricalMeasure):
             self.measure.check_dimension(X.shape[1])
             left = self.kernel._gram(X, self.measure.points) * self.measure.weights
             return left @ self.kernel._gram(self.measure.points, Y)
-        return self._sum_of_pairs(X, Y)
+        return convolved_mixture(self._components(X), self.measure, X, Y)
 
-    def _sum_of_pairs(self, X: Any, Y: Any) -> Any:
-        """Σ_ij w_i w_j r_ij; with Y None, only the diagonal."""
+    def _components(self, X: Any) -> Components:
         self.measure.check_dimension(X.shape[1])
-        log_weights, precision = self.kernel.components(
-            X.shape[1], finite=isinstance(self.measure, GaussianMeasure)
-        )
-        if isinstance(self.measure, GaussianMeasure) and np.ndim(self.measure.covariance) == 2:
-            precision = as_full(precision)
-        i, j, twice = _pairs(precision.shape[0], symmetric=isinstance(self.measure, Lebesgue))
-        pairs = (log_weights[i] + log_weights[j] + np.log(twice), precision[i], precision[j])
-
-        def term(log_weight: Any, P: Any, Q: Any) -> Any:
-            log_coefficient, image_x, image_y = gaussian_pair(P, Q, self.measure, X, X if Y is None else Y)
-            if Y is None:
-                exponent = ((image_x - image_y) ** 2).sum(axis=1)
-            else:
-                exponent = squared_distances(image_x, image_y)
-            logarithm = log_weight + log_coefficient - 0.5 * exponent
-            return namespace(logarithm).exp(logarithm)
-
-        return _accumulate(term, pairs)
+        return self.kernel.components(X.shape[1], finite=isinstance(self.measure, GaussianMeasure))
 
     def __repr__(self) -> str:
         return f"Convolved({self.kernel!r}, {self.measure!r})"
+
+
+def convolved_mixture(parts: Components, measure: Measure, X: Any, Y: Any) -> Any:
+    """r(x_i, y_j) = Σ_pq w_p w_q r_pq of a mixture of squared exponentials; its diagonal if Y is None."""
+    log_weights, precision = parts
+    if isinstance(measure, GaussianMeasure) and np.ndim(measure.covariance) == 2:
+        precision = as_full(precision)
+    i, j, twice = _pairs(precision.shape[0], symmetric=isinstance(measure, Lebesgue))
+    pairs = (log_weights[i] + log_weights[j] + np.log(twice), precision[i], precision[j])
+
+    def term(log_weight: Any, P: Any, Q: Any) -> Any:
+        log_coefficient, image_x, image_y = gaussian_pair(P, Q, measure, X, X if Y is None else Y)
+        if Y is None:
+            exponent = ((image_x - image_y) ** 2).sum(axis=1)
+        else:
+            exponent = squared_distances(image_x, image_y)
+        logarithm = log_weight + log_coefficient - 0.5 * exponent
+        return namespace(logarithm).exp(logarithm)
+
+    return _accumulate(term, pairs)
 
 
 def gaussian_pair(P: Any, Q: Any, measure: Measure, X: Any, Y: Any) -> tuple[Any, Any, Any]:
@@ -204,7 +206,7 @@ def section_inner(
         if not len(third):
             continue
         joint, to_x, to_y, mean = _joint(left, right, covariance[p], covariance[q], covariance[third])
-        lower = np.stack([factor(matrix).lower for matrix in joint])
+        lower = np.stack([cholesky(matrix).lower for matrix in joint])
         half = np.linalg.inv(lower)
         image_x = half @ (to_x @ X.T - mean[:, None])
         image_y = half @ (to_y @ -Y.T)

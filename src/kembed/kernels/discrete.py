@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import is_traced, namespace, pytree
-from kembed.kernels.base import Components, Kernel, check_kernel
+from kembed.core.backend import is_traced, namespace
+from kembed.kernels.base import Components, Kernel, check_kernel, kernel_class
 
 
-@pytree
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@kernel_class
 class Delta(Kernel):
     """Equality of codes, k(x, y) = exp(-½ Σ_c penalty_c² [x_c ≠ y_c]), over the columns c.
 
@@ -33,7 +32,7 @@ class Delta(Kernel):
     penalty: Any
 
     def __init__(self, penalty: Any = np.inf) -> None:
-        object.__setattr__(self, "penalty", _check_penalty(penalty))
+        self._set(penalty=_check_penalty(penalty))
 
     def check_dimension(self, dimension: int) -> None:
         """Refuse data whose width is not that of the penalties."""
@@ -76,8 +75,7 @@ class Delta(Kernel):
         raise _no_mixture(self)
 
 
-@pytree
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@kernel_class
 class OnColumns(Kernel):
     """A kernel that sees only some columns of a wider table, k(x, y) = k'(x_columns, y_columns).
 
@@ -93,8 +91,7 @@ class OnColumns(Kernel):
     columns: tuple[int, ...] = field(metadata={"static": True})
 
     def __init__(self, kernel: Kernel, columns: Iterable[int]) -> None:
-        object.__setattr__(self, "kernel", check_kernel(kernel))
-        object.__setattr__(self, "columns", _check_columns(columns))
+        self._set(kernel=check_kernel(kernel), columns=_check_columns(columns))
 
     def _seen(self, X: Any) -> Any:
         if max(self.columns) >= X.shape[1]:

@@ -135,6 +135,20 @@ class EmpiricalMeasure(Measure):
         return f"EmpiricalMeasure({len(self.points)} points in {self.points.shape[1]} dimensions)"
 
 
+def as_measure(measure: Any, default: str, x: Any) -> Measure:
+    """A measure, or what a word says: "lebesgue", or "data" for `GaussianMeasure.of(x)`; None: `default`."""
+    word = default if measure is None else measure
+    if isinstance(word, Measure):
+        return word
+    if not isinstance(word, str):
+        raise TypeError(
+            "measure must be Lebesgue(), GaussianMeasure(...), EmpiricalMeasure(...), 'lebesgue' or 'data', "
+            f"but {measure!r} was given"
+        )
+    checks.choice(word, "measure", ("lebesgue", "data"))
+    return Lebesgue() if word == "lebesgue" else GaussianMeasure.of(x)
+
+
 def _check_semidefinite(covariance: Any) -> None:
     """A data covariance may be singular (n < D, constant columns); it may not be indefinite."""
     if covariance.shape[0] != covariance.shape[1]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import is_traced, namespace
+from kembed.core.linalg import log_sum_exp
 
 TAIL = 20  # nodes beyond the first whose weight is given to the first
 
@@ -78,11 +79,6 @@ def rational_quadratic(alpha: Any, dimension: int, finite: bool) -> tuple[Any, A
     x = 1.0 - np.arange(-TAIL, RATIONAL_QUADRATIC_NODES) / (RATIONAL_QUADRATIC_NODES - 1)
     u = upper - B * x - G * (np.expm1(K * x) - K * x)
     log_w = alpha * (u - xp.exp(u)) + xp.log(B + G * K * np.expm1(K * x))
-    first = _log_sum(xp, log_w[: TAIL + 1])
+    first = log_sum_exp(log_w[: TAIL + 1])
     log_w = xp.concatenate([xp.reshape(first, 1), log_w[TAIL + 1 :]])
-    return log_w - _log_sum(xp, log_w), xp.exp(u[TAIL:])  # weights sum to 1
-
-
-def _log_sum(xp: Any, logs: Any) -> Any:
-    peak = logs.max()
-    return peak + xp.log(xp.exp(logs - peak).sum())
+    return log_w - log_sum_exp(log_w), xp.exp(u[TAIL:])  # weights sum to 1

@@ -39,7 +39,5 @@ def typical_lengthscale(kernel: Any) -> float:
     """One number for a kernel's scale: the smallest of several scales, the geometric mean over columns."""
     if hasattr(kernel, "lengthscales"):
         return float(np.min(kernel.lengthscales))
-    lengthscale = np.asarray(kernel.lengthscale)
-    if lengthscale.ndim == 2:
-        lengthscale = np.sqrt(np.diagonal(kernel.covariance))
-    return float(np.exp(np.log(lengthscale).mean()))
+    by_columns = kernel.lengthscale if kernel.cholesky is None else np.sqrt(np.diagonal(kernel.covariance))
+    return float(np.exp(np.log(by_columns).mean()))

@@ -1,8 +1,8 @@
 """Kernel families as vectors of free numbers, and back: what an optimiser or a sampler walks in.
 
-A family is a kernel class and the shape of its lengthscale. In the frame of the data (`_frame.py`) its vector
-holds logarithms of lengthscales (and entries of a Cholesky factor), log α, logits of weights; the door back
-to the user's units is `in_units`.
+A family is a kernel class and the shape of its lengthscale. In the frame of the data (`frame.py`) its vector
+holds logarithms of lengthscales (and entries of a Cholesky factor), log α, logits of weights; `in_units`
+returns the kernel in the user's units.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 FAMILIES = (Gaussian, RationalQuadratic, Matern12, Matern32, Matern52, MultiScale)
 # Ratios of the widest to the narrowest scale from which a multi-scale kernel starts.
 RATIOS = (4.0, 16.0)
-ALPHA_BOUNDS = (0.3, 30.0)
-LOGIT_BOUND = 4.0
+ALPHA_BOUNDS = (0.3, 30.0)  # below, tails too heavy for R; above, it is a Gaussian
+LOGIT_BOUND = 4.0  # a scale of less weight than exp(-4) is none
+ENTRY_BOUND = 5.0  # of the unit lower triangle, in a frame where the data are white
 # A single lengthscale of several may leave the scanned range by this factor: an irrelevant column's does.
 ROOM = 10.0
 
@@ -77,10 +78,10 @@ class Family:
             spread = [np.linspace(0.0, np.log(ratio), self.scales) for ratio in RATIOS]
             return [np.concatenate([log_scale + steps, flat]) for steps in spread]
         if self.shape == "full":
-            lower = np.diag(np.full(E, log_scale))[np.tril_indices(E)]
-            return [np.concatenate([lower, np.zeros(self._extra)])]
-        count = E if self.shape == "ard" else 1
-        return [np.concatenate([np.full(count, log_scale), np.zeros(self._extra)])]
+            scales = np.diag(np.full(E, log_scale))[np.tril_indices(E)]
+        else:
+            scales = np.full(E if self.shape == "ard" else 1, log_scale)
+        return [np.append(scales, np.zeros(self._extra))]
 
     def bounds(self, low: float, high: float, E: int) -> list[tuple[float, float]]:
         """The box the optimiser stays in, for lengthscales scanned between low and high."""
@@ -94,7 +95,7 @@ class Family:
         if self.shape == "ard":
             return [*[wide] * E, *extra]
         i, j = np.tril_indices(E)
-        return [*(wide if r == c else (-5.0, 5.0) for r, c in zip(i, j, strict=True)), *extra]
+        return [*(wide if r == c else (-ENTRY_BOUND, ENTRY_BOUND) for r, c in zip(i, j, strict=True)), *extra]
 
     def kernel(self, theta: Float[Array, " P"], E: int) -> Stationary:
         """The kernel in the frame."""
@@ -103,28 +104,27 @@ class Family:
             J = self.scales
             logits = xp.concatenate([xp.zeros(1), theta[J : 2 * J - 1]])
             weights = xp.exp(logits - logits.max())
-            return _build(MultiScale, lengthscales=xp.exp(theta[:J]), weights=weights / weights.sum())
-        lengthscale: Any
-        if self.shape == "isotropic":
-            lengthscale = xp.exp(theta[0])
-        elif self.shape == "ard":
-            lengthscale = xp.exp(theta[:E])
+            return unchecked(MultiScale, lengthscales=xp.exp(theta[:J]), weights=weights / weights.sum())
+        values: dict[str, Any]
+        if self.shape == "full":
+            values = {"lengthscale": None, "cholesky": _lower(theta, E)}
         else:
-            lengthscale = _lower(theta, E)
-        rest = {"alpha": xp.exp(theta[self.size(E) - 1])} if self._extra else {}
-        return _build(self.cls, lengthscale=lengthscale, **rest)
+            values = {"lengthscale": xp.exp(theta[:E] if self.shape == "ard" else theta[0]), "cholesky": None}
+        if self._extra:
+            values["alpha"] = xp.exp(theta[self.size(E) - 1])
+        return unchecked(self.cls, **values)
 
-    def in_units(self, kernel: Stationary, axes: Any, scale: Any) -> Stationary:
+    def in_units(self, kernel: Any, axes: Any, scale: Any) -> Stationary:
         """The kernel of the frame as a kernel in the user's units."""
         if isinstance(kernel, MultiScale):
-            return _build(MultiScale, lengthscales=kernel.lengthscales * scale[0], weights=kernel.weights)
-        rest = {"alpha": kernel.alpha} if isinstance(kernel, RationalQuadratic) else {}
+            return unchecked(MultiScale, lengthscales=kernel.lengthscales * scale[0], weights=kernel.weights)
+        values = dict(vars(kernel))
         if self.shape == "full":
-            xp = namespace(kernel.lengthscale)
-            half = axes @ (scale[:, None] * kernel.lengthscale)
-            return _build(self.cls, lengthscale=xp.linalg.cholesky(half @ half.T), **rest)
-        factor = scale if self.shape == "ard" else scale[0]
-        return _build(self.cls, lengthscale=kernel.lengthscale * factor, **rest)
+            half = axes @ (scale[:, None] * kernel.cholesky)
+            values["cholesky"] = namespace(half).linalg.cholesky(half @ half.T)
+        else:
+            values["lengthscale"] = kernel.lengthscale * (scale if self.shape == "ard" else scale[0])
+        return unchecked(self.cls, **values)
 
 
 def _lower(theta: Any, E: int) -> Any:
@@ -135,12 +135,12 @@ def _lower(theta: Any, E: int) -> Any:
     return diagonal[:, None] * (np.eye(E) + theta[place] * np.tri(E, k=-1))
 
 
-def _build(cls: type, **values: Any) -> Any:
-    """A kernel without validation: the values may be traced."""
-    kernel: Any = object.__new__(cls)
+def unchecked(cls: type, **values: Any) -> Any:
+    """A kernel or measure without validation: the values may be traced."""
+    made: Any = object.__new__(cls)
     for name, value in values.items():
-        object.__setattr__(kernel, name, value)
-    return kernel
+        object.__setattr__(made, name, value)
+    return made
 
 
 def family_of(kernel: Any, D: int) -> Family:
@@ -153,8 +153,6 @@ def family_of(kernel: Any, D: int) -> Family:
         )
     if isinstance(kernel, MultiScale):
         return Family(MultiScale, "isotropic", len(kernel.lengthscales))
-    shape = ("isotropic", "ard", "full")[np.ndim(kernel.lengthscale)]
     kernel.check_dimension(D)
-    if D == 1:
-        shape = "isotropic"
-    return Family(type(kernel), shape)
+    shape = "full" if kernel.cholesky is not None else "ard" if np.ndim(kernel.lengthscale) else "isotropic"
+    return Family(type(kernel), shape if D > 1 else "isotropic")

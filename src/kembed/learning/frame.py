@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed.core.linalg import robust_spread
 from kembed.core.ordering import distinct_rows
 
 if TYPE_CHECKING:
@@ -74,20 +75,14 @@ def isotropic_frame(x: Float[np.ndarray, "n D"], *, whiten: bool = False) -> Fra
     axes = axes * np.where(skew < 0.0, -1.0, 1.0)
     scales = np.full(axes.shape[1], size * float(np.median(radius[distinct])))
     if whiten:
-        scales = size * spread_along(along[distinct])
+        scales = size * robust_spread(along[distinct])
     return Frame(start + size * centre, axes, scales)
 
 
 def column_frame(x: Float[np.ndarray, "n D"]) -> Frame:
     """The frame for kernels with a lengthscale for each column: the columns are the axes."""
     centre = np.median(x, axis=0)
-    return Frame(centre, np.eye(x.shape[1]), spread_along(x[distinct_rows(x)] - centre))
-
-
-def spread_along(u: Float[np.ndarray, "n E"]) -> Float[np.ndarray, " E"]:
-    """Median absolute deviation of every column, about 0 in normal units; the sd where that is 0."""
-    mad = 1.4826 * np.median(np.abs(u), axis=0)
-    return np.where(mad > 0.0, mad, u.std(axis=0))
+    return Frame(centre, np.eye(x.shape[1]), robust_spread(x[distinct_rows(x)] - centre))
 
 
 def _geometric_median(u: Float[np.ndarray, "n D"], steps: int = 30) -> Float[np.ndarray, " D"]:

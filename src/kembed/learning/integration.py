@@ -3,7 +3,7 @@
 In one dimension a composite Gauss-Legendre rule whose panels follow the data. Beyond, importance sampling
 with fixed random numbers from an equal mixture of three families: a Student-t with the data's centre and
 spread (and a wider twin), an adaptive kernel density of the data, and Gaussians around the landmarks at
-several scales. Everything is in a frame (`_frame.py`), where the data have unit size.
+several scales. Everything is in a frame (`frame.py`), where the data have unit size.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, gammaln, logsumexp, ndtri
+from scipy.special import chdtri, gammaln, ndtri
 
-from kembed.learning.frame import spread_along
+from kembed.core.linalg import log_sum_exp
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -44,15 +44,12 @@ def integration_rule(
     landmarks: Float[Array, "m E"],
     scales: Float[Array, " B"],
     rng: np.random.Generator,
-    *,
-    spread: Float[Array, " E"] | None = None,
+    spread: Float[Array, " E"],
     draws: int | None = None,
 ) -> Rule:
     """A rule for densities with features of the size of `scales` around data of the given spread."""
     if y.shape[1] == 1:
         return _panels(y[:, 0], landmarks[:, 0], float(scales[0]))
-    if spread is None:
-        spread = spread_along(y)
     if draws is None:
         draws = FEW_DRAWS if y.shape[1] <= LOW_DISCREPANCY else DRAWS
     return _importance(y, landmarks, scales, spread, rng, draws)
@@ -133,7 +130,7 @@ def _importance(
         *(_log_mixture(points, landmarks, np.full((len(landmarks), E), s / np.sqrt(2.0))) for s in scales),
     ]
     weight = np.concatenate([share[:3], np.full(len(scales), share[3] / len(scales))]) / draws
-    log_density = logsumexp(np.stack(components, axis=1) + np.log(weight), axis=1)
+    log_density = log_sum_exp(np.stack(components, axis=1) + np.log(weight), axis=1)
     correction = _calibrate(points, log_density, components, spread)
     return Rule(points, correction - log_density - np.log(draws))
 
@@ -218,6 +215,4 @@ def _log_mixture(
     log_height = (
         -np.log(width).sum(axis=1) - 0.5 * width.shape[1] * np.log(2.0 * np.pi) - np.log(len(centres))
     )
-    exponent = log_height - 0.5 * np.maximum(squared, 0.0)
-    top = exponent.max(axis=1)
-    return top + np.log(np.exp(exponent - top[:, None]).sum(axis=1))
+    return np.asarray(log_sum_exp(log_height - 0.5 * np.maximum(squared, 0.0), axis=1))

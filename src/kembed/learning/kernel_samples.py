@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import to_numpy
 from kembed.core.drawing import Drawn
 from kembed.embeddings.posterior import fit_embedding
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 # Beyond this the draws are not to be trusted, and the user is told.
 RHAT_LIMIT = 1.05
+# Draws behind the share of a mode: each costs an evaluation of the log posterior.
 SHARE_DRAWS = 40
 
 
@@ -78,31 +78,23 @@ class KernelSamples(Drawn):
     @functools.cached_property
     def variables(self) -> dict[str, Float[np.ndarray, "C N ..."]]:
         """Every hyperparameter that was sampled, in the user's units, by name."""
-        state = self.learned.state
         C, N, P = self.theta.shape
-        kernels = [self._kernel(theta) for theta in self.theta.reshape(-1, P)]
-        names = [name for name, _ in kernels[0]._fields()]
-        found = {
-            name: np.stack([np.asarray(getattr(kernel, name)) for kernel in kernels]).reshape(
-                C, N, *np.shape(getattr(kernels[0], name))
-            )
-            for name in names
-        }
-        if state.spec.learn_noise:
+        draws = [self._kernel(theta).hyperparameters() for theta in self.theta.reshape(-1, P)]
+        found = {}
+        for name, value in draws[0].items():
+            found[name] = np.stack([draw[name] for draw in draws]).reshape(C, N, *np.shape(value))
+        if self.learned.state.spec.learn_noise:
             found["noise"] = self.noise
         return found
 
     def _kernel(self, theta: Float[np.ndarray, " P"]) -> Stationary:
-        state = self.learned.state
-        kernel = state.spec.family.kernel(theta, state.problem.x.shape[1])
-        in_units: Stationary = to_numpy(
-            state.spec.family.in_units(kernel, state.frame.axes, state.frame.scale)
-        )
-        return in_units
+        return self.learned.state.kernel(theta)
 
     @property
     def lengthscale(self) -> Float[np.ndarray, "C N ..."]:
-        """Draws of every lengthscale."""
+        """Draws of every lengthscale; of a full covariance, of those of its columns."""
+        if "covariance" in self.variables:
+            return np.sqrt(np.diagonal(self.variables["covariance"], axis1=2, axis2=3))
         return self.variables["lengthscale" if "lengthscale" in self.variables else "lengthscales"]
 
     @property
@@ -132,12 +124,12 @@ class KernelSamples(Drawn):
 
     def _main(self) -> Any:
         """Draws of the main mode for diagnostics; a single chain is compared with itself, in halves."""
-        chosen = {name: value[self._main_chains()] for name, value in self.variables.items()}
-        half = self.theta.shape[1] // 2
-        if self._main_chains().sum() == 1:
+        chains = self._main_chains()
+        chosen = {name: value[chains] for name, value in self.variables.items()}
+        if chains.sum() == 1:
+            half = self.theta.shape[1] // 2
             chosen = {
-                name: np.concatenate([value[:, :half], value[:, half : 2 * half]])
-                for name, value in chosen.items()
+                name: np.concatenate([v[:, :half], v[:, half : 2 * half]]) for name, v in chosen.items()
             }
         return _arviz().from_dict(posterior=chosen)
 
@@ -157,41 +149,37 @@ class KernelSamples(Drawn):
 
     def warn(self) -> None:
         """Say what a reader of the draws must know."""
+        news = []
         if len(np.unique(self.chain_mode)) > 1:
             shares = ", ".join(
                 f"{self._kernel(theta)!r} {mass:.0%}"
                 for theta, mass in zip(self._centres(), self.mass, strict=True)
                 if mass > 0.0
             )
-            warnings.warn(
+            news.append(
                 f"the posterior has several modes and chains do not travel between them; their shares: "
-                f"{shares}. Draws of embeddings are weighted by these",
-                UserWarning,
-                stacklevel=3,
+                f"{shares}. Draws of embeddings are weighted by these"
             )
         if self.divergences:
-            warnings.warn(
+            news.append(
                 f"{self.divergences} divergent draws; the posterior is too bent for these steps, so give "
-                "narrower priors or more warm-up",
-                UserWarning,
-                stacklevel=3,
+                "narrower priors or more warm-up"
             )
-
         if not self.rhat <= RHAT_LIMIT:
-            warnings.warn(
-                f"R-hat is {self.rhat:.2f}, so the chains have not settled; raise n_warmup and n_draws",
-                UserWarning,
-                stacklevel=3,
+            news.append(
+                f"R-hat is {self.rhat:.2f}, so the chains have not settled; raise n_warmup and n_draws"
             )
+        for message in news:
+            warnings.warn(message, UserWarning, stacklevel=3)
 
     def _centres(self) -> list[Float[np.ndarray, " P"]]:
-        P = self.theta.shape[2]
         return [
-            self.theta[self.chain_mode == k].reshape(-1, P).mean(axis=0)
-            if (self.chain_mode == k).any()
-            else self.learned.state.thetas[k]
-            for k in range(len(self.mass))
+            self._draws(k).mean(axis=0) if (self.chain_mode == k).any() else theta
+            for k, theta in enumerate(self.learned.state.thetas)
         ]
+
+    def _draws(self, mode: int) -> Float[np.ndarray, "d P"]:
+        return self.theta[self.chain_mode == mode].reshape(-1, self.theta.shape[2])
 
     def kernels(self, size: int, rng: Any = 0) -> list[Stationary]:
         """Kernels drawn from the posterior, modes in proportion to their share."""
@@ -200,10 +188,9 @@ class KernelSamples(Drawn):
         present = np.array([(self.chain_mode == k).any() for k in range(len(self.mass))])
         mass = np.where(present, self.mass, 0.0)
         modes = generator.choice(len(mass), size, p=mass / mass.sum())
-        P = self.theta.shape[2]
         drawn = []
-        for k in modes:
-            pool = self.theta[self.chain_mode == k].reshape(-1, P)
+        for mode in modes:
+            pool = self._draws(mode)
             drawn.append(self._kernel(pool[generator.integers(len(pool))]))
         return drawn
 

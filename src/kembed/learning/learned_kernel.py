@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import warnings
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.backend import to_numpy
 from kembed.core.drawing import Drawn
 from kembed.learning.evidence import Evidence, typical_lengthscale
 from kembed.learning.integration import log_student_t
 from kembed.learning.objective import Fit, log_mixture, log_plug, row_features
-from kembed.learning.problem import BACKGROUND_WIDTH
+from kembed.learning.problem import BACKGROUND_WIDTH, Spec
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     from kembed.kernels.stationary import Stationary
+    from kembed.learning.frame import Frame
 
+# Densities at many points are computed in blocks of so many features: 8 MB.
 BLOCK_ENTRIES = 1_000_000
+# An effective share of the integration draws below this is told: forty draws of 4,096.
+LEAST_ESS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Mode:
     """One local maximum of the objective."""
 
-    kernel: Stationary
+    kernel: Any  # of the family that was learned
     noise: float  # τ²
     log_evidence: float
     background: float  # ε, the share of rows the background takes
@@ -45,15 +51,20 @@ class Curve(NamedTuple):
 
 
 class State(NamedTuple):
-    """The model in the frame, for densities and for sampling."""
+    """The model in the frame: what densities and samplers need, but no data."""
 
-    spec: Any
-    frame: Any
-    problem: Any
-    thetas: tuple[Any, ...]
-    fit: Fit
-    kernel: Any
-    epsilon: Any
+    spec: Spec
+    frame: Frame
+    landmarks: Float[np.ndarray, "m E"]
+    spread: Float[np.ndarray, " E"]
+    thetas: tuple[Float[np.ndarray, " P"], ...]  # of every mode
+    fit: Fit  # of the best
+
+    def kernel(self, theta: Float[np.ndarray, " P"]) -> Stationary:
+        """The kernel of a vector θ, in the user's units."""
+        kernel = self.spec.family.kernel(theta, len(self.spread))
+        in_units: Stationary = to_numpy(self.spec.family.in_units(kernel, self.frame.axes, self.frame.scale))
+        return in_units
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +76,7 @@ class LearnedKernel(Drawn):
     is the share of rows left to the broad background, `ess` the effective share of the draws behind Z.
     """
 
-    kernel: Stationary
+    kernel: Any
     noise: float
     log_evidence: float
     background: float
@@ -116,23 +127,37 @@ class LearnedKernel(Drawn):
             raise ValueError(
                 "the paper's objective is not a density; learn with objective='normalised' for log_density"
             )
-        frame, problem = self.state.frame, self.state.problem
+        frame, z = self.state.frame, self.state.landmarks
         points = np.asarray(checks.points(points, "points", dimension=len(frame.centre)))
         if not frame.full_rank:
             raise ValueError(
                 "the data have constant or dependent columns, so they have no density; drop those columns"
             )
         y = frame.into(points)
-        block = max(1, BLOCK_ENTRIES // len(problem.landmarks))
+        block = max(1, BLOCK_ENTRIES // len(z))
         parts = [self._in_frame(y[start : start + block]) for start in range(0, len(y), block)]
         return np.concatenate(parts) - frame.log_unit
 
     def _in_frame(self, y: Float[np.ndarray, "p E"]) -> Float[np.ndarray, " p"]:
-        state = self.state
-        rows = row_features(state.kernel, y, state.problem.landmarks)
-        log_p = log_plug(rows, state.fit.mean, state.fit.noise) - state.fit.log_z
-        background = log_student_t(y, BACKGROUND_WIDTH * state.problem.spread, 1.0)
-        return log_mixture(log_p, background, state.epsilon)
+        spec, _, z, spread, thetas, fit = self.state
+        kernel, _, epsilon, _ = spec.unpack(thetas[0], len(spread))
+        log_p = log_plug(row_features(kernel, y, z), fit.mean, fit.noise) - fit.log_z
+        return log_mixture(log_p, log_student_t(y, BACKGROUND_WIDTH * spread, 1.0), epsilon)
 
-    def _replace_families(self, scores: dict[str, float]) -> LearnedKernel:
-        return replace(self, families=scores)
+    def warn(self, *, edge: bool = True, stacklevel: int = 3) -> None:
+        """Say what a reader of the result must know: an optimum at the edge, an integral by few draws."""
+        if edge and self.modes[0].at_edge:
+            warnings.warn(
+                f"the best lengthscale, {self.kernel!r}, is at the edge of the scanned range; the data may "
+                "be discrete or hold duplicates, or the objective may have no maximum (see .plot())",
+                UserWarning,
+                stacklevel=stacklevel,
+            )
+        if self.ess is not None and self.ess < LEAST_ESS:
+            warnings.warn(
+                f"only {self.ess:.1%} of the draws behind the normalisation count in "
+                f"{len(self.state.spread)} dimensions, so evidence, density and lengthscale are rough; "
+                "learn on fewer columns or principal components",
+                UserWarning,
+                stacklevel=stacklevel,
+            )

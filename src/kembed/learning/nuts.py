@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import time
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +20,10 @@ from kembed.core.backend import float64, namespace
 from kembed.core.linalg import median_of_pairs, squared_distances
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning.kernel_samples import KernelSamples, mode_shares, nearest_mode
-from kembed.learning.learn import learn_kernel
-from kembed.learning.problem import Problem, Spec, objective
+from kembed.learning.learn import fit_kernel
+from kembed.learning.learned_kernel import LearnedKernel
+from kembed.learning.problem import Problem, Spec, noise_at, objective
+from kembed.learning.search import minus_hessian
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 # Modes this many nats below the best have no share worth a chain.
 HOPELESS = 30.0
-TARGET_ACCEPTANCE = 0.8
+TARGET_ACCEPTANCE = 0.8  # the usual choice for NUTS (Hoffman & Gelman 2014)
+TREE_DEPTH = 7  # 127 steps at most: with a mass matrix from the mode trajectories are short
 BLOCK = 50  # draws between two steps of the progress bar
 
 
@@ -45,8 +47,8 @@ def sample_kernel(
     n_chains: int = 4,
     n_warmup: int = 300,
     n_draws: int = 500,
-    progress: bool = True,
-    rng: Any = None,
+    progress: bool | None = None,
+    rng: Any = 0,
 ) -> KernelSamples:
     """Draws from the posterior of the kernel's hyperparameters and of τ², by NUTS.
 
@@ -61,9 +63,9 @@ def sample_kernel(
     n_chains, n_warmup, n_draws
         Chains, adaptation steps and draws of each. There is at least one chain for every mode with a chance.
     progress
-        Whether to show a progress bar (on standard error).
+        Whether to show a progress bar (on standard error); None: on a terminal only.
     rng
-        Seed; None is a fixed seed.
+        Seed or generator; None is fresh entropy.
 
     Examples
     --------
@@ -84,37 +86,31 @@ def sample_kernel(
     n_draws = checks.count(n_draws, "n_draws", 4)
     if isinstance(kernel, str):
         raise TypeError("kernel must be a kernel object here; use learn_kernel(x, kernel='auto').kernel")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # an optimum at the edge is no matter to a posterior
-        learned = learn_kernel(x, kernel, noise=noise, landmarks=landmarks, prior=prior, rng=rng)
-    seed = int(checks.generator(0 if rng is None else rng).integers(2**31))
+    learned, problem = fit_kernel(x, kernel, noise=noise, landmarks=landmarks, prior=prior, rng=rng)
+    learned.warn(edge=False)  # an optimum at the edge is no matter to a posterior
+    seed = int(checks.generator(rng).integers(2**31))
     state = learned.state
-    E = state.problem.x.shape[1]
-    scale = median_of_pairs(np.sqrt(squared_distances(*[state.problem.landmarks] * 2)))
+    spec = state.spec
     hopeful = [
         k for k, mode in enumerate(learned.modes) if mode.log_evidence > learned.log_evidence - HOPELESS
     ]
-    modes = [state.thetas[k] for k in hopeful]
-    starts = [modes[c % len(modes)] for c in range(max(n_chains, len(modes)))]
+    peaks = [_free(spec, state.thetas[k], len(state.spread)) for k in hopeful]
+    starts = [peaks[c % len(peaks)] for c in range(max(n_chains, len(peaks)))]
     started = time.perf_counter()
-    held = Held(np.float64(scale), np.float64(state.thetas[0][_position(state.spec, E)]))
-    free, diverging = _run(state.spec, state.problem, held, starts, n_warmup, n_draws, seed, progress)
+    held = held_fixed(learned)
+    free, diverging = _run(spec, problem, held, starts, n_warmup, n_draws, seed, progress)
     seconds = time.perf_counter() - started
-    theta = _bounded(state.spec, free, held, E)
-    noises = _noises(state.spec, theta, state.problem)
-    peaks = [_free(state.spec, mode, E) for mode in modes]
+    theta = _bounded(spec, free, held)
     nearest = nearest_mode(free, np.stack(peaks))
-    share = mode_shares(free, nearest, len(peaks), _log_density(state.spec, state.problem, held))
-    which = np.array(hopeful)[nearest]
     mass = np.zeros(len(learned.modes))
-    mass[hopeful] = share
+    mass[hopeful] = mode_shares(free, nearest, len(peaks), _log_density(spec, problem, held))
     samples = KernelSamples(
         learned=learned,
         theta=theta,
         free=free,
-        noise=noises,
+        noise=_noises(spec, theta, problem),
         diverging=diverging,
-        chain_mode=which,
+        chain_mode=np.array(hopeful)[nearest],
         mass=mass,
         seconds=seconds,
     )
@@ -129,25 +125,33 @@ class Held(NamedTuple):
     epsilon: Any
 
 
+def held_fixed(learned: LearnedKernel) -> Held:
+    """The median distance of the landmarks, and the ε of the best mode, for `log_posterior`."""
+    state = learned.state
+    distances = np.sqrt(squared_distances(state.landmarks, state.landmarks))
+    epsilon = state.thetas[0][_position(state.spec, len(state.spread))]
+    return Held(np.float64(median_of_pairs(distances)), np.float64(epsilon))
+
+
 def log_posterior(spec: Spec, free: Float[Array, " P"], problem: Problem, held: Held) -> Any:
     """Log evidence, log prior and log Jacobian at an unconstrained vector."""
     import jax.numpy as jnp
 
     E = problem.x.shape[1]
-    theta = _bounded(spec, free, held, E)
+    theta = _bounded(spec, free, held)
     total, fit = objective(spec, theta, problem)
-    kernel = spec.family.kernel(theta, E)
+    kernel: Any = spec.family.kernel(theta, E)
     total = total + _log_jacobian(spec, free, theta, E)
     if spec.family.cls is MultiScale:  # logits of the weights are standard normal, whatever else is said
         total = total - 0.5 * (theta[spec.family.scales : spec.family.size(E)] ** 2).sum()
     if spec.prior is not None and spec.learn_noise:  # the user's is a density in τ², not in u
         total = total + jnp.log(fit.noise) - theta[spec.family.size(E)]
     if spec.prior is None:
-        scales = kernel.lengthscales if hasattr(kernel, "lengthscales") else kernel.lengthscale
-        if jnp.ndim(scales) == 2:  # a matrix: its axes' lengths, and normal off-diagonal entries
-            lower = scales / jnp.diagonal(scales)[:, None]
-            total = total - 0.5 * (jnp.tril(lower, -1) ** 2).sum()
-            scales = jnp.diagonal(scales)
+        L = getattr(kernel, "cholesky", None)
+        scales = kernel.lengthscales if isinstance(kernel, MultiScale) else kernel.lengthscale
+        if L is not None:  # its axes' lengths, and normal off-diagonal entries
+            scales = jnp.diagonal(L)
+            total = total - 0.5 * (jnp.tril(L / scales[:, None], -1) ** 2).sum()
         total = total - jnp.sum(scales) / held.scale
         if hasattr(kernel, "alpha"):
             total = total - kernel.alpha
@@ -159,7 +163,7 @@ def _position(spec: Spec, E: int) -> int:
     return spec.family.size(E) + spec.learn_noise
 
 
-def _bounded(spec: Spec, free: Any, held: Held, E: int) -> Any:
+def _bounded(spec: Spec, free: Any, held: Held) -> Any:
     """θ from the unconstrained vector: u is a logistic curve, ε is put in, the rest is as it is."""
     xp = namespace(free)
     parts = [free[..., k] for k in range(free.shape[-1])]
@@ -194,74 +198,52 @@ def _log_jacobian(spec: Spec, free: Any, theta: Any, E: int) -> Any:
     return total
 
 
+class Programs(NamedTuple):
+    """Compiled once for a size class; the spec, and counts before it, are static."""
+
+    begin: Any  # a chain
+    advance: Any  # a chain by a block of draws
+    noises: Any  # τ² of every draw
+    height: Any  # log posterior
+    slope: Any  # and its gradient
+
+
 @functools.cache
-def _chain_functions() -> tuple[Any, Any, Any, Any]:
-    """Compiled once for a size class: start a chain, advance it, τ² of a draw, height of a mode."""
+def _programs() -> Programs:
     import jax
     from numpyro.infer.hmc import hmc
 
-    def kernel(spec: Spec, warmup: int) -> tuple[Any, Any]:
+    def start(spec: Spec, warmup: int, free: Any, key: Any, given: Any, **more: Any) -> tuple[Any, Any]:
         def potential(problem: Problem, held: Held) -> Any:
             return lambda free: -log_posterior(spec, free, problem, held)
 
-        return hmc(potential_fn_gen=potential, algo="NUTS")
+        init, step = hmc(potential_fn_gen=potential, algo="NUTS")
+        options = {"dense_mass": True, "target_accept_prob": TARGET_ACCEPTANCE, "max_tree_depth": TREE_DEPTH}
+        return init(free, warmup, model_args=given, rng_key=key, **options, **more), step
 
-    def begin(spec: Spec, warmup: int, free: Any, mass: Any, key: Any, problem: Problem, held: Held) -> Any:
-        return kernel(spec, warmup)[0](
-            free,
-            warmup,
-            step_size=0.5,
-            inverse_mass_matrix=mass,
-            dense_mass=True,
-            target_accept_prob=TARGET_ACCEPTANCE,
-            max_tree_depth=7,
-            model_args=(problem, held),
-            rng_key=key,
-        )
+    def begin(spec: Spec, warmup: int, free: Any, mass: Any, key: Any, *given: Any) -> Any:
+        return start(spec, warmup, free, key, given, step_size=0.5, inverse_mass_matrix=mass)[0]
 
-    def advance(spec: Spec, warmup: int, count: int, state: Any, problem: Problem, held: Held) -> Any:
-        init, step = kernel(spec, warmup)
+    def advance(spec: Spec, warmup: int, state: Any, *given: Any) -> Any:
+        steps = []
         # numpyro keeps the adaptation schedule in a closure that only its own start fills in
-        jax.eval_shape(
-            lambda: init(
-                state.z,
-                warmup,
-                dense_mass=True,
-                target_accept_prob=TARGET_ACCEPTANCE,
-                max_tree_depth=7,
-                model_args=(problem, held),
-                rng_key=state.rng_key,
-            )
-        )
+        jax.eval_shape(lambda: steps.append(start(spec, warmup, state.z, state.rng_key, given)[1]))
 
         def body(state: Any, _: None) -> Any:
-            state = step(state, model_args=(problem, held))
+            state = steps[0](state, model_args=given)
             return state, (state.z, state.diverging)
 
-        return jax.lax.scan(body, state, None, length=count)
+        return jax.lax.scan(body, state, None, length=BLOCK)
 
-    def noise(spec: Spec, thetas: Any, problem: Problem) -> Any:
-        def one(theta: Any) -> Any:
-            E = problem.x.shape[1]
-            kernel, u, _, _ = spec.unpack(theta, E)
-            K = kernel._gram(problem.x, problem.landmarks)
-            n = problem.weights.sum()
-            mean = problem.weights @ K / n
-            return u * (problem.weights @ (K * K).sum(axis=1) / n - mean @ mean)
+    def noises(spec: Spec, thetas: Any, problem: Problem) -> Any:
+        return jax.lax.map(lambda theta: noise_at(spec, theta, problem), thetas)
 
-        return jax.lax.map(one, thetas)
-
-    def height(spec: Spec, free: Any, problem: Problem, held: Held) -> Any:
-        return log_posterior(spec, free, problem, held)
-
-    def curvature(spec: Spec, free: Any, problem: Problem, held: Held) -> Any:
-        return jax.grad(log_posterior, argnums=1)(spec, free, problem, held)
-
-    return (
-        jax.jit(begin, static_argnums=(0, 1)),
-        jax.jit(advance, static_argnums=(0, 1, 2)),
-        jax.jit(noise, static_argnums=0),
-        (jax.jit(height, static_argnums=0), jax.jit(curvature, static_argnums=0)),
+    return Programs(
+        begin=jax.jit(begin, static_argnums=(0, 1)),
+        advance=jax.jit(advance, static_argnums=(0, 1)),
+        noises=jax.jit(noises, static_argnums=0),
+        height=jax.jit(log_posterior, static_argnums=0),
+        slope=jax.jit(jax.grad(log_posterior, argnums=1), static_argnums=0),
     )
 
 
@@ -269,38 +251,41 @@ def _run(
     spec: Spec,
     problem: Problem,
     held: Held,
-    starts: list[Float[np.ndarray, " P"]],
+    starts: list[Float[np.ndarray, " p"]],
     n_warmup: int,
     n_draws: int,
     seed: int,
-    progress: bool,
-) -> tuple[Float[np.ndarray, "C N P"], Any]:
+    progress: bool | None,
+) -> tuple[Float[np.ndarray, "C N p"], Any]:
     """Every chain."""
     from tqdm import tqdm
 
-    E = problem.x.shape[1]
-    begin, advance, _, (_, slope) = _chain_functions()
-    total = (n_warmup + n_draws) * len(starts)
-    bar = tqdm(total=total, disable=not progress, desc="sampling", unit="draw", leave=False)
+    programs = _programs()
+    total = n_warmup + n_draws
+    # tqdm takes None for "on a terminal only"
+    hidden = None if progress is None else not progress
+    bar = tqdm(total=total * len(starts), disable=hidden, desc="sampling", unit="draw", leave=False)
 
     @float64("sample_kernel")
     def chain(number: int) -> tuple[Any, Any]:
         import jax
 
         key = jax.random.fold_in(jax.random.key(seed), number)
-        free = _free(spec, starts[number], E)
-        mass = _inverse_curvature(lambda at: np.asarray(slope(spec, at, problem, held)), free)
+        free = starts[number]
+        H = minus_hessian(lambda at: np.asarray(programs.slope(spec, at, problem, held)), free)
+        values, vectors = np.linalg.eigh(H)
+        # the covariance of the normal approximation at the mode, kept within sensible sizes
+        mass = (vectors / np.clip(values, 0.1, 1e6)) @ vectors.T
         jitter = np.asarray(jax.random.normal(jax.random.fold_in(key, 1), free.shape))
         free = free + 0.5 * np.linalg.cholesky(mass) @ jitter
-        state = begin(spec, n_warmup, free, mass, key, problem, held)
-        draws, diverging = [], []
-        for begun in range(0, n_warmup + n_draws, BLOCK):  # whole blocks, one program; the rest is cut off
-            state, (z, bad) = advance(spec, n_warmup, BLOCK, state, problem, held)
-            draws.append(np.asarray(z))
-            diverging.append(np.asarray(bad))
-            bar.update(min(BLOCK, n_warmup + n_draws - begun))
-        kept = slice(n_warmup, n_warmup + n_draws)
-        return np.concatenate(draws)[kept], np.concatenate(diverging)[kept]
+        state = programs.begin(spec, n_warmup, free, mass, key, problem, held)
+        blocks = []
+        for begun in range(0, total, BLOCK):  # whole blocks, one program; the rest is cut off
+            state, block = programs.advance(spec, n_warmup, state, problem, held)
+            blocks.append([np.asarray(part) for part in block])
+            bar.update(min(BLOCK, total - begun))
+        draws, diverging = (np.concatenate(parts)[n_warmup:total] for parts in zip(*blocks, strict=True))
+        return draws, diverging
 
     # One after another: a program uses both cores already, and threads were measured to be slower.
     with bar:
@@ -308,22 +293,9 @@ def _run(
     return np.stack([draws for draws, _ in chains]), np.stack([bad for _, bad in chains])
 
 
-def _inverse_curvature(
-    slope: Callable[[Any], Float[np.ndarray, " P"]], free: Float[np.ndarray, " P"]
-) -> Float[np.ndarray, "P P"]:
-    """The covariance of the normal approximation at a mode, kept within sensible sizes."""
-    base = slope(free)
-    columns = [(base - slope(free + step)) / 1e-4 for step in 1e-4 * np.eye(len(free))]
-    values, vectors = np.linalg.eigh(0.5 * (np.stack(columns) + np.stack(columns).T))
-    return (vectors / np.clip(values, 0.1, 1e6)) @ vectors.T
-
-
 @float64("sample_kernel")
 def _noises(spec: Spec, theta: Float[np.ndarray, "C N P"], problem: Problem) -> Float[np.ndarray, "C N"]:
-    if not spec.learn_noise:
-        return np.full(theta.shape[:2], float(problem.noise))
-    noise = _chain_functions()[2]
-    return np.stack([np.asarray(noise(spec, chain, problem)) for chain in theta])
+    return np.stack([np.asarray(_programs().noises(spec, chain, problem)) for chain in theta])
 
 
 def _log_density(spec: Spec, problem: Problem, held: Held) -> Callable[[Any], float]:
@@ -331,6 +303,6 @@ def _log_density(spec: Spec, problem: Problem, held: Held) -> Callable[[Any], fl
 
     @float64("sample_kernel")
     def at(free: Float[np.ndarray, " p"]) -> float:
-        return float(_chain_functions()[3][0](spec, free, problem, held))
+        return float(_programs().height(spec, free, problem, held))
 
     return at

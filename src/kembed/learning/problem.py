@@ -1,4 +1,4 @@
-"""The learning problem as arrays and one compiled function of a vector: what `learning` and `sampling` share.
+"""The learning problem as arrays and one compiled function of a vector: what search and sampler share.
 
 The vector θ holds the family's numbers, then log u (the temperature, unless the noise is given), ε in
 fiftieths, and log η where the measure is learned. Rows and integration points are padded to size classes with
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kembed.core.backend import float64, namespace
-from kembed.kernels.base import Components, Kernel
-from kembed.kernels.convolution import Convolved
-from kembed.kernels.measures import GaussianMeasure, Lebesgue
+from kembed.kernels.base import Components
+from kembed.kernels.convolution import convolved_mixture
+from kembed.kernels.measures import GaussianMeasure, Lebesgue, Measure
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
-from kembed.learning.families import Family
+from kembed.learning.families import Family, unchecked
+from kembed.learning.frame import Frame
 from kembed.learning.integration import Rule, log_student_t
-from kembed.learning.objective import Fit, RowFeatures, evidence, log_plug, row_features, tie
+from kembed.learning.objective import Fit, RowFeatures, evidence, fit_at, log_plug, row_features, streamed
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -30,16 +31,16 @@ if TYPE_CHECKING:
 
 # The background is a multivariate Cauchy so many spreads wide.
 BACKGROUND_WIDTH = 10.0
-EPSILON_BOUNDS = (1e-6, 0.05)
+EPSILON_BOUNDS = (1e-6, 0.05)  # beyond one row in twenty it is no background any more
 EPSILON_UNIT = 0.02  # ε is often 0, which a linear scale reaches in one step
 # Prior of ε, Beta(1, b): one row in twenty is already many.
 EPSILON_PRIOR = 20.0
-START_EPSILON, EM_STEPS = 0.01, 8
-TEMPERATURE_BOUNDS = (1e-3, 1.0)
-ETA_BOUNDS = (0.3, 10.0)
-LEAST_NOISE = 1e-100
+START_EPSILON, EM_STEPS = 0.01, 8  # of the scan, which only places starts
+TEMPERATURE_BOUNDS = (1e-3, 1.0)  # above 1 the noise exceeds all the scatter there is
+ETA_BOUNDS = (0.3, 10.0)  # a ν narrower than the data says nothing of most, a wider one nothing at all
+LEAST_NOISE = 1e-100  # below, no landmark sees any row at this scale
 # Every so-manieth node of the rules of Matérn and rational quadratic kernels is used for R.
-THIN = 3
+EVERY_NODE = 3
 # Entries of a chunk of the feature matrix, beyond which rows are streamed.
 CHUNK_ENTRIES = 2_000_000
 
@@ -54,10 +55,10 @@ class Problem(NamedTuple):
     points: Float[Array, "S E"]
     log_weights: Float[Array, " S"]
     spread: Float[Array, " E"]  # of the data, along the axes
-    centre: Float[Array, " D"]  # the frame, for priors in the user's units
-    axes: Float[Array, "D E"]
+    axes: Float[Array, "D E"]  # the frame, for priors in the user's units
     scale: Float[Array, " E"]
     noise: Float[Array, ""]  # τ² if it is given, else 0
+    measure: Measure | None = None  # ν in the frame, if it is given
 
 
 @dataclass(frozen=True)
@@ -75,40 +76,28 @@ class Spec:
         """Length of θ."""
         return self.family.size(E) + self.learn_noise + self.background + self.learn_eta
 
+    def _rest(self, u: Any, epsilon: Any, eta: Any) -> list[Any]:
+        """What is learned beside the kernel, of three values (or pairs of bounds), in the order of θ."""
+        learned = (self.learn_noise, self.background, self.learn_eta)
+        return [value for value, wanted in zip((u, epsilon, eta), learned, strict=True) if wanted]
+
     def bounds(self, low: float, high: float, E: int) -> Float[np.ndarray, "P 2"]:
         """The box for θ."""
-        box = list(self.family.bounds(low, high, E))
-        if self.learn_noise:
-            box.append(tuple(np.log(TEMPERATURE_BOUNDS)))
-        if self.background:
-            box.append(tuple(np.divide(EPSILON_BOUNDS, EPSILON_UNIT)))
-        if self.learn_eta:
-            box.append(tuple(np.log(ETA_BOUNDS)))
-        return np.array(box)
+        epsilon = np.divide(EPSILON_BOUNDS, EPSILON_UNIT)
+        rest = self._rest(np.log(TEMPERATURE_BOUNDS), epsilon, np.log(ETA_BOUNDS))
+        return np.array([*self.family.bounds(low, high, E), *map(tuple, rest)])
 
     def start(self, kernel: Float[np.ndarray, " p"], u: float, epsilon: float) -> Float[np.ndarray, " P"]:
         """θ from the kernel's numbers."""
-        rest = (
-            [np.log(u)] * self.learn_noise
-            + [epsilon / EPSILON_UNIT] * self.background
-            + [0.0] * self.learn_eta
-        )
-        return np.concatenate([kernel, rest])
+        return np.concatenate([kernel, self._rest(np.log(u), epsilon / EPSILON_UNIT, 0.0)])
 
     def unpack(self, theta: Any, E: int) -> tuple[Stationary, Any, Any, Any]:
         """The kernel in the frame, the temperature u (or None), ε and η."""
         xp = namespace(theta)
-        rest = theta[self.family.size(E) :]
-        position = 0
-        u: Any = None
-        epsilon: Any = 0.0
-        eta: Any = 1.0
-        if self.learn_noise:
-            u, position = xp.exp(rest[position]), position + 1
-        if self.background:
-            epsilon, position = EPSILON_UNIT * rest[position], position + 1
-        if self.learn_eta:
-            eta = xp.exp(rest[position])
+        rest = iter(range(self.family.size(E), theta.shape[-1]))
+        u = xp.exp(theta[next(rest)]) if self.learn_noise else None
+        epsilon = EPSILON_UNIT * theta[next(rest)] if self.background else 0.0
+        eta = xp.exp(theta[next(rest)]) if self.learn_eta else 1.0
         return self.family.kernel(theta, E), u, epsilon, eta
 
 
@@ -122,13 +111,14 @@ def size_class(count: int) -> int:
     return power
 
 
-def pose(
+def padded_problem(
     y: Float[np.ndarray, "n E"],
     landmarks: Float[np.ndarray, "m E"],
     rule: Rule,
     spread: Float[np.ndarray, " E"],
-    frame: Any,
-    noise: float,
+    frame: Frame,
+    noise: float = 0.0,
+    measure: Measure | None = None,
 ) -> Problem:
     """The problem with rows and points padded to their size classes."""
     n, S = len(y), len(rule.points)
@@ -142,46 +132,28 @@ def pose(
         points=np.concatenate([rule.points, np.broadcast_to(landmarks[:1], (points, y.shape[1]))]),
         log_weights=np.concatenate([rule.log_weights, np.full(points, -np.inf)]),
         spread=spread,
-        centre=frame.centre,
         axes=frame.axes,
         scale=frame.scale,
         noise=np.float64(noise),
+        measure=measure,
     )
 
 
-def measure_in_frame(spread: Any, eta: Any) -> GaussianMeasure:
-    """ν in the frame: a normal distribution η times as wide as the data, without validation."""
-    measure = object.__new__(GaussianMeasure)
-    for name, value in (("centre", 0.0 * spread), ("covariance", (eta * spread) ** 2), ("mass", 1.0)):
-        object.__setattr__(measure, name, value)
-    return measure
+def prior_covariance(kernel: Stationary, problem: Problem, eta: Any) -> Any:
+    """R = r(z, z) under ν, a normal distribution η times as wide as the data unless it is given.
 
-
-class _Thinned(Kernel):
-    """A scale mixture on every third node of its rule."""
-
-    def __init__(self, kernel: Stationary) -> None:
-        self.kernel = kernel
-
-    def _log_gram(self, X: Any, Y: Any) -> Any:
-        return self.kernel._log_gram(X, Y)
-
-    def _log_diagonal(self, X: Any) -> Any:
-        return self.kernel._log_diagonal(X)
-
-    def components(self, dimension: int, *, finite: bool = True) -> Components:
-        """The same mixture, coarser."""
-        whole = self.kernel.components(dimension, finite=finite)
-        xp = namespace(whole.log_weights, whole.precision)
-        log_weights = whole.log_weights[::THIN]
-        log_weights = log_weights - xp.log(xp.exp(log_weights).sum())  # k(x, x) = 1
-        return Components(log_weights, whole.precision[::THIN])
-
-
-def prior_covariance(kernel: Stationary, spread: Any, eta: Any, z: Any) -> Any:
-    """R = r(z, z). Mixtures with many scales take a coarser rule: R only sets how much μ̂ is shrunk."""
-    coarse = kernel if isinstance(kernel, Gaussian | MultiScale) else _Thinned(kernel)
-    return Convolved(coarse, measure_in_frame(spread, eta))._gram(z, z)
+    Mixtures with many scales take a coarser rule: R only sets how much μ̂ is shrunk.
+    """
+    z, spread = problem.landmarks, problem.spread
+    measure = problem.measure
+    if measure is None:
+        measure = unchecked(GaussianMeasure, centre=0.0 * spread, covariance=(eta * spread) ** 2, mass=1.0)
+    parts = kernel.components(z.shape[1], finite=True)
+    if not isinstance(kernel, Gaussian | MultiScale):
+        log_weights, precision = (part[::EVERY_NODE] for part in parts)
+        xp = namespace(log_weights, precision)
+        parts = Components(log_weights - xp.log(xp.exp(log_weights).sum()), precision)  # k(x, x) = 1
+    return convolved_mixture(parts, measure, z, z)
 
 
 def log_prior(spec: Spec, kernel: Stationary, noise: Any, u: Any, epsilon: Any, problem: Problem) -> Any:
@@ -198,7 +170,9 @@ def log_prior(spec: Spec, kernel: Stationary, noise: Any, u: Any, epsilon: Any, 
     return total
 
 
-def objective(spec: Spec, theta: Float[Array, " P"], problem: Problem) -> tuple[Any, Fit]:
+def objective(
+    spec: Spec, theta: Float[Array, " P"], problem: Problem, chunk_entries: int = CHUNK_ENTRIES
+) -> tuple[Any, Fit]:
     """Log evidence plus log prior at θ, and the fit behind it."""
     E = problem.x.shape[1]
     kernel, u, epsilon, eta = spec.unpack(theta, E)
@@ -206,30 +180,49 @@ def objective(spec: Spec, theta: Float[Array, " P"], problem: Problem) -> tuple[
         return _paper(spec, kernel, problem)
     z, weights = problem.landmarks, problem.weights
     n = weights.sum()
-    R = prior_covariance(kernel, problem.spread, eta, z)
-    chunks = -(-problem.x.shape[0] * len(z) // CHUNK_ENTRIES)
+    R = prior_covariance(kernel, problem, eta)
+    chunks = -(-problem.x.shape[0] * len(z) // chunk_entries)
     if chunks == 1:
         rows, inside = _features_once(kernel, problem)
         sums = weights @ rows.K, weights @ rows.squares
     else:
         inside = row_features(kernel, problem.points, z)
-        sums = _streamed_sums(kernel, problem, chunks)
+        sums = streamed(lambda w, x: _feature_sums(kernel, w, x, z), weights, (problem.x,), chunks)
     mean, squares = sums[0] / n, sums[1] / n
     noise = problem.noise if u is None else u * (squares - mean @ mean)
-    fit = tie(R, mean, noise, n, inside, problem.log_weights)
+    fit = fit_at(R, mean, noise, n, inside, problem.log_weights)
     if chunks == 1:
         total = evidence(rows, weights, problem.log_background, epsilon, fit)
     else:
-        total = _streamed_evidence(kernel, problem, chunks, epsilon, fit)
+        total = streamed(
+            lambda w, x, b: evidence(row_features(kernel, x, z), w, b, epsilon, fit),
+            weights,
+            (problem.x, problem.log_background),
+            chunks,
+        )
     fit = fit._replace(log_evidence=fit.log_evidence + total)
     return fit.log_evidence + log_prior(spec, kernel, noise, u, epsilon, problem), fit
+
+
+def _feature_sums(kernel: Stationary, weights: Any, x: Any, z: Any) -> tuple[Any, Any]:
+    K = kernel._gram(x, z)
+    return weights @ K, weights @ (K * K).sum(axis=1)
+
+
+def noise_at(spec: Spec, theta: Float[Array, " P"], problem: Problem) -> Any:
+    """τ² = u tr Cov[φ_z(X)], or the given one."""
+    kernel, u, _, _ = spec.unpack(theta, problem.x.shape[1])
+    sums = _feature_sums(kernel, problem.weights, problem.x, problem.landmarks)
+    mean, squares = (part / problem.weights.sum() for part in sums)
+    return problem.noise if u is None else u * (squares - mean @ mean)
 
 
 def _paper(spec: Spec, kernel: Stationary, problem: Problem) -> tuple[Any, Fit]:
     """The paper's objective under Lebesgue measure; there is no density, so no Z."""
     from kembed.learning.paper.pseudolikelihood import paper_objective
 
-    value = paper_objective(kernel, problem.noise, problem.x, problem.weights, problem.landmarks, Lebesgue())
+    measure = Lebesgue() if problem.measure is None else problem.measure
+    value = paper_objective(kernel, problem.noise, problem.x, problem.weights, problem.landmarks, measure)
     nothing = 0.0 * value
     fit = Fit(value, problem.noise, 0.0 * problem.landmarks[:, 0], nothing, nothing)
     return value + log_prior(spec, kernel, problem.noise, None, nothing, problem), fit
@@ -237,11 +230,9 @@ def _paper(spec: Spec, kernel: Stationary, problem: Problem) -> tuple[Any, Fit]:
 
 def _features_once(kernel: Stationary, problem: Problem) -> tuple[RowFeatures, RowFeatures]:
     """Features of the rows and of the integration points by one call: half the program to compile."""
-    xp = namespace(problem.x)
-    N = problem.x.shape[0]
+    N, xp = len(problem.x), namespace(problem.x)
     both = row_features(kernel, xp.concatenate([problem.x, problem.points]), problem.landmarks)
-    rows = RowFeatures(*(part[:N] for part in both))
-    return rows, RowFeatures(*(part[N:] for part in both))
+    return RowFeatures(*(part[:N] for part in both)), RowFeatures(*(part[N:] for part in both))
 
 
 def profile(
@@ -256,17 +247,17 @@ def profile(
         theta = spec.start(vector, 1.0, 0.0)
         return _compiled_value(spec, theta, problem), theta
     kernel = spec.family.kernel(vector, E)
-    z, weights = problem.landmarks, problem.weights
+    weights = problem.weights
     n = weights.sum()
-    R = prior_covariance(kernel, problem.spread, 1.0, z)
+    R = prior_covariance(kernel, problem, 1.0)
     rows, inside = _features_once(kernel, problem)
     mean, squares = weights @ rows.K / n, weights @ rows.squares / n
     best, theta = -np.inf, spec.start(vector, 1.0, START_EPSILON)
     for u in temperatures if spec.learn_noise else [1.0]:
         noise = u * (squares - mean @ mean) if spec.learn_noise else problem.noise
-        if not noise > LEAST_NOISE:  # no landmark sees any row at this scale
+        if not noise > LEAST_NOISE:
             continue
-        fit = tie(R, mean, noise, n, inside, problem.log_weights)
+        fit = fit_at(R, mean, noise, n, inside, problem.log_weights)
         epsilon = _share(log_plug(rows, fit.mean, noise) - fit.log_z, problem)
         total = evidence(rows, weights, problem.log_background, epsilon, fit)
         value = fit.log_evidence + total + log_prior(spec, kernel, noise, u, epsilon, problem)
@@ -289,45 +280,6 @@ def _share(log_p: Float[np.ndarray, " N"], problem: Problem) -> Any:
         epsilon = problem.weights @ share / (problem.weights.sum() + EPSILON_PRIOR - 1.0)
         epsilon = np.clip(epsilon, *EPSILON_BOUNDS)
     return epsilon
-
-
-def _chunked(problem: Problem, chunks: int) -> tuple[Any, Any, Any]:
-    import jax.numpy as jnp
-
-    N, E = problem.x.shape
-    rows = -(-N // chunks)
-    pad = rows * chunks - N
-    x = jnp.concatenate([problem.x, jnp.broadcast_to(problem.landmarks[:1], (pad, E))])
-    w = jnp.concatenate([problem.weights, jnp.zeros(pad)])
-    b = jnp.concatenate([problem.log_background, jnp.zeros(pad)])
-    return x.reshape(chunks, rows, E), w.reshape(chunks, rows), b.reshape(chunks, rows)
-
-
-def _streamed_sums(kernel: Stationary, problem: Problem, chunks: int) -> tuple[Any, Any]:
-    import jax
-    import jax.numpy as jnp
-
-    x, w, _ = _chunked(problem, chunks)
-
-    @jax.checkpoint
-    def step(total: Any, chunk: Any) -> tuple[Any, None]:
-        K = kernel._gram(chunk[0], problem.landmarks)
-        return (total[0] + chunk[1] @ K, total[1] + chunk[1] @ (K * K).sum(axis=1)), None
-
-    zero = (jnp.zeros(len(problem.landmarks)), jnp.zeros(()))
-    return jax.lax.scan(step, zero, (x, w))[0]
-
-
-def _streamed_evidence(kernel: Stationary, problem: Problem, chunks: int, epsilon: Any, fit: Any) -> Any:
-    import jax
-    import jax.numpy as jnp
-
-    @jax.checkpoint
-    def step(total: Any, chunk: Any) -> tuple[Any, None]:
-        rows = row_features(kernel, chunk[0], problem.landmarks)
-        return total + evidence(rows, chunk[1], chunk[2], epsilon, fit), None
-
-    return jax.lax.scan(step, jnp.zeros(()), _chunked(problem, chunks))[0]
 
 
 @functools.cache

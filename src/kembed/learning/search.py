@@ -7,27 +7,28 @@ then finished on all rows by Newton steps whose Hessian comes from the subsample
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kembed.core.backend import float64
 from kembed.learning.objective import Fit
+from kembed.learning.prepare import Effort, Prepared
 from kembed.learning.problem import Problem, Spec, compiled, profile, size_class
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-SCAN_ROWS = 1_000
+# Integration points of the scan, which only places starts.
 SCAN_POINTS = 1_024
-PER_DECADE = 8
-TEMPERATURES = np.geomspace(0.03, 1.0, 7)
+# So many starts at most: each is a search of its own.
 MAX_MODES = 5
-# From here on modes are refined on this many rows, and the best is finished on all.
-REFINE_ROWS = 12_288
+# From the maximum of a subsample it is not far, so a few steps do.
 NEWTON_STEPS = 3
 # Two searches that end this close (in log scale and log temperature) found the same mode.
 SAME_MODE = 0.05
+DIFFERENCE = 1e-4  # step of the differences behind Hessians, in log scale
 
 
 class Scan(NamedTuple):
@@ -47,61 +48,40 @@ class Found(NamedTuple):
     at_edge: bool  # of the scanned scales
 
 
-def data_scales(
-    y: Float[np.ndarray, "n E"], landmarks: Float[np.ndarray, "m E"], per_decade: int = PER_DECADE
-) -> Float[np.ndarray, " L"]:
-    """A log grid from half the distance of near landmarks to twice the diameter of nearly all the data."""
-    from scipy.spatial import cKDTree
-
-    radius = np.sqrt((y**2).sum(axis=1))
-    high = 4.0 * float(np.quantile(radius[radius > 0.0], 0.95))
-    near = cKDTree(landmarks).query(landmarks, k=2)[0][:, 1] if len(landmarks) > 1 else radius
-    positive = near[near > 0.0]
-    low = 0.5 * float(np.quantile(positive, 0.25)) if len(positive) else 1e-2 * high
-    low = min(max(low, 1e-6 * high), 0.1 * high)
-    count = int(np.ceil(per_decade * np.log10(high / low))) + 1
-    return np.geomspace(low, high, max(count, 5))
-
-
-def on_rows(problem: Problem, rows: Float[np.ndarray, " r"]) -> Problem:
-    """The problem on some of its rows, padded to their size class."""
-    extra = size_class(len(rows)) - len(rows)
-    index = np.concatenate([rows, np.zeros(extra, int)])
-    weights = np.concatenate([problem.weights[rows], np.zeros(extra)])
-    return problem._replace(x=problem.x[index], weights=weights, log_background=problem.log_background[index])
+def scan(spec: Spec, prepared: Prepared, effort: Effort, rng: np.random.Generator) -> Scan:
+    """The objective on the grid of scales, and at each scale the best vector to start from."""
+    problem = _scan_problem(prepared.problem, prepared.n, effort.scan_rows, rng)
+    E = problem.x.shape[1]
+    best = [
+        max(
+            (
+                profile(spec, start, effort.temperatures, problem)
+                for start in spec.family.starts(float(scale), E)
+            ),
+            key=lambda pair: pair[0],
+        )
+        for scale in prepared.scales
+    ]
+    return Scan(prepared.scales, np.array([value for value, _ in best]), [theta for _, theta in best])
 
 
-def thin(problem: Problem, n: int, rng: np.random.Generator) -> Problem:
-    """The problem for the scan: a subsample of rows, an even part of the random integration points."""
-    rows = np.arange(n) if n <= SCAN_ROWS else np.sort(rng.choice(n, SCAN_ROWS, replace=False))
+def _scan_problem(problem: Problem, n: int, most: int, rng: np.random.Generator) -> Problem:
+    """A subsample of rows, an even part of the random integration points."""
+    rows = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
     finite = np.flatnonzero(np.isfinite(problem.log_weights))
     step = -(-len(finite) // SCAN_POINTS) if problem.x.shape[1] > 1 else 1  # a quadrature stays whole
     point = finite[::step]
-    return problem._replace(
-        x=problem.x[rows],
-        weights=problem.weights[rows],
-        log_background=problem.log_background[rows],
+    return _on_rows(problem, rows)._replace(
         points=problem.points[point],
         log_weights=problem.log_weights[point] + np.log(len(finite) / len(point)),
     )
 
 
-def scan(
-    spec: Spec,
-    problem: Problem,
-    scales: Float[np.ndarray, " L"],
-    temperatures: Float[np.ndarray, " T"] = TEMPERATURES,
-) -> Scan:
-    """The objective on the grid, and at each scale the best vector to start from."""
-    E = problem.x.shape[1]
-    best = [
-        max(
-            (profile(spec, vector, temperatures, problem) for vector in spec.family.starts(float(scale), E)),
-            key=lambda pair: pair[0],
-        )
-        for scale in scales
-    ]
-    return Scan(scales, np.array([value for value, _ in best]), [theta for _, theta in best])
+def _on_rows(problem: Problem, rows: Float[np.ndarray, " r"], padding: int = 0) -> Problem:
+    """The problem on some of its rows, with so many that count for nothing."""
+    index = np.concatenate([rows, np.zeros(padding, int)])
+    weights = np.concatenate([problem.weights[rows], np.zeros(padding)])
+    return problem._replace(x=problem.x[index], weights=weights, log_background=problem.log_background[index])
 
 
 def local_maxima(values: Float[np.ndarray, " L"]) -> list[int]:
@@ -112,13 +92,16 @@ def local_maxima(values: Float[np.ndarray, " L"]) -> list[int]:
 
 
 @float64("learn_kernel")
-def refine(spec: Spec, problem: Problem, scanned: Scan, n: int, rng: np.random.Generator) -> list[Found]:
+def refine(
+    spec: Spec, prepared: Prepared, scanned: Scan, effort: Effort, rng: np.random.Generator
+) -> list[Found]:
     """Every local maximum of the scan, followed uphill; the best first."""
+    problem, n = prepared.problem, prepared.n
     E = problem.x.shape[1]
     box = spec.bounds(float(scanned.scales[0]), float(scanned.scales[-1]), E)
-    small = problem
-    if n > REFINE_ROWS:
-        small = on_rows(problem, np.sort(rng.choice(n, REFINE_ROWS, replace=False)))
+    small, most = problem, effort.refine_rows
+    if n > most:
+        small = _on_rows(problem, np.sort(rng.choice(n, most, replace=False)), size_class(most) - most)
     found: list[Found] = []
     if not np.isfinite(scanned.values).any():
         raise ValueError(
@@ -126,19 +109,19 @@ def refine(spec: Spec, problem: Problem, scanned: Scan, n: int, rng: np.random.G
             "check that landmarks lie among the data, and that prior is finite somewhere"
         )
     for k in local_maxima(scanned.values)[:MAX_MODES]:
-        mode = climb(spec, small, scanned.starts[k], box)
+        mode = local_maximum(spec, small, scanned.starts[k], box)
         if not any(_same(spec, mode, other, E) for other in found):
             found.append(mode)
     found.sort(key=lambda mode: -mode.value)
     if small is not problem:
         # The best is finished on all rows; the others are only put on its scale.
-        best = finish(spec, small, problem, found[0], box)
+        best = newton_maximum(spec, small, problem, found[0], box)
         found = [best, *(_evaluated(spec, problem, mode) for mode in found[1:])]
         found.sort(key=lambda mode: -mode.value)
     return found
 
 
-def climb(
+def local_maximum(
     spec: Spec, problem: Problem, start: Float[np.ndarray, " P"], box: Float[np.ndarray, "P 2"]
 ) -> Found:
     """L-BFGS within the box."""
@@ -174,45 +157,47 @@ def climb(
     return _found(spec, last["theta"], last["value"], last["fit"], box)
 
 
-def finish(spec: Spec, small: Problem, problem: Problem, mode: Found, box: Float[np.ndarray, "P 2"]) -> Found:
-    """Newton steps on all rows, with the subsample's Hessian scaled up."""
+def newton_maximum(
+    spec: Spec, small: Problem, problem: Problem, mode: Found, box: Float[np.ndarray, "P 2"]
+) -> Found:
+    """The best of a few Newton steps on all rows, with the subsample's Hessian scaled up."""
     gradient = compiled()[1]
     theta = mode.theta
-    ratio = float(problem.weights.sum() / small.weights.sum())
-    H = _hessian(spec, small, theta, box) * ratio
+    H = minus_hessian(lambda at: np.asarray(gradient(spec, at, small)[1]), theta, box[:, 1])
+    values, vectors = np.linalg.eigh(H)  # made positive definite, so that every step goes uphill
+    H = (vectors * np.maximum(np.abs(values), 1e-6 * np.abs(values).max())) @ vectors.T
+    H = H * float(problem.weights.sum() / small.weights.sum())
     best: Found | None = None
-    for _ in range(NEWTON_STEPS):
+    for steps_left in reversed(range(NEWTON_STEPS + 1)):
         (value, fit), slope = gradient(spec, theta, problem)
-        slope = np.asarray(slope)
         if best is not None and not value > best.value:
-            break
+            return best
+        converged = best is not None and np.abs(theta - best.theta).max() < 1e-4
         best = _found(spec, theta, float(value), fit, box)
+        if converged or not steps_left:
+            break
+        slope = np.asarray(slope)
         free = ~(((theta <= box[:, 0]) & (slope < 0)) | ((theta >= box[:, 1]) & (slope > 0)))
         step = np.zeros_like(theta)
         step[free] = np.linalg.solve(H[np.ix_(free, free)], slope[free])
-        step = np.clip(step, -0.2, 0.2)
-        theta = np.clip(theta + step, box[:, 0], box[:, 1])
-        if np.abs(theta - best.theta).max() < 1e-4:
-            break
+        theta = np.clip(theta + np.clip(step, -0.2, 0.2), box[:, 0], box[:, 1])
     assert best is not None
     return best
 
 
-def _hessian(
-    spec: Spec, problem: Problem, theta: Float[np.ndarray, " P"], box: Float[np.ndarray, "P 2"]
+def minus_hessian(
+    slope: Callable[[Float[np.ndarray, " P"]], Float[np.ndarray, " P"]],
+    at: Float[np.ndarray, " P"],
+    upper: Float[np.ndarray, " P"] | float = np.inf,
 ) -> Float[np.ndarray, "P P"]:
-    """Minus the second derivatives by differences of the gradient, made positive definite."""
-    gradient = compiled()[1]
-    base = np.asarray(gradient(spec, theta, problem)[1])
-    columns = []
-    for k in range(len(theta)):
-        step = 1e-4 if theta[k] + 1e-4 <= box[k, 1] else -1e-4
-        moved = theta.copy()
-        moved[k] += step
-        columns.append((base - np.asarray(gradient(spec, moved, problem)[1])) / step)
-    H = np.stack(columns)
-    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
-    return (vectors * np.maximum(np.abs(values), 1e-6 * np.abs(values).max())) @ vectors.T
+    """Minus the second derivatives by differences of the gradient, backwards where `upper` is near."""
+    base = slope(at)
+    signs = np.where(at + DIFFERENCE <= upper, 1.0, -1.0)
+    steps = [sign * DIFFERENCE for sign in signs]
+    H = np.stack(
+        [(base - slope(at + step * unit)) / step for step, unit in zip(steps, np.eye(len(at)), strict=True)]
+    )
+    return 0.5 * (H + H.T)
 
 
 def _evaluated(spec: Spec, problem: Problem, mode: Found) -> Found:

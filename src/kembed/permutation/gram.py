@@ -15,7 +15,7 @@ import numpy as np
 from kembed.core.linalg import squared_distances
 from kembed.data.space import Space, mismatch
 from kembed.kernels.base import Kernel
-from kembed.kernels.stationary import Gaussian, Stationary
+from kembed.kernels.stationary import Gaussian, Metric, Stationary
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -165,10 +165,12 @@ def kernel_pairs(kernel: Kernel, x: Float[np.ndarray, "N D"]) -> Pairs:
         return matrix_pairs(lambda rows, columns: kernel._gram(x[rows], x[columns]), diagonal)
     kernel.check_dimension(x.shape[1])
     centred = x - np.median(x, axis=0)  # before dividing: a common offset must cost no digits
-    if np.ndim(kernel.lengthscale) < 2:
+    if not isinstance(kernel, Metric):
+        u = centred
+    elif kernel.cholesky is None:
         u = centred / kernel.lengthscale
     else:
-        u = np.linalg.solve(kernel.lengthscale, centred.T).T
+        u = np.linalg.solve(kernel.cholesky, centred.T).T
     if isinstance(kernel, Gaussian):
         return gaussian_pairs(u, np.ones(1))
 

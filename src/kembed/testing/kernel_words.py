@@ -31,7 +31,7 @@ from kembed.learning.evidence import SPREADS, Evidence
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from kembed.learning.scan import Effort
+    from kembed.learning.prepare import Effort
 
 WORDS = ("fused", "bkl", "ard", "median", "median-raw")
 LEAST_ROWS = 8  # fewer say nothing about scales

@@ -5,15 +5,12 @@ The numbers are those of the list in docs; claims A and B at the end are about t
 
 import math
 
-import jax
 import numpy as np
 import pytest
 from scipy import integrate, optimize
 from tests import reference as ref
 
 from kembed import Gaussian, GaussianMeasure, Lebesgue, empirical, log_pseudolikelihood, shrinkage
-
-jax.config.update("jax_enable_x64", True)
 
 
 def data(n, D, seed=0):

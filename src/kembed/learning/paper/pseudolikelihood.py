@@ -19,10 +19,10 @@ from jax import lax
 
 from kembed.core import checks
 from kembed.core.backend import float64, is_traced
+from kembed.core.linalg import Cholesky
 from kembed.kernels.base import Kernel, check_kernel
-from kembed.kernels.measures import Lebesgue, Measure
-from kembed.learning.paper.feature_sums import feature_sums
-from kembed.learning.paper.gaussian_sums import FeatureSums
+from kembed.kernels.measures import Lebesgue, Measure, as_measure
+from kembed.learning.paper.feature_sums import CHUNK_ENTRIES, FeatureSums, feature_sums
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -36,7 +36,7 @@ def log_pseudolikelihood(
     kernel: Kernel,
     noise: Any,
     landmarks: Any,
-    measure: Measure | None = None,
+    measure: Measure | str | None = "lebesgue",
     objective: str = "paper",
 ) -> Any:
     """Logarithm of the marginal pseudolikelihood of the data, Eq. (13) of the paper.
@@ -52,7 +52,7 @@ def log_pseudolikelihood(
     landmarks
         The points z, (m, D), with m ≥ D.
     measure
-        ν of the prior covariance; `Lebesgue()` unless given.
+        ν of the prior covariance: `"lebesgue"`, `"data"` (a Gaussian placed by the data) or a measure.
     objective
         `"paper"`: the objective as published (see the theory page for what is wrong with it).
 
@@ -82,7 +82,7 @@ def log_pseudolikelihood(
         )
     x = checks.points(x, "x", dimension=D)
     noise = checks.positive(noise, "noise")
-    measure = Lebesgue() if measure is None else measure
+    measure = as_measure(measure, "lebesgue", x)
     # These raise here, with the numbers in sight, what a trace could not see.
     kernel.convolved(measure).measure.check_dimension(D)
     kernel.components(D, finite=not isinstance(measure, Lebesgue))
@@ -125,8 +125,7 @@ def _evaluate(kernel: Kernel, noise: Any, x: Any, landmarks: Any, measure: Measu
 
 @jax.jit
 def _compiled(kernel: Kernel, noise: Any, x: Any, landmarks: Any, measure: Measure) -> Array:
-    weights = jnp.ones(x.shape[0])
-    return paper_objective(kernel, noise, x, weights, landmarks, measure)
+    return paper_objective(kernel, noise, x, jnp.ones(len(x)), landmarks, measure)
 
 
 def paper_objective(
@@ -136,9 +135,10 @@ def paper_objective(
     weights: Float[Array, " n"],
     landmarks: Float[Array, "m D"],
     measure: Measure,
+    chunk_entries: int = CHUNK_ENTRIES,
 ) -> Float[Array, ""]:
     """The objective for rows that count `weights` times each (0 for padding)."""
-    sums = feature_sums(kernel, x, weights, landmarks)
+    sums = feature_sums(kernel, x, weights, landmarks, chunk_entries)
     R = kernel.convolved(measure)._gram(landmarks, landmarks)
     return log_marginal(sums, R, noise, weights.sum()) + sums.log_volume
 
@@ -167,14 +167,11 @@ def log_det_and_quadratic(
     lower = jnp.linalg.cholesky(lax.stop_gradient(A))
 
     def by_cholesky() -> tuple[Array, Array]:
-        lower = jnp.linalg.cholesky(A)
-        half = jax.scipy.linalg.solve_triangular(lower, b, lower=True)
-        return 2.0 * jnp.log(jnp.diagonal(lower)).sum(), half @ half
+        factor = Cholesky(jnp.linalg.cholesky(A))
+        half = factor.half_solve(b)
+        return factor.log_det, half @ half
 
-    def by_eigenvalues() -> tuple[Array, Array]:
-        return _clipped(R, shift, b)
-
-    return lax.cond(jnp.isfinite(lower).all(), by_cholesky, by_eigenvalues)
+    return lax.cond(jnp.isfinite(lower).all(), by_cholesky, lambda: _clipped(R, shift, b))
 
 
 @jax.custom_jvp

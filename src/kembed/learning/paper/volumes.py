@@ -2,8 +2,8 @@
 
 Row l of J is exp(a_l) t_l, a weight and a direction. Two ways to the determinant:
 
-- `moment_log_volumes` sums Σ_l exp(2a_l) t_l t_lᵀ as one matrix product. Fast; it says for which rows
-  rounding or underflow may have spoilt it (about five digits are the limit, so 1e-11 remain).
+- `moment_log_volumes` sums Σ_l exp(2a_l) t_l t_lᵀ. Fast; it says for which rows rounding or underflow may
+  have spoilt it (about five digits are the limit, so 1e-11 remain).
 - `pivoted_log_volumes` is right for every row. Far from all landmarks one weight dwarfs the others and
   JᵀJ is singular in floating point, though det JᵀJ is not zero. Pivoted Gram-Schmidt picks D landmarks
   whose directions carry the volume; in their basis, with every basis vector given its own scale in log
@@ -21,6 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from kembed.learning.determinants import half_log_det, weighted_scatter
+
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
@@ -30,12 +32,10 @@ if TYPE_CHECKING:
 CANCELLATION = 1e-4
 # Sums of squared weights below this are not trusted: second derivatives hold their cubes.
 UNDERFLOW = 1e-90
-# The slow way takes rows in at most so many blocks, of at least so many rows.
+# The slow way takes rows in at most so many blocks, of at least so many rows: few enough to compile at once.
 BLOCKS, LEAST_BLOCK = 32, 32
 # A residual this small against its vector is rounding, and the vector lies in the span.
 IN_SPAN = 1e-14
-# Up to here a Cholesky unrolled over rows beats a LAPACK call per row.
-UNROLLED_DIMENSIONS = 6
 
 
 def log_volumes(
@@ -43,18 +43,18 @@ def log_volumes(
     X: Float[Array, "c D"],
     Z: Float[Array, "m D"],
     log_weights: Callable[[Float[Array, "b D"]], Float[Array, "b m"]],
-) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
-    """½ log det Σ_l B_l (x - z_l)(x - z_l)ᵀ with B = exp(2 · log_weights(X)), and Σ_l B_l.
+) -> Float[Array, " c"]:
+    """½ log det Σ_l B_l (x - z_l)(x - z_l)ᵀ with B = exp(2 · log_weights(X)).
 
     The log weights are a function because only rows that need the slow way need them.
     """
-    fast, trusted, total = moment_log_volumes(B, X, Z)
+    fast, trusted = moment_log_volumes(B, X, Z)
 
     def repaired() -> Float[Array, " c"]:
         slow = _for_rows(~trusted, X, lambda rows: pivoted_log_volumes(log_weights(rows), rows[:, None] - Z))
         return jnp.where(trusted, fast, slow)
 
-    return lax.cond(trusted.all(), lambda: fast, repaired), total
+    return lax.cond(trusted.all(), lambda: fast, repaired)
 
 
 def _for_rows(
@@ -83,73 +83,21 @@ def _for_rows(
 
 def moment_log_volumes(
     B: Float[Array, "c m"], X: Float[Array, "c D"], Z: Float[Array, "m D"]
-) -> tuple[Float[Array, " c"], Bool[Array, " c"], Float[Array, " c"]]:
-    """Log volumes from the weighted moments, whether each can be trusted, and Σ_l B_l."""
-    D = X.shape[1]
-    if D == 1:
-        ones = jnp.ones(len(Z))
-        second = (B * (X - Z[:, 0]) ** 2) @ ones  # by differences: in one dimension nothing cancels
-        trusted = second > UNDERFLOW
-        return 0.5 * jnp.log(jnp.where(trusted, second, 1.0)), trusted, B @ ones
-
-    i, j = np.triu_indices(D)
-    origin = lax.stop_gradient(Z[0])  # a landmark: then x - origin and z - origin round alike
-    x, z = X - origin, Z - origin
-    moments = (B @ jnp.concatenate([jnp.ones((len(Z), 1)), z, z[:, i] * z[:, j]], axis=1)).T
-    S0, S1, S2 = moments[0], moments[1 : D + 1], moments[D + 1 :]
-    x = x.T
-    entries = S2 - x[i] * S1[j] - S1[i] * x[j] + S0 * x[i] * x[j]
-    return *checked_half_log_det(entries, S2[i == j] + S0 * x**2, D), S0
-
-
-def checked_half_log_det(
-    entries: Float[Array, "T c"], size: Float[Array, "D c"], D: int
 ) -> tuple[Float[Array, " c"], Bool[Array, " c"]]:
-    """½ log det of matrices given by their upper triangles, and whether rounding has left it alone.
-
-    `size` is what the diagonal was before terms cancelled.
-    """
+    """Log volumes from the weighted moments, and whether rounding has left each alone."""
+    D = X.shape[1]
+    origin = lax.stop_gradient(Z[0])  # a landmark: then x - origin and z - origin round alike
+    entries, size = weighted_scatter(B, X - origin, Z - origin)
     i, j = np.triu_indices(D)
     size = lax.stop_gradient(size)
     kept = (entries[i == j] / jnp.where(size > 0.0, size, 1.0)).min(axis=0)
     trusted = (size.min(axis=0) > UNDERFLOW) & (kept > CANCELLATION)
     safe = jnp.where(trusted, entries, (i == j)[:, None] * 1.0)  # identity where not trusted
-    log_det, least_pivot = _log_det(safe, D)
-    trusted &= kept * least_pivot > CANCELLATION
-    return jnp.where(trusted, 0.5 * log_det, 0.0), trusted
-
-
-def _log_det(entries: Float[Array, "T c"], D: int) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
-    """log det of symmetric matrices given by their upper triangles, and the least relative pivot."""
-    i, j = np.triu_indices(D)
-    diagonal = jnp.maximum(entries[i == j], 0.0)
-    scale = jnp.sqrt(diagonal)
-    H = entries / (scale[i] * scale[j])  # unit diagonal
-    if D <= UNROLLED_DIMENSIONS:
-        pivots = _unrolled_pivots(
-            {(int(a), int(b)): H[t] for t, (a, b) in enumerate(zip(i, j, strict=True))}, D
-        )
-    else:
-        full = jnp.zeros((D, D, entries.shape[1])).at[i, j].set(H).at[j, i].set(H)
-        lower = jnp.linalg.cholesky(jnp.moveaxis(full, -1, 0))
-        pivots = (jnp.diagonal(lower, axis1=1, axis2=2) ** 2).T
-    least = lax.stop_gradient(jnp.where(jnp.isnan(pivots), 0.0, pivots).min(axis=0))
-    ok = least > CANCELLATION / 10.0  # keeps a NaN out of the gradient of a value nobody will use
-    return jnp.log(diagonal).sum(axis=0) + jnp.log(jnp.where(ok, pivots, 1.0)).sum(axis=0), least
-
-
-def _unrolled_pivots(H: dict[tuple[int, int], Array], D: int) -> Array:
-    """Pivots of the LDLᵀ factorisation, each an array over rows."""
-    A = dict(H)
-    pivots = []
-    for a in range(D):
-        pivot = A[a, a]
-        pivots.append(pivot)
-        safe = jnp.where(pivot > 0.0, pivot, 1.0)
-        for b in range(a + 1, D):
-            for c in range(b, D):
-                A[b, c] = A[b, c] - A[a, b] * A[a, c] / safe
-    return jnp.stack(pivots)
+    scale = jnp.sqrt(safe[i == j])
+    unit_diagonal = safe / (scale[i] * scale[j])
+    half, least = half_log_det(unit_diagonal, np.full((D, 1), 1e-15))
+    trusted &= kept * lax.stop_gradient(least) > CANCELLATION
+    return jnp.where(trusted, half + jnp.log(scale).sum(axis=0), 0.0), trusted
 
 
 def pivoted_log_volumes(a: Float[Array, "c m"], t: Float[Array, "c m D"]) -> Float[Array, " c"]:
