@@ -132,6 +132,15 @@ def test_public_names_resolve_and_are_documented():
         _ = kembed.median
 
 
+def test_the_architecture_page_names_every_file():
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1].rstrip("/"): line for line in page.splitlines() if line.startswith("| `")}
+    for path in modules():
+        room, *rest = path.relative_to(SOURCE).with_suffix("").parts
+        if path.stem != "__init__":
+            assert f" {'/'.join(rest)}," in f"{rows[room]} ".replace(" |", ","), f"{path} is not on the page"
+
+
 def test_documentation_lists_every_public_name():
     api = (SOURCE.parents[1] / "docs" / "api.md").read_text()
     missing = [name for name in kembed.__all__ if not name.startswith("_") and f"kembed.{name}\n" not in api]
