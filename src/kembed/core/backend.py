@@ -23,8 +23,7 @@ _pytree_classes: list[type] = []
 
 def is_jax(value: object) -> bool:
     """Whether a value is a JAX array or tracer (False while JAX has not been imported)."""
-    jax = sys.modules.get("jax")
-    array = getattr(jax, "Array", None)  # absent while JAX itself is half imported
+    array = getattr(sys.modules.get("jax"), "Array", None)  # absent while JAX itself is half imported
     return array is not None and isinstance(value, array)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import is_jax, is_traced
+from kembed.core.backend import is_jax, is_traced, namespace
 from kembed.core.text import counted, rows
 
 # What NumPy's kinds of arrays hold that are no numbers.
@@ -147,9 +147,7 @@ def positive(value: Any, name: str, *, ndim: tuple[int, ...] = (0,)) -> Any:
 def covariance_factor(value: Any, name: str) -> Any:
     """The lower Cholesky factor of a symmetric positive definite matrix."""
     if is_traced(value):
-        import jax
-
-        return jax.numpy.linalg.cholesky(value)
+        return namespace(value).linalg.cholesky(value)
     matrix = _number_array(value, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square matrix, but its shape is {tuple(matrix.shape)}")
