@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130  # as shells, sysexits.h and Ctrl-C have them
+# What the user gave is wrong, or an optional part is not installed, and how to install it.
+INPUT_ERRORS = (ValueError, TypeError, OSError, ImportError)
 
 
 def main() -> None:
@@ -58,17 +60,14 @@ def run(arguments: Sequence[str]) -> int:
                 raise
             if hasattr(error, "format_message"):  # a mistake in the command itself
                 complain(_usage(error))
-            elif isinstance(error, ValueError | TypeError | OSError):
-                complain(readable(error))
-            elif isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
-                complain(readable(error))  # an optional part that is not installed, and how to install it
             elif isinstance(error, MemoryError):
                 complain("there is not enough memory for so many rows; give fewer")
-            else:
-                complain(
-                    f"{type(error).__name__}: {error}; a fault of kembed, KEMBED_TRACEBACK=1 shows where"
-                )
+            elif isinstance(error, ModuleNotFoundError) or not isinstance(error, INPUT_ERRORS):
+                what = f"{type(error).__name__}: {error}"
+                complain(f"{what}; a fault of kembed, KEMBED_TRACEBACK=1 shows where")
                 return FAULT
+            else:
+                complain(readable(error))
             return BAD_INPUT
     if code == INTERRUPTED:
         complain("interrupted")

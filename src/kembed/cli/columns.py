@@ -57,31 +57,33 @@ def why_unfit(parts: list[pl.Series], named: bool) -> str:
     return "it numbers the rows" if set(kinds) == {"numbers"} and all(map(_counts_up, parts)) else ""
 
 
-def why_unvaried(series: pl.Series, named: bool, kind: str = "") -> str:
-    """Why a column tells nothing by itself; empty if it does."""
-    why = why_unfit([series], named)
-    if not why and kind and _kind(series) != kind:
-        return "it holds text"
-    return why or ("it does not vary" if series.drop_nulls().n_unique() == 1 else "")
+def why_unvaried(frame: pl.DataFrame, named: bool, kind: str = "") -> dict[str, str]:
+    """The columns that tell nothing by themselves, and why."""
+    left_out = {}
+    for series in frame:
+        why = why_unfit([series], named)
+        if not why and kind and _kind(series) != kind:
+            why = "it holds text"
+        if why or series.drop_nulls().n_unique() == 1:
+            left_out[series.name] = why or "it does not vary"
+    return left_out
 
 
 def _counts_up(series: pl.Series) -> bool:
-    if not series.dtype.is_integer() or series.null_count() or len(series) < MANY_NUMBERS:
-        return False
-    return bool((series.diff().drop_nulls() == 1).all())
+    whole = series.dtype.is_integer() and not series.null_count()
+    return whole and len(series) >= MANY_NUMBERS and bool((series.diff().drop_nulls() == 1).all())
 
 
 def refuse_mixed(column: str, x: pl.DataFrame, y: pl.DataFrame, labels: tuple[str, str]) -> None:
     """Refuse a column that is text in one and numbers in the other."""
     kinds = _kind(x[column]), _kind(y[column])
-    if kinds[0] == kinds[1]:
+    if len(set(kinds)) == 1:
         return
-    texts, numbers = (kinds.index(kind) for kind in ("text", "numbers"))
+    texts = kinds.index("text")
     why = doubts((x, y)[texts].select(column)).get(column)
     remedy = f"in {labels[texts]} it {why}" if why else "write it alike in both, or leave it out by --columns"
-    raise InputError(
-        f"column {column!r} holds numbers in {labels[numbers]} but text in {labels[texts]}; {remedy}"
-    )
+    where = f"numbers in {labels[1 - texts]} but text in {labels[texts]}"
+    raise InputError(f"column {column!r} holds {where}; {remedy}")
 
 
 def check_complete(frame: pl.DataFrame, name: str, reading: Reading, screen: Screen) -> pl.DataFrame:

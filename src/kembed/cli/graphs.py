@@ -16,7 +16,7 @@ from kembed.data import files
 
 if TYPE_CHECKING:
     from kembed.graphs.background import Background
-    from kembed.graphs.graph import CausalGraph, Edge
+    from kembed.graphs.graph import CausalGraph
 
 FILES = (*outputs.FIGURES, ".dot", ".json")  # by suffix: drawn, for Graphviz, for machines
 KERNELS = ("bkl", "median", "fused")  # residuals have one unit, so that there is no raw rule
@@ -73,25 +73,18 @@ def run_graph(
         _write(graph, output, screen.as_json(payload) + "\n")
     screen.say(sentence)
     _print_graph(screen, graph)
-    screen.table(
-        (f"trend over {searching.time}", "timescale", "neighbours correlate", "after"),
-        [
-            (
-                one.name,
-                "none" if one.lengthscale is None else f"{one.lengthscale:.3g}",
-                f"{one.before:.2f}",
-                f"{one.after:.2f}",
-            )
-            for one in prewhitened
-        ],
-    )
+    trends = [(one.name, one.lengthscale or "none", one.before, one.after) for one in prewhitened]
+    correlations = {"neighbours correlate": ".2f", "after": ".2f"}
+    screen.table({f"trend over {searching.time}": "", "timescale": ".3g", **correlations}, trends)
     known = repr(background).removeprefix("Background(").removesuffix(")")
+    orders = f"{counted(graph.n_orders, 'order')} of the columns"
+    resamples = f", {counted(graph.n_bootstrap, 'resample')} of the rows" if graph.n_bootstrap else ""
     screen.facts(
         [
             *loaded.facts((frame.height,)),
             ("tests", f"{graph.n_tests:,} at the {100 * graph.alpha:g}% level, {_how(searching)}"),
             *([("known before", known)] if background.names else []),
-            *([("runs", _runs(graph))] if graph.n_runs > 1 else []),
+            *([("runs", orders + resamples)] if graph.n_runs > 1 else []),
         ]
     )
     screen.finish(payload)
@@ -142,9 +135,7 @@ def _background(searching: Searching, columns: list[str], name: str) -> Backgrou
     tiers = [split(text) or [] for text in searching.tier or ()]
     named = [column for group in (*forbidden, *required, *tiers) for column in group]
     files.checked(named, columns, f"the graph of {name}")
-    return Background(
-        forbidden=tuple(forbidden), required=tuple(required), tiers=tuple(tuple(tier) for tier in tiers)
-    )
+    return Background(forbidden=tuple(forbidden), required=tuple(required), tiers=tuple(map(tuple, tiers)))
 
 
 # The answer.
@@ -168,29 +159,18 @@ def _sentence(graph: CausalGraph) -> str:
 
 def _print_graph(screen: Screen, graph: CausalGraph) -> None:
     varied = graph.varied
-    screen.table(
-        ("edge", "largest p", *varied.values()),
-        [
-            (
-                str(edge),
-                "known" if edge.pvalue != edge.pvalue else plain(edge.pvalue, 2),
-                *(_both(graph, edge, kind) for kind in varied),
-            )
-            for edge in sorted(graph.edges, key=lambda edge: -edge.frequency)
-        ],
-    )
-    screen.table(
-        (f"not connected, but in many {graph.counted}", "largest p", *varied.values()),
-        [
-            (
-                f"{row['a']}, {row['b']}",
-                plain(row["pvalue"], 2),
-                *(f"{graph.frequency(row['a'], row['b'], over=kind):.0%}" for kind in varied),
-            )
-            for row in graph.table()
-            if not row["mark"] and row["frequency"] >= OFTEN
-        ],
-    )
+    numbers = dict.fromkeys(("largest p", *varied.values()), ">")
+    edges = []
+    for edge in sorted(graph.edges, key=lambda edge: -edge.frequency):
+        p = "known" if edge.pvalue != edge.pvalue else plain(edge.pvalue, 2)
+        edges.append((str(edge), p, *(_shares(graph, edge.a, edge.b, kind, edge.mark) for kind in varied)))
+    screen.table({"edge": "", **numbers}, edges)
+    pairs = []
+    for row in graph.table():
+        if not row["mark"] and row["frequency"] >= OFTEN:
+            a, b, p = row["a"], row["b"], plain(row["pvalue"], 2)
+            pairs.append((f"{a}, {b}", p, *(_shares(graph, a, b, kind) for kind in varied)))
+    screen.table({f"not connected, but in many {graph.counted}": "", **numbers}, pairs)
     if graph.conflicts:
         screen.more(*(f"conflict: {conflict.why}" for conflict in graph.conflicts))
     if graph.edges:
@@ -208,10 +188,9 @@ def _print_graph(screen: Screen, graph: CausalGraph) -> None:
         )
 
 
-def _both(graph: CausalGraph, edge: Edge, kind: str) -> str:
-    """How often an edge is there over orders or resamples, and how often with its mark."""
-    there, so = (graph.frequency(edge.a, edge.b, mark, over=kind) for mark in (None, edge.mark))
-    return f"{there:.0%}, {so:.0%}"
+def _shares(graph: CausalGraph, a: str, b: str, kind: str, *marks: str) -> str:
+    """How often a pair is connected over orders or resamples, and how often with a mark."""
+    return ", ".join(f"{graph.frequency(a, b, mark, over=kind):.0%}" for mark in (None, *marks))
 
 
 def _how(searching: Searching) -> str:
@@ -220,11 +199,6 @@ def _how(searching: Searching) -> str:
     kernel = {"bkl": "learned kernels", "median": "the median rule", "fused": "several kernels"}
     chosen = kernel.get(searching.kernel, f"lengthscale {searching.kernel}")
     return f"{chosen}, {searching.resamples:,} resamples"
-
-
-def _runs(graph: CausalGraph) -> str:
-    orders = f"{counted(graph.n_orders, 'order')} of the columns"
-    return f"{orders}, {counted(graph.n_bootstrap, 'resample')} of the rows" if graph.n_bootstrap else orders
 
 
 def _described(graph: CausalGraph) -> dict[str, Any]:

@@ -7,19 +7,10 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from os.path import exists, samefile
 from typing import TYPE_CHECKING, Any
 
-from kembed.cli import words
-from kembed.cli.columns import (
-    check_complete,
-    refuse_mixed,
-    tell_left_out,
-    tell_text,
-    why_unfit,
-    why_unvaried,
-    without_gaps,
-)
+from kembed.cli import columns, words
 from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.screen import Screen
 from kembed.core.text import listing
@@ -46,11 +37,6 @@ class Loaded:
         return self.frames[0]
 
     @property
-    def columns(self) -> list[str]:
-        """The columns used."""
-        return self.frame.columns
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The labels without folders, where that tells them apart."""
         return tuple(words.short(label, self.labels) for label in self.labels)
@@ -65,15 +51,18 @@ class Loaded:
     def facts(self, sizes: tuple[int, ...]) -> list[tuple[str, str]]:
         """The samples with the rows that were used, and the columns."""
         each = zip(self.names, sizes, self.given, strict=True)
-        rows = [(name, words.of_rows(used, given)) for name, used, given in each]
-        return [*rows, ("columns", words.of_columns(self.columns))]
+        rows = [
+            (name, f"{given:,} rows" if used == given else f"{used:,} of {given:,} rows")
+            for name, used, given in each
+        ]
+        return [*rows, ("columns", words.of_columns(self.frame.columns))]
 
     def described(self, sizes: tuple[int, ...]) -> dict[str, Any]:
         """The same for machines."""
         each = zip(self.labels, sizes, self.given, strict=True)
         return {
             "samples": [{"name": name, "rows": given, "used": used} for name, used, given in each],
-            "columns": self.columns,
+            "columns": self.frame.columns,
             "left_out": self.left_out,
         }
 
@@ -104,7 +93,7 @@ def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Loade
             raise InputError("--groups chooses values of a column; name the column with --group")
         if a == b == STANDARD_INPUT:
             raise InputError("both samples are '-', but there is one standard input; give a file for one")
-        if STANDARD_INPUT not in (a, b) and _same_file(a, b):
+        if STANDARD_INPUT not in (a, b) and all(map(exists, (a, b))) and samefile(a, b):
             screen.note(f"{label(a)} and {label(b)} are the same file, so they cannot differ")
         x, y = load(a, reading, screen), load(b, reading, screen)
         labels = (label(a), label(b))
@@ -116,8 +105,8 @@ def load_columns(source: str, wanted: list[str], reading: Reading, screen: Scree
     name = label(source)
     frame = load(source, reading, screen)
     frame = frame.select(checked(wanted, frame.columns, name))
-    tell_text({name: frame}, screen)
-    return Loaded((check_complete(frame, name, reading, screen),), (name,), {}, (frame.height,))
+    columns.tell_text({name: frame}, screen)
+    return Loaded((columns.check_complete(frame, name, reading, screen),), (name,), {}, (frame.height,))
 
 
 def load_numbers(source: str, reading: Reading, screen: Screen) -> Loaded:
@@ -126,14 +115,12 @@ def load_numbers(source: str, reading: Reading, screen: Screen) -> Loaded:
     frame = load(source, reading, screen)
     if wanted is not None:
         frame = frame.select(checked(wanted, frame.columns, name))
-    tell_text({name: frame}, screen, rare=False)
-    left_out = {
-        series.name: why for series in frame if (why := why_unvaried(series, wanted is not None, "numbers"))
-    }
-    tell_left_out(left_out, screen)
+    columns.tell_text({name: frame}, screen, rare=False)
+    left_out = columns.why_unvaried(frame, wanted is not None, "numbers")
+    columns.tell_left_out(left_out, screen)
     if len(left_out) == frame.width:
         raise InputError(f"{name} has no column of numbers that vary; it has {listing(frame.columns)}")
-    frame = check_complete(frame.drop(left_out), name, reading, screen)
+    frame = columns.check_complete(frame.drop(left_out), name, reading, screen)
     return Loaded((frame,), (name,), left_out, (frame.height,))
 
 
@@ -147,31 +134,25 @@ def load_variables(
     if wanted is not None and time in wanted:
         raise InputError(f"column {time!r} is the time and no variable; leave it out of --columns")
     chosen = frame.drop(times) if wanted is None else frame.select(checked(wanted, frame.columns, name))
-    left_out = {series.name: why for series in chosen if (why := why_unvaried(series, wanted is not None))}
+    left_out = columns.why_unvaried(chosen, wanted is not None)
     if wanted is not None and left_out:
         column, why = next(iter(left_out.items()))
         raise InputError(f"column {column!r} cannot be used: {why}; leave it out of --columns")
-    tell_left_out(left_out, screen)
+    columns.tell_left_out(left_out, screen)
     variables = [column for column in chosen.columns if column not in left_out]
     if len(variables) < 2:
         raise InputError(
             f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}; "
             "name columns with --columns to use what was left out"
         )
-    tell_text({name: frame.select(variables)}, screen)
-    whole = without_gaps(check_complete(frame.select([*variables, *times]), name, reading, screen))
+    columns.tell_text({name: frame.select(variables)}, screen)
+    whole = columns.check_complete(frame.select([*variables, *times]), name, reading, screen)
+    whole = columns.without_gaps(whole)
     loaded = Loaded((whole.select(variables),), (name,), left_out, (frame.height,))
     return loaded, None if time is None else whole[time]
 
 
 # Two samples.
-
-
-def _same_file(a: str, b: str) -> bool:
-    try:
-        return Path(a).samefile(b)
-    except OSError:
-        return False
 
 
 def _groups(
@@ -219,21 +200,18 @@ def _matched(
     common = wanted or [column for column in x.columns if column in y.columns]
     if not common:
         raise _nothing_in_common(x, y, labels)
-    left_out = {
-        column: f"only {name} has it"
-        for mine, yours, name in ((x, y, labels[0]), (y, x, labels[1]))
-        for column in mine.columns
-        if wanted is None and column not in yours.columns
-    }
+    left_out: dict[str, str] = {}
+    for frame, name in ((x, labels[0]), (y, labels[1])) if wanted is None else ():
+        left_out |= dict.fromkeys(frame.drop(common).columns, f"only {name} has it")
     for column in common:
-        why = why_unfit([x[column], y[column]], named=wanted is not None)
+        why = columns.why_unfit([x[column], y[column]], named=wanted is not None)
         if why and wanted is not None:
             raise InputError(f"column {column!r} cannot be compared: {why}; leave it out of --columns")
         if why:
             left_out[column] = why
         else:
-            refuse_mixed(column, x, y, labels)
-    tell_left_out(left_out, screen)
+            columns.refuse_mixed(column, x, y, labels)
+    columns.tell_left_out(left_out, screen)
     kept = [column for column in common if column not in left_out]
     if not kept:
         raise InputError(
@@ -241,8 +219,9 @@ def _matched(
             f"{left_out[common[0]]}); name columns with --columns to compare them all the same"
         )
     x, y = x.select(kept), y.select(kept)
-    tell_text({labels[0]: x, labels[1]: y}, screen)
-    whole = (check_complete(x, labels[0], reading, screen), check_complete(y, labels[1], reading, screen))
+    columns.tell_text({labels[0]: x, labels[1]: y}, screen)
+    named = zip((x, y), labels, strict=True)
+    whole = tuple(columns.check_complete(frame, name, reading, screen) for frame, name in named)
     return Loaded(whole, labels, left_out, (x.height, y.height))
 
 

@@ -29,13 +29,13 @@ def run_independence(
     fast: options.Fast = False,
 ) -> bool:
     """Do columns of a file depend on other columns of it? An exact test of independence."""
-    sides = split(x) or [], split(y) or []
+    named = {"x": split(x) or [], "y": split(y) or []}
     if reading.columns is not None:
         raise InputError("--columns is not for independence; name columns with --x and --y")
-    both = [column for column in sides[0] if column in sides[1]]
+    both = [column for column in named["x"] if column in named["y"]]
     if both:
         raise InputError(f"column {both[0]!r} is in --x and in --y; leave it out of one")
-    loaded = load_columns(file, [*sides[0], *sides[1]], reading, screen)
+    loaded = load_columns(file, named["x"] + named["y"], reading, screen)
     screen.patience(loaded.frame.height, fast)
     from kembed import hsic_test
     from kembed.data.columns import Labelled
@@ -43,8 +43,8 @@ def run_independence(
     with screen.waiting(f"pairing {loaded.frame.height:,} rows") as bar:
         result = hsic_test(
             *(
-                Labelled(loaded.frame.select(side), f"the {letter} side of {loaded.labels[0]}")
-                for letter, side in zip("xy", sides, strict=True)
+                Labelled(loaded.frame.select(columns), f"the {side} side of {loaded.labels[0]}")
+                for side, columns in named.items()
             ),
             statistic="features" if fast else "unbiased",
             nan_policy=reading.missing,
@@ -53,10 +53,9 @@ def run_independence(
         )
     yes, no = "The two sides depend on each other", "No dependence was found"
     sentence = verdict(result, testing.alpha, yes, no, "independence")
-    named = {"x": sides[0], "y": sides[1]}
-    facts = [loaded.facts(result.sizes)[0], *((side, words.of_columns(named[side])) for side in "xy")]
-    depend = result.pvalue <= testing.alpha
-    return show_outcome(screen, loaded, result, testing, sentence, facts, dependent=depend, **named)
+    columns = [(side, words.of_columns(names)) for side, names in named.items()]
+    facts = [loaded.facts(result.sizes)[0], *columns]
+    return show_outcome(screen, loaded, result, testing, sentence, facts, "dependent", **named)
 
 
 @command()
@@ -88,9 +87,7 @@ def run_learn(
         f"The data speak for a lengthscale of {best:.3g}{'' if one else ' spreads of the columns'}; "
         f"the median rule gives {median:.3g}."
     )
-    columns = list(
-        zip(loaded.columns, space.spread, words.lengthscales(learned.kernel, space.spread), strict=True)
-    )
+    scaled = words.lengthscales(learned.kernel, space.spread)
     screen.say(sentence)
     rows, _ = loaded.facts((learned.n,))
     screen.facts(
@@ -103,20 +100,13 @@ def run_learn(
             *([] if learned.families is None else [("families", words.scores(learned.families))]),
         ]
     )
-    screen.table(
-        ("column", "spread", "lengthscale"),
-        [
-            (name, f"{spread:.4g}", " and ".join(f"{scale:.4g}" for scale in scales))
-            for name, spread, scales in columns
-        ],
-    )
+    scales = [" and ".join(f"{scale:.4g}" for scale in scales) for scales in scaled]
+    spreads = list(zip(loaded.frame.columns, space.spread, scales, strict=True))
+    screen.table({"column": "", "spread": ".4g", "lengthscale": ">"}, spreads)
     modes = enumerate(learned.modes if len(learned.modes) > 1 else (), start=1)
     screen.table(
-        ("modes, best first", "lengthscale", "log evidence"),
-        [
-            (str(rank), f"{typical_lengthscale(mode.kernel):.3g}", f"{mode.log_evidence:.2f}")
-            for rank, mode in modes
-        ],
+        {"modes, best first": "", "lengthscale": ".3g", "log evidence": ".2f"},
+        [(rank, typical_lengthscale(mode.kernel), mode.log_evidence) for rank, mode in modes],
     )
     screen.finish(
         {
@@ -130,8 +120,8 @@ def run_learn(
             "log_evidence": learned.log_evidence,
             "background": learned.background,
             "by_column": [
-                {"name": name, "spread": spread, "lengthscale": scales[0] if len(scales) == 1 else scales}
-                for name, spread, scales in columns
+                {"name": name, "spread": spread, "lengthscale": own[0] if len(own) == 1 else own}
+                for name, spread, own in zip(loaded.frame.columns, space.spread, scaled, strict=True)
             ],
             "modes": [
                 {"kernel": repr(mode.kernel), "noise": mode.noise, "log_evidence": mode.log_evidence}
@@ -157,8 +147,7 @@ def _learned(sample: Any, family: str, missing: str, seed: int) -> tuple[Any, An
         {"x": sample}, nan_policy=missing, same_columns=False, paired=False, minimum=MINIMUM_ROWS
     )
     space = make_space(table.values, table.categorical)
-    columns = table.values.shape[1]
     pattern: Any = "auto" if family == "auto" else Gaussian()
-    if family == "ard" and columns > 1:
-        pattern = Gaussian(np.ones(columns))
+    if family == "ard" and len(table.names) > 1:
+        pattern = Gaussian(np.ones(len(table.names)))
     return learn_kernel(space.numeric, pattern, rng=seed), space

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
+from itertools import filterfalse
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.models import OptionInfo
@@ -198,27 +199,13 @@ def command(printing: type[Quiet] = Printing) -> Callable[..., Callable[..., Non
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., None]:
-        hints = get_type_hints(function, include_extras=True)
-        panels: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-        own = [
-            parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
-            for name, parameter in inspect.signature(function).parameters.items()
-            if name not in ("screen", *panels)
-        ]
-        shared = [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
-                annotation=get_type_hints(panel, include_extras=True)[field.name],
-            )
-            for panel in (*panels.values(), printing)
-            for field in fields(panel)
-        ]
+        named = [one.replace(kind=one.KEYWORD_ONLY) for one in _parameters(function) if one.name != "screen"]
+        panels: dict[str, Any] = {one.name: one.annotation for one in named if is_dataclass(one.annotation)}
+        own = [one for one in named if one.name not in panels]
+        shared = [one for panel in (*panels.values(), printing) for one in _parameters(panel)]
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         # Panels of help appear in the order of their first options: data, method, output.
-        arguments = [parameter for parameter in own if not _is_option(parameter)]
-        together = [context, *arguments, *shared, *filter(_is_option, own)]
+        together = [context, *filterfalse(_is_option, own), *shared, *filter(_is_option, own)]
 
         def run(context: typer.Context, **given: Any) -> None:
             def packed(panel: type[Any]) -> Any:
@@ -236,6 +223,10 @@ def command(printing: type[Quiet] = Printing) -> Callable[..., Callable[..., Non
         return run
 
     return decorate
+
+
+def _parameters(of: Callable[..., Any]) -> Iterable[inspect.Parameter]:
+    return inspect.signature(of, eval_str=True).parameters.values()
 
 
 def _is_option(parameter: inspect.Parameter) -> bool:

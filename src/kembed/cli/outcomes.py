@@ -12,6 +12,7 @@ from kembed.cli.screen import Screen
 if TYPE_CHECKING:
     from kembed.testing.outcome import TestOutcome
 
+PVALUES = {"p, by itself": ".3g", "p, of all columns": ".3g"}  # of columns, in tables
 # How a word chose the kernel.
 _CHOSEN = {
     "bkl": "learned: ",
@@ -28,21 +29,21 @@ def show_outcome(
     testing: Testing,
     sentence: str,
     facts: list[tuple[str, str]],
+    found: str,
     **more: Any,
 ) -> bool:
-    """Print everything, `more` of it for machines, and return whether something was found."""
+    """Print everything, `more` of it for machines, and return whether what is `found` there is so."""
     from kembed.testing.outcome import outcome_to_dict
 
     screen.say(sentence)
     screen.facts([*facts, *evidence(result, testing.kernel)])
     columns = sorted(result.columns or (), key=lambda column: (column.adjusted_pvalue, column.pvalue))
-    screen.table(
-        ("column", "p, by itself", "p, of all columns"),
-        [(column.name, f"{column.pvalue:.3g}", f"{column.adjusted_pvalue:.3g}") for column in columns],
-    )
+    pvalues = [(column.name, column.pvalue, column.adjusted_pvalue) for column in columns]
+    screen.table({"column": "", **PVALUES}, pvalues)
     told = {**more, **loaded.described(result.sizes), **outcome_to_dict(result), **testing.described}
-    screen.finish({"verdict": sentence, **told, "output": None}, resampling(result))
-    return bool(result.pvalue <= testing.alpha)
+    so = bool(result.pvalue <= testing.alpha)
+    screen.finish({"verdict": sentence, found: so, **told, "output": None}, resampling(result))
+    return so
 
 
 def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "sameness") -> str:

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,15 +43,15 @@ def _close_pipe() -> None:
 
 def complain(message: str) -> None:
     """One line on standard error: what was wrong."""
-    _aside(_errors(), "kembed: ", "bold red", message)
-
-
-def _errors() -> Console:
-    return Console(stderr=True, highlight=False)
+    _aside(Console(stderr=True, highlight=False), "kembed: ", "bold red", message)
 
 
 def _aside(console: Console, start: str, style: str, message: str) -> None:
     console.print(Text.assemble((start, style), " ".join(message.split())), soft_wrap=True)
+
+
+def _cell(value: Any, form: str) -> str:
+    return value if isinstance(value, str) else "" if value is None else format(value, form)
 
 
 class Screen:
@@ -59,7 +59,7 @@ class Screen:
 
     def __init__(self, arguments: Sequence[str], *, quiet: bool = False, json: bool = False) -> None:
         self.arguments, self.json, self.quiet = arguments, json, quiet
-        self.out, self.err = _Pipe(highlight=False), _errors()
+        self.out, self.err = _Pipe(highlight=False), Console(stderr=True, highlight=False)
         self.notes: list[str] = []
         # The library's warnings are notes; what calls a command puts Python's own way back.
         warnings.showwarning = lambda message, *_, **__: self.note(readable(Warning(message)))
@@ -120,14 +120,12 @@ class Screen:
         table.add_column(overflow="fold")
         self._table(table, rows)
 
-    def table(
-        self, header: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[int] = (0,)
-    ) -> None:
-        """A table; the columns in these places hold words, the others numbers."""
+    def table(self, header: dict[str, str], rows: Sequence[Sequence[Any]]) -> None:
+        """A table of columns with their formats: none for words, ">" for text set as numbers are."""
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for place, name in enumerate(header):
-            table.add_column(Text(name), justify="left" if place in words else "right", overflow="fold")
-        self._table(table, rows)
+        for name, form in header.items():
+            table.add_column(Text(name), justify="right" if form else "left", overflow="fold")
+        self._table(table, [list(map(_cell, row, header.values())) for row in rows])
 
     def _table(self, table: Table, rows: Sequence[Sequence[str]]) -> None:
         if self.json or self.quiet or not rows:

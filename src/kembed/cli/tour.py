@@ -79,9 +79,7 @@ def run_reproduce(
         raise InputError(f"there is no figure {name!r}; give {', '.join(experiments.NAMES)} or all")
     place = outputs.folder(output)
     with screen.waiting(f"computing {name}") as bar:
-        files = experiments.reproduce(
-            name, place, progress=bar, say=lambda sentence: screen.say(sentence, "")
-        )
+        files = experiments.reproduce(name, place, progress=bar, say=lambda text: screen.say(text, ""))
     screen.wrote(files)
 
 
@@ -101,12 +99,8 @@ def in_one(slow: pl.DataFrame, fast: pl.DataFrame) -> pl.DataFrame:
     """All patients, and which half they are in."""
     import polars as pl
 
-    return pl.concat(
-        [
-            slow.with_columns(pl.lit("slow").alias("progress")),
-            fast.with_columns(pl.lit("fast").alias("progress")),
-        ]
-    )
+    halves = {"slow": slow, "fast": fast}
+    return pl.concat([half.with_columns(progress=pl.lit(name)) for name, half in halves.items()])
 
 
 def at_random(first: pl.DataFrame, second: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

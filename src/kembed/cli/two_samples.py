@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kembed.cli import options, outputs, words
 from kembed.cli.inputs import load_pair
 from kembed.cli.options import command, kernel_of
-from kembed.cli.outcomes import evidence, resampling, show_outcome, verdict
+from kembed.cli.outcomes import PVALUES, evidence, resampling, show_outcome, verdict
 from kembed.cli.screen import Screen
+from kembed.core.text import counted
 from kembed.data.files import InputError
 
 if TYPE_CHECKING:
@@ -46,9 +47,7 @@ def run_test(
             **testing.settings,
         )
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
-    differ = result.pvalue <= testing.alpha
-    facts = pair.facts(result.sizes)
-    return show_outcome(screen, pair, result, testing, sentence, facts, differ=differ)
+    return show_outcome(screen, pair, result, testing, sentence, pair.facts(result.sizes), found="differ")
 
 
 @command(options.Failing)
@@ -90,7 +89,10 @@ def run_witness(
         ]
         if output is not None:
             outputs.save_plot(found, output, labels=pair.names)
-    sentence = _where(len(regions), level)
+    bands = f"with {100 * level:g}% bands that hold everywhere at once"
+    sentence = f"No region was found where they differ, {bands}. That is not a proof of sameness."
+    if regions:
+        sentence = f"The two samples differ in {counted(len(regions), 'region')}, {bands}:"
     screen.say(sentence)
     for region in [] if screen.quiet else regions[:REGIONS]:
         screen.say(f"  {region.describe(pair.names, REGION_COLUMNS)};", "")
@@ -98,17 +100,8 @@ def run_witness(
     if len(regions) > REGIONS and not screen.quiet:
         screen.say(f"  and {len(regions) - REGIONS} more (--json has all)", "")
     screen.table(
-        ("column", "influence", "lengthscale", "p, by itself", "p, of all columns"),
-        [
-            (
-                column.name,
-                f"{column.sensitivity:.0%}",
-                "" if column.lengthscale is None else f"{column.lengthscale:.3g}",
-                f"{column.pvalue:.3g}",
-                f"{column.adjusted_pvalue:.3g}",
-            )
-            for column in relevance
-        ],
+        {"column": "", "influence": ".0%", "lengthscale": ".3g", **PVALUES},
+        [(one.name, one.sensitivity, one.lengthscale, one.pvalue, one.adjusted_pvalue) for one in relevance],
     )
     screen.facts([*pair.facts(found.sizes), ("kernel", words.of_kernel(found.kernel))])
     screen.finish(
@@ -136,9 +129,7 @@ def run_report(
     *,
     reading: options.Grouping,
     testing: options.Testing,
-    output: Annotated[Path, options.output("The page to write.", "FILE", "--output", "-o")] = Path(
-        "report.html"
-    ),
+    output: options.Page = Path("report.html"),
 ) -> bool:
     """Everything about two samples on one page: verdict, columns, pictures, how to repeat it."""
     outputs.check_target(output, outputs.PAGES, (a, b))
@@ -168,23 +159,12 @@ def run_report(
 def print_summaries(screen: Screen, found: Comparison) -> None:
     """What changed in every column, the clearest first."""
     screen.table(
-        ("column", "p, of all columns", "change"),
-        [(column.name, f"{column.adjusted_pvalue:.3g}", column.change) for column in found.columns],
-        words=(0, 2),
+        {"column": "", "p, of all columns": ".3g", "change": ""},
+        [(column.name, column.adjusted_pvalue, column.change) for column in found.columns],
     )
-
-
-def _where(regions: int, level: float) -> str:
-    bands = f"with {100 * level:g}% bands that hold everywhere at once"
-    if regions:
-        return f"The two samples differ in {regions} region{'s' if regions > 1 else ''}, {bands}:"
-    return f"No region was found where they differ, {bands}. That is not a proof of sameness."
 
 
 def _point(peak: dict[str, Any], order: list[str]) -> str:
     """A point by its most relevant columns."""
     shown = [(name, peak[name]) for name in order[:REGION_COLUMNS]]
-    return ", ".join(
-        f"{name} is {value:.3g}" if isinstance(value, float) else f"{name} is {value}"
-        for name, value in shown
-    )
+    return ", ".join(f"{name} is {f'{v:.3g}' if isinstance(v, float) else v}" for name, v in shown)

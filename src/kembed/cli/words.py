@@ -35,15 +35,6 @@ def readable(error: BaseException) -> str:
     return " ".join("".join(c if c.isprintable() or c.isspace() else repr(c)[1:-1] for c in text).split())
 
 
-def of_rows(used: int, given: int) -> str:
-    """How many rows, and of how many.
-
-    >>> of_rows(988, 1000)
-    '988 of 1,000 rows'
-    """
-    return f"{given:,} rows" if used == given else f"{used:,} of {given:,} rows"
-
-
 def of_columns(names: list[str]) -> str:
     """A few names and how many more.
 
@@ -75,9 +66,7 @@ def of_kernel(kernel: Any) -> str:
             return f"Gaussian, lengthscale {scales[0]:.3g}"
         return f"Gaussian, lengthscales {scales.min():.3g} to {scales.max():.3g}"
     if isinstance(kernel, OnColumns):
-        if isinstance(kernel.kernel, Delta):
-            return "equality of text"
-        return of_kernel(kernel.kernel)
+        return "equality of text" if isinstance(kernel.kernel, Delta) else of_kernel(kernel.kernel)
     if isinstance(kernel, Product):
         return " and ".join(of_kernel(part) for part in kernel.kernels)
     return shortened(repr(kernel), 70)

@@ -23,8 +23,7 @@ _pytree_classes: list[type] = []
 
 def is_jax(value: object) -> bool:
     """Whether a value is a JAX array or tracer (False while JAX has not been imported)."""
-    jax = sys.modules.get("jax")
-    array = getattr(jax, "Array", None)  # absent while JAX itself is half imported
+    array = getattr(sys.modules.get("jax"), "Array", None)  # absent while JAX itself is half imported
     return array is not None and isinstance(value, array)
 
 
@@ -35,9 +34,7 @@ def is_traced(value: object) -> bool:
 
 def namespace(*values: object) -> Any:
     """`jax.numpy` if any value is a JAX array, else `numpy`."""
-    if any(is_jax(value) for value in values):
-        return sys.modules["jax"].numpy
-    return np
+    return sys.modules["jax"].numpy if any(map(is_jax, values)) else np
 
 
 def to_numpy(node: Any) -> Any:
@@ -89,14 +86,10 @@ def _register(cls: type) -> None:
 
     names = tuple(field.name for field in fields(cls) if not field.metadata.get("static"))
     static = tuple(field.name for field in fields(cls) if field.metadata.get("static"))
-    keys = [jax.tree_util.GetAttrKey(name) for name in names]
 
-    def flatten(node: object) -> tuple[list[Any], tuple[Any, ...]]:
-        return [getattr(node, name) for name in names], tuple(getattr(node, name) for name in static)
-
-    def flatten_with_keys(node: object) -> tuple[list[tuple[Any, Any]], tuple[Any, ...]]:
-        children, fixed = flatten(node)
-        return list(zip(keys, children, strict=True)), fixed
+    def flatten(node: object) -> tuple[list[tuple[Any, Any]], tuple[Any, ...]]:
+        children = [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in names]
+        return children, tuple(getattr(node, name) for name in static)
 
     def unflatten(values: tuple[Any, ...], children: Iterable[Any]) -> object:
         node: object = object.__new__(cls)
@@ -104,7 +97,7 @@ def _register(cls: type) -> None:
             object.__setattr__(node, name, child)
         return node
 
-    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten)
 
 
 class _WhenJaxIsImported(importlib.abc.MetaPathFinder):

@@ -10,22 +10,44 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import is_jax, is_traced
+from kembed.core.backend import is_jax, is_traced, namespace
 from kembed.core.text import counted, rows
 
 # What NumPy's kinds of arrays hold that are no numbers.
 _KINDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time differences", "c": "complex numbers"}
 
 
+def rectangular(value: Any, name: str, what: str = "table") -> np.ndarray:
+    """Anything as an array; ragged nested lists are refused."""
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} is not a rectangular {what} ({error}); give every row the same number of columns"
+        ) from None
+
+
+def shape(seen: tuple[int, ...], name: str) -> None:
+    """Refuse the shape of what is no table with rows and columns."""
+    if len(seen) != 2:
+        raise ValueError(
+            f"{name} must have one row per observation and one column per variable, "
+            f"but its shape is {tuple(seen)}; reshape it to two dimensions"
+        )
+    if seen[1] == 0:
+        raise ValueError(f"{name} has no columns (shape {tuple(seen)}); give at least one")
+
+
+def size(left: int, minimum: int, name: str, dropped: str = "") -> None:
+    """Refuse too few rows, before or after some were dropped."""
+    if left < minimum:
+        are = "are" if minimum > 1 else "is"
+        raise ValueError(f"{name} has {rows(left)}{dropped}; at least {minimum} {are} needed")
+
+
 def _number_array(value: Any, name: str) -> np.ndarray:
     """Anything numeric as float64; text, objects and complex numbers are refused by name."""
-    try:
-        array = np.asarray(value)
-    except ValueError as error:  # ragged nested lists
-        raise ValueError(
-            f"{name} is not a rectangular table of numbers ({error}); "
-            "give every row the same number of columns"
-        ) from None
+    array = rectangular(value, name, "table of numbers")
     if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
         raise ValueError(f"{name} has masked entries; drop or fill them first")
     if array.dtype.kind in "biuf":
@@ -71,25 +93,15 @@ def points(value: Any, name: str, *, dimension: int | None = None, minimum: int 
         array = array[:, None]
     if array.ndim == 0:
         raise TypeError(f"{name} must be a table of points, but the number {value!r} was given")
-    if array.ndim != 2:
-        raise ValueError(
-            f"{name} must have one row per observation and one column per variable, "
-            f"but its shape is {tuple(array.shape)}; reshape it to two dimensions"
-        )
-    if array.shape[1] == 0:
-        raise ValueError(f"{name} has no columns (shape {tuple(array.shape)}); give at least one")
-    if array.shape[0] < minimum:
-        are = "are" if minimum > 1 else "is"
-        raise ValueError(f"{name} has {rows(len(array))}; at least {minimum} {are} needed")
+    shape(array.shape, name)
+    size(len(array), minimum, name)
     if dimension is not None and array.shape[1] != dimension:
         raise ValueError(
             f"{name} has {counted(array.shape[1], 'column')} where {dimension} "
             f"{'were' if dimension != 1 else 'was'} expected; "
             "give the same variables in the same order everywhere"
         )
-    if not is_traced(array):
-        _refuse_non_finite(np.asarray(array), name)
-    return array
+    return _finite(array, name)
 
 
 def one_point(value: Any, name: str, *, dimension: int | None = None) -> Any:
@@ -102,15 +114,16 @@ def one_point(value: Any, name: str, *, dimension: int | None = None) -> Any:
     return points(array.reshape(1, -1), name, dimension=dimension)
 
 
-def _refuse_non_finite(array: np.ndarray, name: str) -> None:
-    if np.isfinite(array).all():
-        return
-    bad = np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))
-    what = "missing values (NaN)" if np.isnan(array).any() else "infinite values"
-    raise ValueError(
-        f"{name} has {what} in {len(bad)} of {len(array)} rows (first: row {bad[0]}); "
-        "drop or impute those rows"
-    )
+def _finite(array: Any, name: str) -> Any:
+    seen = np.zeros(1) if is_traced(array) else np.asarray(array)
+    bad = np.flatnonzero(~np.isfinite(seen).all(axis=tuple(range(1, seen.ndim))))
+    if len(bad):
+        what = "missing values (NaN)" if np.isnan(seen).any() else "infinite values"
+        raise ValueError(
+            f"{name} has {what} in {len(bad)} of {len(seen)} rows (first: row {bad[0]}); "
+            "drop or impute those rows"
+        )
+    return array
 
 
 def positive(value: Any, name: str, *, ndim: tuple[int, ...] = (0,)) -> Any:
@@ -122,27 +135,23 @@ def positive(value: Any, name: str, *, ndim: tuple[int, ...] = (0,)) -> Any:
             f"{name} must be {' or '.join(kinds[axes] for axes in ndim)}, "
             f"but its shape is {tuple(array.shape)}"
         )
-    if is_traced(array):
-        return array
-    seen = np.asarray(array)
+    seen = np.ones(1) if is_traced(array) else np.asarray(array)
     if seen.size == 0:
         raise ValueError(f"{name} is empty; give at least one positive number")
-    if not (np.isfinite(seen).all() and (seen > 0).all()):
-        worst = seen[~(np.isfinite(seen) & (seen > 0))].flat[0]
-        raise ValueError(f"{name} must be positive and finite, but {worst:g} was given")
+    wrong = seen[~(np.isfinite(seen) & (seen > 0))]
+    if wrong.size:
+        raise ValueError(f"{name} must be positive and finite, but {wrong.flat[0]:g} was given")
     return array
 
 
 def covariance_factor(value: Any, name: str) -> Any:
     """The lower Cholesky factor of a symmetric positive definite matrix."""
     if is_traced(value):
-        import jax
-
-        return jax.numpy.linalg.cholesky(value)
+        return namespace(value).linalg.cholesky(value)
     matrix = _number_array(value, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square matrix, but its shape is {tuple(matrix.shape)}")
-    _refuse_non_finite(matrix, name)
+    _finite(matrix, name)
     if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0.0):
         raise ValueError(f"{name} is not symmetric; use (C + C.T) / 2")
     try:
@@ -159,9 +168,7 @@ def vector(value: Any, name: str, length: int) -> Any:
     array = numbers(value, name)
     if array.shape != (length,):
         raise ValueError(f"{name} must have shape ({length},), but its shape is {tuple(array.shape)}")
-    if not is_traced(array):
-        _refuse_non_finite(np.asarray(array), name)
-    return array
+    return _finite(array, name)
 
 
 def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:

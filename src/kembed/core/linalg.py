@@ -78,19 +78,19 @@ def triangular_solve(lower: Float[Array, "D D"], right: Float[Array, "D n"], tra
 
 def psd_root(matrix: Float[Array, "D D"]) -> Any:
     """F with F Fᵀ = A, for a positive semidefinite A that may be singular."""
-    if namespace(matrix) is np:
-        eigenvalues, vectors = np.linalg.eigh(matrix)
-        return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    xp = namespace(matrix)
+
+    def by_eigenvalues(fixed: Any) -> Any:
+        eigenvalues, vectors = xp.linalg.eigh(fixed)
+        return vectors * xp.sqrt(xp.maximum(eigenvalues, 0.0))
+
+    if xp is np:
+        return by_eigenvalues(matrix)
     import jax
 
-    lower = jax.numpy.linalg.cholesky(jax.lax.stop_gradient(matrix))
-
-    def by_eigenvalues() -> Any:  # singular; no derivative exists in the singular directions
-        eigenvalues, vectors = jax.numpy.linalg.eigh(jax.lax.stop_gradient(matrix))
-        return vectors * jax.numpy.sqrt(jax.numpy.maximum(eigenvalues, 0.0))
-
-    regular = jax.numpy.isfinite(lower).all()
-    return jax.lax.cond(regular, lambda: jax.numpy.linalg.cholesky(matrix), by_eigenvalues)
+    fixed = jax.lax.stop_gradient(matrix)  # if singular, no derivative exists in the singular directions
+    regular = xp.isfinite(xp.linalg.cholesky(fixed)).all()
+    return jax.lax.cond(regular, lambda: xp.linalg.cholesky(matrix), lambda: by_eigenvalues(fixed))
 
 
 class Cholesky(NamedTuple):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 # Whether to show bars: True, False, or None for "if standard error is a terminal".
@@ -16,29 +17,23 @@ _aside: ContextVar[Callable[[], AbstractContextManager[object]]] = ContextVar("_
 LONG = 50_000_000
 
 
-@contextmanager
-def showing_progress(progress: bool | None) -> Iterator[None]:
+def showing_progress(progress: bool | None) -> AbstractContextManager[None]:
     """Show bars, or not, within this block."""
-    token = _wanted.set(progress)
-    try:
-        yield
-    finally:
-        _wanted.reset(token)
+    return _within(_wanted, progress)
+
+
+def making_room(aside: Callable[[], AbstractContextManager[object]]) -> AbstractContextManager[None]:
+    """Every bar within this block is shown within `aside()`."""
+    return _within(_aside, aside)
 
 
 @contextmanager
-def making_room(aside: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
-    """Every bar within this block is shown within `aside()`."""
-    token = _aside.set(aside)
+def _within(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _aside.reset(token)
-
-
-class _Silent:
-    def update(self, count: int) -> None:
-        """Nothing."""
+        variable.reset(token)
 
 
 @contextmanager
@@ -48,7 +43,7 @@ def progress_bar(total: int, entries: float, what: str, unit: str = "diagonal") 
     if wanted is None:
         wanted = sys.stderr is not None and sys.stderr.isatty()
     if not wanted or entries < LONG:
-        yield _Silent()
+        yield SimpleNamespace(update=lambda count: None)
         return
     from tqdm import tqdm
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kembed.core import checks
 from kembed.core.backend import is_jax, is_traced
 from kembed.core.text import listing
 
@@ -113,7 +114,7 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     if isinstance(native, nw.DataFrame):
         names = tuple(str(name) for name in native.columns)
         _refuse_duplicates(argument, names)
-        _check_shape(native.shape, argument)
+        checks.shape(native.shape, argument)
         return names, list(native.iter_columns()), "frame"
     if isinstance(native, nw.Series):
         return ("column 0" if native.name in (None, "") else str(native.name),), [native], "vector"
@@ -126,31 +127,16 @@ def _of_array(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], st
     """The columns of an array or nested list; a vector is one column."""
     if np.ma.is_masked(value):
         raise ValueError(f"{argument} has masked entries; drop or fill them first")
-    try:
-        array = np.asarray(value)
-    except ValueError as error:  # ragged nested lists
-        raise ValueError(
-            f"{argument} is not a rectangular table ({error}); give every row the same number of columns"
-        ) from None
+    array = checks.rectangular(value, argument)
     if array.dtype.kind == "U" and not isinstance(value, np.ndarray):
         array = np.array(value, dtype=object)  # NumPy has made text of the numbers beside text
     if array.ndim == 0:
         raise TypeError(f"{argument} must be an array or a data frame, but {reprlib.repr(value)} was given")
     kind = "vector" if array.ndim == 1 else "array"
     array = array[:, None] if array.ndim == 1 else array
-    _check_shape(array.shape, argument)
+    checks.shape(array.shape, argument)
     names = tuple(f"column {d}" for d in range(array.shape[1]))
     return names, [np.asarray(array[:, d]) for d in range(array.shape[1])], kind
-
-
-def _check_shape(shape: tuple[int, ...], argument: str) -> None:
-    if len(shape) != 2:
-        raise ValueError(
-            f"{argument} must have one row per observation and one column per variable, "
-            f"but its shape is {tuple(shape)}; reshape it to two dimensions"
-        )
-    if shape[1] == 0:
-        raise ValueError(f"{argument} has no columns (shape {tuple(shape)}); give at least one")
 
 
 def _refuse_duplicates(argument: str, names: tuple[str, ...]) -> None:

@@ -68,7 +68,7 @@ def read_table(
         frame = _binary(data, name, suffix)
         _refuse_duplicates(frame.columns, name)
     else:
-        separator = _separator(delimiter) or TEXT[suffix]
+        separator = TEXT[suffix] if delimiter is None else _separator(delimiter)
         frame = _text(data, name, separator, header, (*MISSING, *missing), decimal_comma)
     if not frame.width:
         raise InputError(f"{name} has no columns; give a table with at least one")
@@ -200,9 +200,7 @@ def _binary(data: bytes, name: str, suffix: str) -> pl.DataFrame:
 # Text.
 
 
-def _separator(delimiter: str | None) -> str | None:
-    if delimiter is None:
-        return None
+def _separator(delimiter: str) -> str:
     separator = DELIMITERS.get(delimiter.lower(), delimiter)
     if len(separator.encode()) != 1 or separator in '"\r\n':
         raise InputError(f"--delimiter takes one character, or 'tab', but {delimiter!r} was given")
@@ -234,13 +232,9 @@ def _text(
 
     text = _decoded(data, name)
     names = _names(text, separator, header, name)
+    source = io.BytesIO(text.strip("\r\n").encode())
     try:
-        frame = pl.read_csv(
-            io.BytesIO(text.strip("\r\n").encode()),
-            separator=separator,
-            has_header=header,
-            infer_schema=False,
-        )
+        frame = pl.read_csv(source, separator=separator, has_header=header, infer_schema=False)
         frame.columns = names
     except pl.exceptions.PolarsError:
         _refuse_ragged(text, separator, len(names), name)
@@ -248,9 +242,8 @@ def _text(
     if frame.height and frame[:, -1].null_count():
         _refuse_ragged(text, separator, len(names), name)  # short lines are filled with nulls
     # A comma at the end of every line makes a column of nothing, and an empty line a row of nothing.
-    frame = frame.drop(
-        [column.name for column in frame if column.name.startswith(UNNAMED) and not column.count()]
-    )
+    unnamed = [column for column in frame if column.name.startswith(UNNAMED)]
+    frame = frame.drop(column.name for column in unnamed if not column.count())
     if frame.width > 1:
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     return frame.select(_typed(series, missing, decimal_comma) for series in frame.iter_columns())
@@ -260,8 +253,12 @@ def _names(text: str, separator: str, header: bool, name: str) -> list[str]:
     """The names of the columns, from the first line or made up."""
     records = _records(text, separator, name)
     first, second = (next(records, (0, []))[1] for _ in range(2))
-    if len(first) == 1:
-        _check_separator(first[0], separator.join(second or first), separator, name)
+    for other, word in ((";", "';'"), ("\t", "tab"), ("|", "'|'"), (",", "','")) if len(first) == 1 else ():
+        # A single column that another delimiter cuts, in its name and in its first value.
+        if other != separator and other in first[0] and other in separator.join(second or first):
+            raise InputError(
+                f"{name} has a single column, {first[0]!r}: its delimiter is another; use --delimiter {word}"
+            )
     if not header:
         return [f"column {place}" for place in range(1, len(first) + 1)]
     names = [field.strip() for field in first]
@@ -290,15 +287,6 @@ def _records(text: str, separator: str, name: str) -> Iterator[tuple[int, list[s
             f"a quote in {name} is not closed, or stands inside a field (line {reader.line_num} or before); "
             "correct it"
         ) from None
-
-
-def _check_separator(first: str, second: str, separator: str, name: str) -> None:
-    """Refuse a single column that another delimiter cuts, in its name and in its first value."""
-    for other, word in ((";", "';'"), ("\t", "tab"), ("|", "'|'"), (",", "','")):
-        if other != separator and other in first and other in second:
-            raise InputError(
-                f"{name} has a single column, {first!r}: its delimiter is another; use --delimiter {word}"
-            )
 
 
 def _is_number(text: str) -> bool:
@@ -332,13 +320,10 @@ def _typed(series: pl.Series, missing: tuple[str, ...], decimal_comma: bool) -> 
 
     text = series.str.strip_chars()
     text = text.set(text.is_in(list(missing)), None)
-    plain = text
-    if decimal_comma:
-        plain = text.str.replace(_COMMA, "${1}.${2}")
-    nulls = text.null_count()
+    plain = text.str.replace(_COMMA, "${1}.${2}") if decimal_comma else text
     for kind in (pl.Int64, pl.Float64):
         numbers = plain.cast(kind, strict=False)
-        if numbers.null_count() == nulls:
+        if numbers.null_count() == text.null_count():
             return numbers
     lower = text.str.to_lowercase()
     if lower.drop_nulls().is_in(["true", "false"]).all():

@@ -42,8 +42,7 @@ def make_pool(tables: list[Table], weights: Any, order: str) -> Pool:
     alone. So the same seed gives the same answer for any order of the rows and of the samples.
     """
     x, y = tables
-    given = (None, None) if weights is None else _both_weights(weights, tables)
-    parts = [_with_weights(table.values, v) for table, v in zip(tables, given, strict=True)]
+    parts = [x.values, y.values] if weights is None else _with_weights(weights, tables)
     signs = np.ones(0)
     if order == "pairs":
         parts, signs = _sorted_pairs(*parts)
@@ -80,11 +79,8 @@ def _sorted_pairs(
     return [low[places], high[places]], np.where(turned, -1.0, 1.0)[places]
 
 
-def _with_weights(values: Float[np.ndarray, "n D"], v: Any) -> Float[np.ndarray, "n E"]:
-    return values if v is None else np.column_stack([values, v])
-
-
-def _both_weights(weights: Any, tables: list[Table]) -> tuple[Any, ...]:
+def _with_weights(weights: Any, tables: list[Table]) -> list[np.ndarray]:
+    """The tables with the weights of their rows as a last column."""
     if not isinstance(weights, tuple | list) or len(weights) != 2:
         raise TypeError("weights must be a pair: the weights of the rows of x and those of the rows of y")
     found = []
@@ -95,5 +91,5 @@ def _both_weights(weights: Any, tables: list[Table]) -> tuple[Any, ...]:
                 f"{name} has {len(v)} entries, but the sample has {table.given} rows; "
                 "give one weight for each row"
             )
-        found.append(v[table.rows])
-    return tuple(found)
+        found.append(np.column_stack([table.values, v[table.rows]]))
+    return found

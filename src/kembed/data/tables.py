@@ -57,8 +57,9 @@ def read_tables(
     """
     checks.choice(nan_policy, "nan_policy", NAN_POLICIES)
     parts = [read_sample(value, argument) for argument, value in samples.items()]
+    least = max(minimum, 1)
     for part in parts:
-        _check_size(part, part.size, minimum, paired)
+        checks.size(part.size, least, part.argument)
         if paired and part.size != parts[0].size:
             raise ValueError(
                 f"{parts[0].argument} has {rows(parts[0].size)} and {part.argument} has {rows(part.size)}, "
@@ -73,8 +74,10 @@ def read_tables(
         missing = [np.logical_or.reduce(missing)] * len(parts)
     kept = [np.flatnonzero(~gaps) for gaps in missing]
     if nan_policy == "omit":
+        anywhere = " in any sample" if paired else ""
         for part, places in zip(parts, kept, strict=True):
-            _check_size(part, len(places), minimum, paired)
+            of = f"{part.size - len(places)} of {part.size} with missing values{anywhere}"
+            checks.size(len(places), least, part.argument, f" left after {of} were dropped")
     met = nan_policy == "propagate" and any(bool(gaps.any()) for gaps in missing)
     if same_columns:
         return _coded(parts, kept), met
@@ -83,30 +86,22 @@ def read_tables(
 
 def _coded(parts: list[Sample], kept: list[np.ndarray]) -> list[Table]:
     """The kept rows of samples that share their levels."""
-    values: list[list[np.ndarray]] = [[] for _ in parts]
+    D = len(parts[0].columns)
+    columns: list[list[np.ndarray]] = []  # of every sample the entries, as numbers
     levels: list[tuple[Any, ...]] = []
-    categorical = []
-    for d, columns in enumerate(zip(*(part.columns for part in parts), strict=True)):
-        entries = [column.entries[places] for column, places in zip(columns, kept, strict=True)]
-        categorical.append(any(column.categorical for column in columns))
+    categorical = np.array([any(part.columns[d].categorical for part in parts) for d in range(D)])
+    for d in range(D):
+        entries = [part.columns[d].entries[places] for part, places in zip(parts, kept, strict=True)]
         levels.append(())
         if categorical[d]:
             everywhere = " and ".join(part.argument for part in parts)
             levels[d] = _levels(entries, f"{title(parts[0].names, d)} of {everywhere}")
             entries = [_codes(column, levels[d]) for column in entries]
-        for table, column in zip(values, entries, strict=True):
-            table.append(column.astype(float))
+        columns.append([column.astype(float) for column in entries])
+    each = zip(zip(*columns, strict=True), parts, kept, strict=True)
     return [
-        Table(
-            np.column_stack(table),
-            part.names,
-            np.array(categorical),
-            places,
-            part.size,
-            tuple(levels),
-            part.argument,
-        )
-        for table, part, places in zip(values, parts, kept, strict=True)
+        Table(np.column_stack(own), part.names, categorical, places, part.size, tuple(levels), part.argument)
+        for own, part, places in each
     ]
 
 
@@ -209,20 +204,6 @@ def _different_columns(first: Sample, other: Sample) -> ValueError:
 
 
 # Checking one sample.
-
-
-def _check_size(part: Sample, left: int, minimum: int, paired: bool) -> None:
-    """Enough rows, before or after some were dropped."""
-    if left >= max(minimum, 1):
-        return
-    dropped = (
-        f" left after {part.size - left} of {part.size} with missing values"
-        f"{' in any sample' if paired else ''} were dropped"
-    )
-    raise ValueError(
-        f"{part.argument} has {rows(left)}{dropped if left < part.size else ''}; "
-        f"at least {max(minimum, 1)} {'are' if minimum > 1 else 'is'} needed"
-    )
 
 
 def _refuse_rows(part: Sample, nan_policy: str) -> None:
