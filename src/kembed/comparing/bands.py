@@ -93,12 +93,12 @@ def suprema(difference: Difference, samples: Samples, points: Points, seed: int)
     mean, sd, _ = difference.moments(points)
     floor = FLOOR * float(sd.max())
     variance = sd**2 + floor**2
-    maxima = _largest(np.abs(difference.draws(points, DRAWS, rng) - mean), np.sqrt(variance))
+    maxima = _largest(difference.draws(points, DRAWS, rng) - mean, np.sqrt(variance))
     each = -(-RESAMPLES // len(difference.pairs))
     resampled = []
     for pair in difference.pairs:
         change, more = _resampled(pair[0].kernel, samples, points, each, rng)
-        resampled.append(_largest(np.abs(change), np.sqrt(np.maximum(variance + more, floor**2))))
+        resampled.append(_largest(change, np.sqrt(np.maximum(variance + more, floor**2))))
     return Sup(maxima, np.concatenate(resampled), floor)
 
 
@@ -106,8 +106,8 @@ def _largest(
     deviation: Float[np.ndarray, "B p"], width: Float[np.ndarray, "*B p"]
 ) -> Float[np.ndarray, " B"]:
     """The largest ratio of each row; 0 where nothing is uncertain."""
-    safe = np.where(width > 0.0, width, 1.0)
-    return np.where(width > 0.0, deviation / safe, 0.0).max(axis=1)
+    zero = np.zeros_like(deviation)
+    return np.divide(np.abs(deviation), width, out=zero, where=width > 0.0).max(axis=1)
 
 
 def _resampled(
