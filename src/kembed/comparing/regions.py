@@ -41,9 +41,8 @@ class Region:
 
     def describe(self, labels: tuple[str, str] = ("x", "y"), columns: int | None = None) -> str:
         """The region in words, with names for the samples, by at most so many columns."""
-        (more, mine), (less, other) = list(zip(labels, (self.share_x, self.share_y), strict=True))[
-            :: self.sign
-        ]
+        more, less = labels[:: self.sign]
+        mine, other = (self.share_x, self.share_y)[:: self.sign]
         parts = [_range(name, span) for name, span in list(self.box.items())[:columns]]
         hidden = len(self.box) - len(parts)
         rest = f" and {hidden} more column{'s' if hidden > 1 else ''}" if hidden else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, legend_above, literal
+from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, finished, literal
 
 if TYPE_CHECKING:
     from kembed.graphs.graph import CausalGraph
@@ -61,8 +61,7 @@ def plot_graph(graph: CausalGraph, ax: Any = None) -> Any:
         look = {"ha": across, "va": down, "multialignment": across, "fontsize": size, "zorder": 4}
         ax.annotate(texts[name], (x, y), (GAP * right, GAP * up), textcoords="offset points", **look)
     ax.set_axis_off()
-    legend_above(ax, _legend(graph, bool(missing)), columns=2)
-    return ax
+    return finished(ax, _legend(graph, bool(missing)))
 
 
 def _places(graph: CausalGraph) -> dict[str, tuple[float, float]]:

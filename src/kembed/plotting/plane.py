@@ -116,9 +116,8 @@ def _plane(w: Witness, columns: Any) -> _Plane:
         return _principal(w)
     chosen = list(_most_sensitive(w) if columns is None else _named(w, columns))
     names = [literal(w.names[d], style.AXIS_WIDTH) for d in chosen]
-    return _Plane(
-        np.eye(len(w.names))[:, chosen], np.zeros(2), names, [w.tables[0].levels[d] for d in chosen]
-    )
+    levels = [w.tables[0].levels[d] for d in chosen]
+    return _Plane(np.eye(len(w.names))[:, chosen], np.zeros(2), names, levels)
 
 
 def _most_sensitive(w: Witness) -> tuple[int, int]:
@@ -200,5 +199,4 @@ def _colour_bar(ax: Any, mappable: Any, labels: Labels) -> None:
     bar.set_label(style.direction(labels), fontsize="small")
     ticks = MaxNLocator(6, symmetric=True).tick_values(bar.vmin, bar.vmax)
     bar.set_ticks(ticks[(ticks >= bar.vmin) & (ticks <= bar.vmax)])
-    bar.ax.tick_params(labelsize="small")
-    style.short_numbers(bar.ax.yaxis)
+    style.tidy(bar.ax)

@@ -134,19 +134,14 @@ def log_ticks(axis: Any) -> None:
 
 
 def finished(ax: Any, handles: Any = None, columns: int = 2) -> Any:
-    """The axes, tidy, with a legend; called last, when labels are set."""
+    """Tidy axes with a legend above them, where it hides nothing; called last, when labels are set."""
     tidy(ax)
-    legend_above(ax, handles, columns)
-    return ax
-
-
-def legend_above(ax: Any, handles: Any = None, columns: int = 2) -> None:
-    """A legend on top of the axes, where it hides nothing; none if there is nothing to tell."""
     if handles is None:
         handles = ax.get_legend_handles_labels()[0]
     if handles:
         place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
         ax.legend(handles=handles, ncols=columns, **place, **LEGEND)
+    return ax
 
 
 def diverging(centre: str = "#FFFFFF") -> Any:

@@ -59,9 +59,13 @@ def draw(plot: Callable[[Any], Any], large: int = LARGE) -> str:
         figure = Figure(SIZE, layout="constrained")
         plot(figure.subplots())
         for ax in figure.axes:
-            _raise_legend(figure, ax)
-            length = len(ax.get_ylabel()) / LABEL  # two long names of samples need room
-            ax.yaxis.label.set_fontsize(ax.yaxis.label.get_fontsize() / max(length, 1.0))
+            if (legend := ax.get_legend()) is not None:  # above everything, as wide as the figure
+                texts = [text.get_text() for text in legend.get_texts()]
+                place: Any = {"loc": "outside upper left", "ncols": legend._ncols}
+                figure.legend(legend.legend_handles, texts, **place, **LEGEND)
+                legend.remove()
+            label: Any = ax.yaxis.label  # two long names of samples need room
+            label.set_fontsize(label.get_fontsize() / max(len(label.get_text()) / LABEL, 1.0))
             for axis in (ax.xaxis, ax.yaxis):
                 formatter = axis.get_major_formatter()
                 if hasattr(formatter, "set_useMathText"):
@@ -73,16 +77,6 @@ def draw(plot: Callable[[Any], Any], large: int = LARGE) -> str:
         else:
             content = _slim(content.decode()).encode()
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def _raise_legend(figure: Any, ax: Any) -> None:
-    """Put the legend above everything, where it has the width of the figure and not that of the axes."""
-    legend = ax.get_legend()
-    if legend is not None:
-        texts = [text.get_text() for text in legend.get_texts()]
-        place: Any = {"loc": "outside upper left", "ncols": legend._ncols}
-        figure.legend(legend.legend_handles, texts, **place, **LEGEND)
-        legend.remove()
 
 
 def _saved(figure: Any, kind: str, **options: Any) -> bytes:
