@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kembed.comparing.difference import Difference, balanced_rows, even_grid
+from kembed.comparing.difference import Difference
 from kembed.core.ordering import sorted_rows
 from kembed.embeddings.empirical import row_blocks
 from kembed.kernels.base import Kernel
@@ -77,13 +77,6 @@ def make_bands(difference: Difference, sup: Sup, points: Points, level: float) -
     reach = stdtrit(freedom, 0.5 + 0.5 * level) * sd
     wide = sup.critical(level) * np.sqrt(sd**2 + sup.floor**2)
     return Bands(mean, sd, mean - reach, mean + reach, mean - wide, mean + wide)
-
-
-def reference_points(samples: Samples, discrete: bool, seed: int) -> Points:
-    """A grid over the range of one numeric column; else as many rows of x as of y."""
-    if samples[0].shape[1] == 1 and not discrete:
-        return even_grid(samples, GRID)
-    return np.unique(balanced_rows(samples, REFERENCE_ROWS, seed), axis=0)
 
 
 def suprema(difference: Difference, samples: Samples, points: Points, seed: int) -> Sup:

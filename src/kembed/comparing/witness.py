@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.comparing import relevance
-from kembed.comparing.bands import Bands, Sup, make_bands, reference_points, suprema
-from kembed.comparing.difference import Difference, fit_difference, thinned
+from kembed.comparing.bands import GRID, REFERENCE_ROWS, Bands, Sup, make_bands, suprema
+from kembed.comparing.difference import Difference, balanced_rows, even_grid, fit_difference, thinned
 from kembed.comparing.regions import Region, find_regions
 from kembed.comparing.relevance import ColumnRelevance
 from kembed.core import checks
@@ -83,7 +83,9 @@ class Witness(Drawn):
     @functools.cached_property
     def reference(self) -> Points:
         """The points over which bands are simultaneous: a grid for one column, else rows of both samples."""
-        return reference_points(self._samples, bool(self.categorical.any()), self.seed)
+        if len(self.names) == 1 and not self.categorical[0]:
+            return even_grid(self._samples, GRID)
+        return np.unique(balanced_rows(self._samples, REFERENCE_ROWS, self.seed), axis=0)
 
     @functools.cached_property
     def _sup(self) -> Sup:

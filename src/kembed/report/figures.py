@@ -56,15 +56,15 @@ def draw(plot: Callable[[Any], Any], large: int = LARGE) -> str:
         # matplotlib measures text with its own font, which has no emoji; the reader's has.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message=".*does not support .* natively")
-        figure = Figure(SIZE, layout="constrained")
+        figure: Any = Figure(SIZE, layout="constrained")
         plot(figure.subplots())
         for ax in figure.axes:
             if (legend := ax.get_legend()) is not None:  # above everything, as wide as the figure
                 texts = [text.get_text() for text in legend.get_texts()]
-                place: Any = {"loc": "outside upper left", "ncols": legend._ncols}
+                place = {"loc": "outside upper left", "ncols": legend._ncols}
                 figure.legend(legend.legend_handles, texts, **place, **LEGEND)
                 legend.remove()
-            label: Any = ax.yaxis.label  # two long names of samples need room
+            label = ax.yaxis.label  # two long names of samples need room
             label.set_fontsize(label.get_fontsize() / max(len(label.get_text()) / LABEL, 1.0))
             for axis in (ax.xaxis, ax.yaxis):
                 formatter = axis.get_major_formatter()
