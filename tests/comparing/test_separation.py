@@ -5,7 +5,7 @@ import pytest
 from tests import reference
 
 from kembed import Gaussian
-from kembed.comparing.separation import separation
+from kembed.comparing.summaries import separation
 
 
 def test_separation_counts_pairs(rng):

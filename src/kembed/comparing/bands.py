@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kembed.comparing.difference import Difference, balanced_rows, even_grid
+from kembed.comparing.difference import Difference
 from kembed.core.ordering import sorted_rows
 from kembed.embeddings.empirical import row_blocks
 from kembed.kernels.base import Kernel
@@ -79,13 +79,6 @@ def make_bands(difference: Difference, sup: Sup, points: Points, level: float) -
     return Bands(mean, sd, mean - reach, mean + reach, mean - wide, mean + wide)
 
 
-def reference_points(samples: Samples, discrete: bool, seed: int) -> Points:
-    """A grid over the range of one numeric column; else as many rows of x as of y."""
-    if samples[0].shape[1] == 1 and not discrete:
-        return even_grid(samples, GRID)
-    return np.unique(balanced_rows(samples, REFERENCE_ROWS, seed), axis=0)
-
-
 def suprema(difference: Difference, samples: Samples, points: Points, seed: int) -> Sup:
     """The distribution of the largest deviation over points."""
     rng = np.random.default_rng(seed)
@@ -93,12 +86,12 @@ def suprema(difference: Difference, samples: Samples, points: Points, seed: int)
     mean, sd, _ = difference.moments(points)
     floor = FLOOR * float(sd.max())
     variance = sd**2 + floor**2
-    maxima = _largest(np.abs(difference.draws(points, DRAWS, rng) - mean), np.sqrt(variance))
+    maxima = _largest(difference.draws(points, DRAWS, rng) - mean, np.sqrt(variance))
     each = -(-RESAMPLES // len(difference.pairs))
     resampled = []
     for pair in difference.pairs:
         change, more = _resampled(pair[0].kernel, samples, points, each, rng)
-        resampled.append(_largest(np.abs(change), np.sqrt(np.maximum(variance + more, floor**2))))
+        resampled.append(_largest(change, np.sqrt(np.maximum(variance + more, floor**2))))
     return Sup(maxima, np.concatenate(resampled), floor)
 
 
@@ -106,8 +99,8 @@ def _largest(
     deviation: Float[np.ndarray, "B p"], width: Float[np.ndarray, "*B p"]
 ) -> Float[np.ndarray, " B"]:
     """The largest ratio of each row; 0 where nothing is uncertain."""
-    safe = np.where(width > 0.0, width, 1.0)
-    return np.where(width > 0.0, deviation / safe, 0.0).max(axis=1)
+    zero = np.zeros_like(deviation)
+    return np.divide(np.abs(deviation), width, out=zero, where=width > 0.0).max(axis=1)
 
 
 def _resampled(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.comparing.separation import separation
-from kembed.comparing.summaries import ColumnSummary, summarise
+from kembed.comparing.summaries import ColumnSummary, separation, summarise
 from kembed.comparing.witness import MANY_ROWS, Witness, fit_witness, one_kernel, read_and_pool
 from kembed.core import checks
 from kembed.core.drawing import Drawn, below
@@ -115,13 +114,11 @@ class Comparison(Drawn):
             "by_column": [column.to_dict() for column in self.columns],
             "regions": [region.to_dict(self.labels) for region in self.regions],
         }
-        plain: dict[str, Any] = jsonable(told)
-        return plain
+        return jsonable(told)
 
     def save_report(self, path: str | Path) -> Path:
         """Write the report, one self-contained HTML file, and return its path."""
-        written: Path = below("report").save(self, path)
-        return written
+        return below("report").save(self, path)
 
     def __repr__(self) -> str:
         lines = [self.verdict, *(f"  {column}" for column in self.columns[:8])]
@@ -177,8 +174,11 @@ def compare(
     """
     alpha = checks.level(alpha, "alpha")
     n_resamples = checks.count(n_resamples, "n_resamples", 1)
-    labels = _check_labels(labels)
-    (first, second), pool = read_and_pool(x, y, nan_policy)
+    two = isinstance(labels, tuple | list) and len(labels) == 2
+    if not two or not all(isinstance(one, str) for one in labels):
+        raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
+    labels = labels[0], labels[1]
+    tables, pool = read_and_pool(x, y, nan_policy)
     generator = checks.generator(rng)
     (other,) = generator.spawn(1)  # what the witness draws has nothing to do with what the test draws
     seed = int(other.integers(2**31))
@@ -189,26 +189,14 @@ def compare(
         test = test_pool(pool, kernel=kernel, n_resamples=n_resamples, rng=generator, **how)
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
-            chosen, learned = one_kernel("bkl", pool.space, 1, seed)
+            chosen = one_kernel("bkl", pool.space, 1, seed)
         else:
-            chosen, learned = test.kernel, next(iter(test.learned), None)
-        difference = fit_witness((first, second), chosen, learned, seed=seed, tested=test.columns)
+            chosen = test.kernel, next(iter(test.learned), None)
+        difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)
+    columns = summarise(tables, test.columns or (), difference.sensitivity, labels)
+    auc = separation((tables[0].values, tables[1].values), difference.kernel, seed)
+    given = int(rng) if isinstance(rng, int | np.integer) else None
+    n, m = (table.given - len(table.values) for table in tables)
     return Comparison(
-        labels,
-        test,
-        difference,
-        summarise((first, second), test.columns or (), difference.sensitivity, labels),
-        separation((first.values, second.values), chosen, seed),
-        kernel,
-        alpha,
-        n_resamples,
-        int(rng) if isinstance(rng, int | np.integer) else None,
-        (first.given - pool.sizes[0], second.given - pool.sizes[1]),
+        labels, test, difference, columns, auc, kernel, alpha, n_resamples, given, dropped=(n, m)
     )
-
-
-def _check_labels(labels: Any) -> tuple[str, str]:
-    two = isinstance(labels, tuple | list) and len(labels) == 2
-    if not two or not all(isinstance(one, str) for one in labels):
-        raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
-    return labels[0], labels[1]

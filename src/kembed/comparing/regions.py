@@ -41,8 +41,8 @@ class Region:
 
     def describe(self, labels: tuple[str, str] = ("x", "y"), columns: int | None = None) -> str:
         """The region in words, with names for the samples, by at most so many columns."""
-        more, less = labels if self.sign > 0 else labels[::-1]
-        mine, other = (self.share_x, self.share_y) if self.sign > 0 else (self.share_y, self.share_x)
+        more, less = labels[:: self.sign]
+        mine, other = (self.share_x, self.share_y)[:: self.sign]
         parts = [_range(name, span) for name, span in list(self.box.items())[:columns]]
         hidden = len(self.box) - len(parts)
         rest = f" and {hidden} more column{'s' if hidden > 1 else ''}" if hidden else ""
@@ -112,10 +112,9 @@ def _crossing(grid: Float[np.ndarray, " g"], edge: Float[np.ndarray, " g"], k: A
 
 
 def _groups(at: Any, tables: tuple[Table, Table], likeness: Any, seed: int) -> list[Region]:
-    """Groups of neighbouring rows where the band excludes 0.
+    """Groups as `Witness.where` tells; their shares are counted over ten times as many rows.
 
-    Groups are formed among at most 300 rows of each sample; their shares are counted over ten times as many,
-    each row that lies outside the band belonging to the group of the row most like it.
+    Each row that lies outside the band belongs to the group of the row most like it.
     """
     from scipy.sparse.csgraph import connected_components
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kembed.comparing import relevance
-from kembed.comparing.bands import Bands, Sup, make_bands, reference_points, suprema
-from kembed.comparing.difference import Difference, fit_difference, thinned
+from kembed.comparing.bands import GRID, REFERENCE_ROWS, Bands, Sup, make_bands, suprema
+from kembed.comparing.difference import Difference, balanced_rows, even_grid, fit_difference, thinned
 from kembed.comparing.regions import Region, find_regions
 from kembed.comparing.relevance import ColumnRelevance
 from kembed.core import checks
@@ -54,6 +54,7 @@ class Witness(Drawn):
     difference: Difference
     seed: int
     tested: tuple[ColumnResult, ...] | None = None  # by `compare`
+    _regions: dict[float, list[Region]] = field(default_factory=dict, init=False)  # by level, once found
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,7 +83,9 @@ class Witness(Drawn):
     @functools.cached_property
     def reference(self) -> Points:
         """The points over which bands are simultaneous: a grid for one column, else rows of both samples."""
-        return reference_points(self._samples, bool(self.categorical.any()), self.seed)
+        if len(self.names) == 1 and not self.categorical[0]:
+            return even_grid(self._samples, GRID)
+        return np.unique(balanced_rows(self._samples, REFERENCE_ROWS, self.seed), axis=0)
 
     @functools.cached_property
     def _sup(self) -> Sup:
@@ -138,10 +141,6 @@ class Witness(Drawn):
             at = functools.partial(self.at_rows, level=level)
             self._regions[level] = find_regions(at, self.tables, self.difference.likeness, self.seed)
         return list(self._regions[level])
-
-    @functools.cached_property
-    def _regions(self) -> dict[float, list[Region]]:
-        return {}
 
     @functools.cached_property
     def values_x(self) -> Values:
@@ -217,9 +216,8 @@ class Witness(Drawn):
             )
             for table in self.tables
         )
-        space = make_pool([x, y], None, "none").space
-        kernel, learned = one_kernel("bkl", space, 1, self.seed)
-        return fit_witness((x, y), kernel, learned, seed=self.seed, level=self.level)
+        kernel = one_kernel("bkl", make_pool([x, y], None, "none").space, 1, self.seed)
+        return fit_witness((x, y), kernel, seed=self.seed, level=self.level)
 
     def __repr__(self) -> str:
         n, m = self.sizes
@@ -284,8 +282,8 @@ def witness(
     n_kernels = checks.count(n_kernels, "n_kernels")
     tables, pool = read_and_pool(x, y, nan_policy)
     seed = int(checks.generator(rng).integers(2**31))
-    chosen, learned = one_kernel(kernel, pool.space, n_kernels, seed)
-    return fit_witness(tables, chosen, learned, seed=seed, level=level, landmarks=landmarks)
+    chosen = one_kernel(kernel, pool.space, n_kernels, seed)
+    return fit_witness(tables, chosen, seed=seed, level=level, landmarks=landmarks)
 
 
 def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[tuple[Table, Table], Pool]:
@@ -298,15 +296,15 @@ def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[tuple[Table, Table],
 
 def fit_witness(
     tables: tuple[Table, Table],
-    kernel: Any,
-    learned: Evidence | None,
+    chosen: tuple[Any, Evidence | None],
     *,
     seed: int,
     level: float = 0.9,
     landmarks: Any = None,
     tested: tuple[ColumnResult, ...] | None = None,
 ) -> Witness:
-    """The witness of two checked tables, under a kernel or a list of kernels chosen already."""
+    """The witness of two checked tables, under what `one_kernel` chose."""
+    kernel, learned = chosen
     kernels = kernel if isinstance(kernel, list) else [kernel]
     discrete = bool(tables[0].categorical.any())
     difference = fit_difference((tables[0].values, tables[1].values), kernels, landmarks, discrete, seed)

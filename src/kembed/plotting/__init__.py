@@ -4,12 +4,10 @@ Every function takes `ax`, axes to draw in, and returns the axes it drew in; wit
 with pyplot. Results call these functions from their own `.plot()`.
 """
 
-from kembed.plotting.columns import plot_columns
-from kembed.plotting.comparison import plot_comparison
+from kembed.plotting.comparison import plot_columns, plot_comparison
 from kembed.plotting.embedding import plot_embedding
-from kembed.plotting.evidence import plot_learned
 from kembed.plotting.graphs import plot_graph
-from kembed.plotting.hyperparameters import plot_samples
+from kembed.plotting.learning import plot_learned, plot_samples
 from kembed.plotting.null import plot_test
 from kembed.plotting.style import axes_or_new
 from kembed.plotting.witness import plot_witness

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core import checks
-from kembed.plotting.style import (
-    BLACK,
-    BLUE,
-    RUG,
-    axes_or_new,
-    legend_above,
-    limits,
-    padded,
-    percent,
-    rug,
-    tidy,
-)
+from kembed.plotting import style
+from kembed.plotting.style import BLACK, BLUE, limits, padded
 
 if TYPE_CHECKING:
     from kembed.embeddings.empirical import Embedding
@@ -32,8 +22,8 @@ def plot_embedding(mu: Embedding, ax: Any = None, *, points: Any = None, level: 
     `points` are where to look: the places of the curve, or rows whose range the map covers; by default the
     range of the data and some more.
     """
-    what = "landmarks" if hasattr(mu, "landmarks") else "data"
-    where = getattr(mu, "landmarks" if what == "landmarks" else "x")
+    what, attribute = ("landmarks", "landmarks") if hasattr(mu, "landmarks") else ("data", "x")
+    where = getattr(mu, attribute)
     D = where.shape[1]
     if D > 2:
         raise ValueError(
@@ -43,13 +33,12 @@ def plot_embedding(mu: Embedding, ax: Any = None, *, points: Any = None, level: 
     level = checks.level(level)
     if points is not None:
         points = np.asarray(checks.points(points, "points", dimension=D))
-    ax = axes_or_new(ax)
+    ax = style.axes_or_new(ax)
     if D == 1:
         _curve(mu, ax, where[:, 0], what, points, level)
     else:
         _map(mu, ax, where, what, points)
-    tidy(ax)
-    return ax
+    return style.finished(ax, columns=3)
 
 
 def _curve(mu: Embedding, ax: Any, data: np.ndarray, what: str, points: Any, level: float) -> None:
@@ -58,13 +47,10 @@ def _curve(mu: Embedding, ax: Any, data: np.ndarray, what: str, points: Any, lev
     ax.plot(grid, mu.mean(grid[:, None]), color=BLUE, label="mean")
     if hasattr(mu, "interval"):
         ends = mu.interval(grid[:, None], level)
-        label = f"{percent(level)} pointwise"
+        label = f"{style.percent(level)} pointwise"
         ax.fill_between(grid, *ends, color=BLUE, alpha=0.25, linewidth=0.0, label=label)
-    ax.set_xlim(grid[0], grid[-1])
-    rug(ax, data, 0.015, color=BLACK, alpha=0.5, markersize=6, label=what)
-    ax.set_xlabel("x")
-    ax.set_ylabel("embedding μ(x)")
-    legend_above(ax, columns=3)
+    ax.set(xlim=(grid[0], grid[-1]), xlabel="x", ylabel="embedding μ(x)")
+    style.rug(ax, data, 0.015, color=BLACK, alpha=0.5, markersize=6, label=what)
 
 
 def _map(mu: Embedding, ax: Any, data: np.ndarray, what: str, points: Any) -> None:
@@ -72,11 +58,9 @@ def _map(mu: Embedding, ax: Any, data: np.ndarray, what: str, points: Any) -> No
     X, Y = np.meshgrid(*(np.linspace(*padded(*limits(rows[:, d]), air), MAP) for d in (0, 1)))
     heights = mu.mean(np.column_stack([X.ravel(), Y.ravel()])).reshape(X.shape)
     filled = ax.contourf(X, Y, heights, levels=12, cmap="cividis")
-    tidy(ax.figure.colorbar(filled, ax=ax, label="embedding μ(x)").ax)
+    style.tidy(ax.figure.colorbar(filled, ax=ax, label="embedding μ(x)").ax)
     shown = data[((data >= [X.min(), Y.min()]) & (data <= [X.max(), Y.max()])).all(axis=1)]
-    shown = shown[np.linspace(0, len(shown) - 1, min(RUG, len(shown))).astype(int)]
+    shown = shown[np.linspace(0, len(shown) - 1, min(style.RUG, len(shown))).astype(int)]
     look = {"color": "white", "markersize": 3, "markeredgecolor": BLACK, "markeredgewidth": 0.4}
     ax.plot(*shown.T, "o", label=what, **look)
-    ax.set_xlabel("column 0")
-    ax.set_ylabel("column 1")
-    legend_above(ax)
+    ax.set(xlabel="column 0", ylabel="column 1")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, legend_above, literal
+from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, finished, literal
 
 if TYPE_CHECKING:
     from kembed.graphs.graph import CausalGraph
@@ -51,16 +51,17 @@ def plot_graph(graph: CausalGraph, ax: Any = None) -> Any:
     for edge in graph.edges:
         width = THIN + WIDER * edge.frequency
         colour, arrow, dashes, _ = MARKS[edge.mark]
-        line: dict[str, Any] = {"linewidth": width, "linestyle": dashes, "color": colour, "zorder": 2}
-        ends: dict[str, Any] = {"shrinkA": NODE + 1.0, "shrinkB": NODE + 1.0, "joinstyle": "miter"}
-        arrows: dict[str, Any] = {"arrowstyle": arrow, "mutation_scale": 8.0 + 2.0 * width}
-        ax.add_patch(FancyArrowPatch(at[edge.a], at[edge.b], **line, **ends, **arrows))
+        line: Any = {"linewidth": width, "linestyle": dashes, "color": colour, "joinstyle": "miter"}
+        ends: Any = {"shrinkA": NODE + 1.0, "shrinkB": NODE + 1.0, "mutation_scale": 8.0 + 2.0 * width}
+        ax.add_patch(FancyArrowPatch(at[edge.a], at[edge.b], arrowstyle=arrow, zorder=2, **line, **ends))
     for name, (x, y) in at.items():
         ax.plot(x, y, "o", color="white", markeredgecolor="black", markersize=2.0 * NODE, zorder=3)
-        _name(ax, texts[name], (x, y), size)
+        right, up = _outward((x, y))
+        across, down = ("center", "left", "right")[right], ("center", "bottom", "top")[up]
+        look = {"ha": across, "va": down, "multialignment": across, "fontsize": size, "zorder": 4}
+        ax.annotate(texts[name], (x, y), (GAP * right, GAP * up), textcoords="offset points", **look)
     ax.set_axis_off()
-    legend_above(ax, _legend(graph, bool(missing)), columns=2)
-    return ax
+    return finished(ax, _legend(graph, bool(missing)))
 
 
 def _places(graph: CausalGraph) -> dict[str, tuple[float, float]]:
@@ -107,7 +108,7 @@ def _fit(ax: Any, at: dict[str, tuple[float, float]], texts: dict[str, str]) -> 
         for name, point in at.items():
             lines = texts[name].split("\n")
             long = (LETTER * max(map(len, lines)) if axis == 0 else LINE * len(lines)) * size
-            outside = long / 2.0 if (_centred(point) if axis == 0 else _level(point)) else long + GAP
+            outside = long + GAP if _outward(point)[axis] else long / 2.0
             scale = min(scale, (half[axis] - max(outside, NODE)) / max(abs(point[axis]), 1e-9))
         # Names never squeeze the graph to less than a third of the axes.
         end = half[axis] / max(scale, half[axis] / 3.0)
@@ -115,24 +116,10 @@ def _fit(ax: Any, at: dict[str, tuple[float, float]], texts: dict[str, str]) -> 
     return size
 
 
-def _centred(point: tuple[float, float]) -> bool:
-    """Whether a name stands above or below its node rather than beside it."""
-    return abs(point[0]) < 0.1
-
-
-def _level(point: tuple[float, float]) -> bool:
-    """Whether a name stands at the height of its node."""
-    return abs(point[1]) < 0.85
-
-
-def _name(ax: Any, text: str, point: tuple[float, float], size: float) -> None:
-    """A name outside the ellipse."""
+def _outward(point: tuple[float, float]) -> tuple[int, int]:
+    """Where a name stands from its node: right (1), left (-1) or at its middle (0); above, below, level."""
     x, y = point
-    across = "center" if _centred(point) else "left" if x > 0 else "right"
-    down = "center" if _level(point) else "bottom" if y > 0 else "top"
-    away = (0.0 if _centred(point) else GAP * np.sign(x), 0.0 if _level(point) else GAP * np.sign(y))
-    look = {"ha": across, "va": down, "multialignment": across, "fontsize": size, "zorder": 4}
-    ax.annotate(text, point, away, textcoords="offset points", **look)
+    return 0 if abs(x) < 0.1 else int(np.sign(x)), 0 if abs(y) < 0.85 else int(np.sign(y))
 
 
 def _legend(graph: CausalGraph, missing: bool) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.plotting.style import GREY, PALE, VERMILION, axes_or_new, legend_above, short, tidy
+from kembed.plotting.style import GREY, PALE, VERMILION, axes_or_new, finished, short
 
 if TYPE_CHECKING:
     from kembed.testing.outcome import TestOutcome
@@ -28,8 +28,8 @@ def plot_test(outcome: TestOutcome, ax: Any = None) -> Any:
     digits = max(float(np.abs(null).max()), abs(outcome.statistic)) * 1e-9
     rounded = np.round(null / digits) * digits if digits > 0.0 else null  # last digits make no new values
     values, counts = np.unique(rounded, return_counts=True)
-    observed = f"observed: {short(outcome.statistic)}"
-    ax.axvline(outcome.statistic, color=VERMILION, linewidth=2.0, label=observed)
+    label = f"observed: {short(outcome.statistic)}"
+    ax.axvline(outcome.statistic, color=VERMILION, linewidth=2.0, label=label)
     if len(values) <= FEW_VALUES:
         ax.vlines(values, 0.0, counts, color=GREY, linewidth=5.0, zorder=3, label=_drawn(outcome))
         ax.set_ylim(0.0, 1.15 * counts.max())
@@ -37,14 +37,10 @@ def plot_test(outcome: TestOutcome, ax: Any = None) -> Any:
         ax.hist(null, BINS, histtype="stepfilled", facecolor=PALE, edgecolor=GREY, label=_drawn(outcome))
     low, high = min(null.min(), outcome.statistic), max(null.max(), outcome.statistic)
     air = 0.05 * (high - low) or 0.5
-    ax.set_xlim(low - air, high + air)
-    fused = len(outcome.members) > 1
-    ax.set_xlabel(f"fused {outcome.name} (standard deviations)" if fused else outcome.name)
-    ax.set_ylabel("count")
+    name = f"fused {outcome.name} (standard deviations)" if len(outcome.members) > 1 else outcome.name
+    ax.set(xlim=(low - air, high + air), xlabel=name, ylabel="count")
     ax.set_title(_words(outcome), fontsize="medium", loc="left", pad=22)
-    tidy(ax)
-    legend_above(ax, columns=2)
-    return ax
+    return finished(ax)
 
 
 def _drawn(outcome: TestOutcome) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kembed.comparing.witness import column_place
 from kembed.core.ordering import sorted_rows
-from kembed.core.text import rows as rows_in_words
 from kembed.learning.frame import isotropic_frame
 from kembed.plotting import style
 from kembed.plotting.style import BLACK, GREY, literal, percent
@@ -55,11 +55,9 @@ def plot_map(w: Witness, ax: Any, labels: Labels) -> Any:
         ax.contour(X, Y, margin, levels=[0.0], colors=BLACK, linewidths=1.8)
         what = f"{percent(w.level)} band excludes 0 inside"
         handles.append(Line2D([], [], color=BLACK, linewidth=1.8, label=what))
-    notes = _set_ends(ax, ends, pooled)
-    _axis_labels(ax, [literal(name, style.AXIS_WIDTH) for name in w.names], notes, w, bands)
+    _set_axes(ax, [literal(name, style.AXIS_WIDTH) for name in w.names], ends, pooled, w.level, bands)
     _colour_bar(ax, filled, labels)
-    style.legend_above(ax, handles, 2)
-    return ax
+    return style.finished(ax, handles)
 
 
 def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
@@ -73,7 +71,11 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     rows, captions, rng = _some_rows(w, labels, ROWS)
     bands = w.at_rows(np.concatenate(rows))
     colours = ScalarMappable(Normalize(*_colour_ends(bands.mean)), style.diverging("#BEBEBE"))
-    places = np.concatenate([plane.places(part, rng) for part in rows])
+    parts = [part @ plane.directions - plane.centre for part in rows]
+    for part, d in product(parts, (0, 1)):
+        if plane.levels[d]:  # spread out at random
+            part[:, d] += rng.uniform(-JITTER, JITTER, len(part))
+    places = np.concatenate(parts)
     from_x = np.arange(len(places)) < len(rows[0])
     for marker, mine in zip(MARKERS, (from_x, ~from_x), strict=True):
         for filled in (False, True):
@@ -83,8 +85,11 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
             face, edge, width = (colour, DARK, 0.4) if filled else ("none", colour, 0.9)
             look = {"facecolors": face, "edgecolors": edge, "linewidths": width, "zorder": 2 + filled}
             ax.scatter(*places[these].T, s=20, marker=marker, **look)
-    notes = _set_ends(ax, [plane.ends(places, d) for d in (0, 1)], places)
-    _axis_labels(ax, plane.labels, notes, w, bands)
+    ends = [
+        (-0.5, len(levels) - 0.5) if levels else style.limits(places[:, d])
+        for d, levels in enumerate(plane.levels)
+    ]
+    _set_axes(ax, plane.labels, ends, places, w.level, bands)
     for axis, levels in zip((ax.xaxis, ax.yaxis), plane.levels, strict=True):
         if levels:
             codes = range(0, len(levels), -(-len(levels) // TICKS))
@@ -94,36 +99,25 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     keys = [*zip(MARKERS, captions, ("none", "none"), strict=True), ("o", sure, DARK)]
     mark: dict[str, Any] = {"linestyle": "", "color": DARK, "markersize": 4.5, "markeredgewidth": 0.8}
     handles = [Line2D([], [], marker=m, label=label, markerfacecolor=face, **mark) for m, label, face in keys]
-    style.legend_above(ax, handles, 2)
-    return ax
+    return style.finished(ax, handles)
 
 
 class _Plane(NamedTuple):
-    """Where rows go: rows @ directions - centre, levels of categories spread out at random."""
+    """Where rows go: rows @ directions - centre; names of the axes, and levels of those with categories."""
 
     directions: np.ndarray  # (D, 2)
     centre: np.ndarray
-    labels: tuple[str, str]
-    levels: tuple[tuple[Any, ...], tuple[Any, ...]]
-
-    def places(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        found = rows @ self.directions - self.centre
-        for d in (0, 1):
-            if self.levels[d]:
-                found[:, d] += rng.uniform(-JITTER, JITTER, len(rows))
-        return found
-
-    def ends(self, places: np.ndarray, d: int) -> tuple[float, float]:
-        return (-0.5, len(self.levels[d]) - 0.5) if self.levels[d] else style.limits(places[:, d])
+    labels: list[str]
+    levels: list[tuple[Any, ...]]
 
 
 def _plane(w: Witness, columns: Any) -> _Plane:
     if isinstance(columns, str) and columns == "principal":
         return _principal(w)
-    first, second = _most_sensitive(w) if columns is None else _named(w, columns)
-    names = literal(w.names[first], style.AXIS_WIDTH), literal(w.names[second], style.AXIS_WIDTH)
-    levels = w.tables[0].levels[first], w.tables[0].levels[second]
-    return _Plane(np.eye(len(w.names))[:, [first, second]], np.zeros(2), names, levels)
+    chosen = list(_most_sensitive(w) if columns is None else _named(w, columns))
+    names = [literal(w.names[d], style.AXIS_WIDTH) for d in chosen]
+    levels = [w.tables[0].levels[d] for d in chosen]
+    return _Plane(np.eye(len(w.names))[:, chosen], np.zeros(2), names, levels)
 
 
 def _most_sensitive(w: Witness) -> tuple[int, int]:
@@ -164,7 +158,7 @@ def _principal(w: Witness) -> _Plane:
         loads = np.argsort(-np.abs(frame.axes[:, d]), kind="stable")[:2]
         names = ", ".join(literal(w.names[numeric[k]], LOAD_WIDTH) for k in loads)
         labels.append(f"principal axis {d + 1}\nmostly {names}")
-    return _Plane(directions, centre, (labels[0], labels[1]), ((), ()))
+    return _Plane(directions, centre, labels, [(), ()])
 
 
 def _some_rows(
@@ -187,12 +181,15 @@ def _colour_ends(mean: np.ndarray) -> tuple[float, float]:
     return (-top, top) if top > style.NOTHING else (-1.0, 1.0)
 
 
-def _set_ends(ax: Any, ends: list[tuple[float, float]], places: np.ndarray) -> list[str]:
-    """Set the ends of both axes; a note if rows lie beyond them."""
-    (left, right), (bottom, top) = ax.set_xlim(*style.padded(*ends[0])), ax.set_ylim(*style.padded(*ends[1]))
-    inside = ((places >= [left, bottom]) & (places <= [right, top])).all(axis=1)
-    beyond = int((~inside).sum())
-    return [f"{rows_in_words(beyond)} of {len(places):,} beyond the axes"] if beyond else []
+def _set_axes(ax: Any, names: Any, ends: Any, places: np.ndarray, level: float, bands: Bands) -> None:
+    """The ends and the names of both axes, with notes under the horizontal one."""
+    low, high = zip(ax.set_xlim(*style.padded(*ends[0])), ax.set_ylim(*style.padded(*ends[1])), strict=True)
+    inside = ((places >= low) & (places <= high)).all(axis=1)
+    style.label_with_notes(ax, names[0], inside, "axes", level, bool(bands.excludes_zero.any()))
+    ax.set_ylabel(names[1])
+    if any("\n" in name for name in names):  # principal axes have long names
+        ax.xaxis.label.set_fontsize("small")
+        ax.yaxis.label.set_fontsize("small")
 
 
 def _colour_bar(ax: Any, mappable: Any, labels: Labels) -> None:
@@ -202,16 +199,4 @@ def _colour_bar(ax: Any, mappable: Any, labels: Labels) -> None:
     bar.set_label(style.direction(labels), fontsize="small")
     ticks = MaxNLocator(6, symmetric=True).tick_values(bar.vmin, bar.vmax)
     bar.set_ticks(ticks[(ticks >= bar.vmin) & (ticks <= bar.vmax)])
-    bar.ax.tick_params(labelsize="small")
-    style.short_numbers(bar.ax.yaxis)
-
-
-def _axis_labels(ax: Any, names: Any, notes: list[str], w: Witness, bands: Bands) -> None:
-    """The names of the axes, with notes under the horizontal one."""
-    if not bands.excludes_zero.any():
-        notes = [*notes, f"the {percent(w.level)} band includes 0 everywhere"]
-    style.label_with_notes(ax, names[0], notes)
-    ax.set_ylabel(names[1])
-    if any("\n" in name for name in names):  # principal axes have long names
-        ax.xaxis.label.set_fontsize("small")
-        ax.yaxis.label.set_fontsize("small")
+    style.tidy(bar.ax)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.text import plain, shortened
+from kembed.core.text import plain, rows, shortened
 
 # Okabe & Ito's colours: told apart by colour-blind readers. Blue is x and vermilion y wherever both appear.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -31,11 +31,11 @@ RUG = 500
 
 def axes_or_new(ax: Any, size: tuple[float, float] = (5.0, 3.4)) -> Any:
     """The user's axes, or those of a new figure."""
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
+    if ax is None:
+        import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=size, layout="constrained")[1]
+        ax = plt.subplots(figsize=size, layout="constrained")[1]
+    return ax
 
 
 def literal(name: Any, width: int = NAME_WIDTH) -> str:
@@ -91,7 +91,7 @@ def padded(low: float, high: float, share: float = 0.03) -> tuple[float, float]:
 
 
 def tidy(ax: Any) -> None:
-    """Only the two spines that carry ticks, and numbers that are short; called last, when labels are set."""
+    """Only the two spines that carry ticks, and numbers that are short."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize="small")
     for axis in (ax.xaxis, ax.yaxis):
@@ -133,13 +133,15 @@ def log_ticks(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def legend_above(ax: Any, handles: Any = None, columns: int = 2) -> None:
-    """A legend on top of the axes, where it hides nothing; none if there is nothing to tell."""
+def finished(ax: Any, handles: Any = None, columns: int = 2) -> Any:
+    """Tidy axes with a legend above them, where it hides nothing; called last, when labels are set."""
+    tidy(ax)
     if handles is None:
         handles = ax.get_legend_handles_labels()[0]
     if handles:
         place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
         ax.legend(handles=handles, ncols=columns, **place, **LEGEND)
+    return ax
 
 
 def diverging(centre: str = "#FFFFFF") -> Any:
@@ -155,19 +157,10 @@ def direction(labels: tuple[str, str]) -> str:
     return f"← more {y}   witness   more {x} →"
 
 
-def two_labels(labels: Any) -> tuple[str, str]:
-    """The names of x and of y."""
-    if isinstance(labels, str) or len(labels) != 2:
-        raise TypeError(f"labels must be two names, of x and of y, but {labels!r} was given")
-    return str(labels[0]), str(labels[1])
-
-
 def sparse(values: Any, size: int) -> Any:
     """At most so many of the values, evenly chosen along their order."""
-    values = np.sort(values)
-    if len(values) <= size:
-        return values
-    return values[np.linspace(0, len(values) - 1, size).round().astype(int)]
+    chosen = np.linspace(0, len(values) - 1, min(size, len(values))).round().astype(int)
+    return np.sort(values)[chosen]
 
 
 def rug(ax: Any, values: Any, height: float, **style: Any) -> None:
@@ -179,6 +172,10 @@ def rug(ax: Any, values: Any, height: float, **style: Any) -> None:
     ax.plot(shown, np.full(len(shown), height), "|", **{**place, **style})
 
 
-def label_with_notes(ax: Any, name: str, notes: list[str]) -> None:
-    """The name of the horizontal axis, with notes in brackets under it."""
+def label_with_notes(ax: Any, name: str, inside: Any, axes: str, level: float, sure: bool) -> None:
+    """The name of the horizontal axis; under it how many rows lie beyond, and if the band is nowhere sure."""
+    beyond = int((~inside).sum())
+    notes = [f"{rows(beyond)} of {len(inside):,} beyond the {axes}"] if beyond else []
+    if not sure:
+        notes.append(f"the {percent(level)} band includes 0 everywhere")
     ax.set_xlabel("\n".join([name, *(f"({note})" for note in notes)]))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.core.text import rows
 from kembed.plotting import style
 from kembed.plotting.plane import plot_map, plot_rows
 from kembed.plotting.style import BLACK, BLUE, GREY, VERMILION, literal, percent
@@ -31,15 +30,14 @@ def plot_witness(
     `labels` are the names of the samples. `columns` chooses the plane: two columns by name or place, or
     `"principal"` for the two principal axes of the numeric columns over their spreads.
     """
-    labels = style.two_labels(labels)
+    if isinstance(labels, str) or len(labels) != 2:
+        raise TypeError(f"labels must be two names, of x and of y, but {labels!r} was given")
+    labels = str(labels[0]), str(labels[1])
     if columns is not None or len(w.names) > 2 or (len(w.names) == 2 and w.categorical.any()):
-        ax = plot_rows(w, ax, labels, columns)
-    elif len(w.names) == 2:
-        ax = plot_map(w, ax, labels)
-    else:
-        ax = (_levels if w.categorical[0] else _curve)(w, ax, labels)
-    style.tidy(ax)
-    return ax
+        return plot_rows(w, ax, labels, columns)
+    if len(w.names) == 2:
+        return plot_map(w, ax, labels)
+    return (_levels if w.categorical[0] else _curve)(w, ax, labels)
 
 
 def _curve(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
@@ -62,29 +60,23 @@ def _curve(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
     (mean,) = ax.plot(grid, bands.mean, color=BLACK, linewidth=1.6, label="witness")
     ax.axhline(0.0, color=GREY, linewidth=0.8)
     handles = [mean, narrow, wide]
-    for sign, label, colour, hatch in ((1, labels[0], BLUE, None), (-1, labels[1], VERMILION, "///")):
+    ax.set_xlim(*style.padded(low, high))
+    # Rows of x on top, where the witness is positive, those of y at the bottom.
+    looks = ((1, x, BLUE, None, 0.98), (-1, y, VERMILION, "///", 0.02))
+    for label, (sign, values, colour, hatch, height) in zip(labels, looks, strict=True):
+        of = literal(label, style.LABEL_WIDTH)
+        style.rug(ax, values, height, color=colour, markersize=7, label=f"rows of {of}")
         spans = [region.box[name] for region in regions if region.sign == sign]
         look: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "alpha": 0.22, "hatch": hatch}
         for start, stop in spans:
             ax.axvspan(start, stop, zorder=0, linewidth=0.0, **look)
         if spans:
-            more = f"more {literal(label, style.LABEL_WIDTH)}"
-            handles.append(Patch(linewidth=0.0, label=more, **look))
-    ax.set_xlim(*style.padded(low, high))
-    # Rows of x on top, where the witness is positive, those of y at the bottom.
-    for values, label, colour, height in ((x, labels[0], BLUE, 0.98), (y, labels[1], VERMILION, 0.02)):
-        of = f"rows of {literal(label, style.LABEL_WIDTH)}"
-        style.rug(ax, values, height, color=colour, markersize=7, label=of)
-    beyond = int((~inside).sum())
-    notes = [f"{rows(beyond)} of {len(pooled):,} beyond the axis"] if beyond else []
-    if not regions:
-        notes.append(f"the {level} band includes 0 everywhere")
-    style.label_with_notes(ax, literal(name, style.AXIS_WIDTH), notes)
+            handles.append(Patch(linewidth=0.0, label=f"more {of}", **look))
+    style.label_with_notes(ax, literal(name, style.AXIS_WIDTH), inside, "axis", w.level, bool(regions))
     ax.set_ylabel(style.direction(labels), fontsize="small")
     if np.abs(ends).max() < style.NOTHING:
         ax.set_ylim(-0.1, 0.1)
-    style.legend_above(ax, handles, 3)
-    return ax
+    return style.finished(ax, handles, 3)
 
 
 def _levels(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
@@ -103,11 +95,10 @@ def _levels(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
         ax.plot((lower, upper), [place, place], color=colour, linewidth=4.0, alpha=0.6)
         ax.plot(mean, place, "o", color=colour, markerfacecolor=colour if sure else "white", markersize=6)
     ax.set_yticks(range(len(order)), [literal(levels[code]) for code in order])
-    ax.set_ylim(len(order) - 0.4, -0.6)
     hidden = len(levels) - len(order)
     more = f"\n({hidden} more levels not shown)" if hidden else ""
-    ax.set_ylabel(literal(w.names[0], style.AXIS_WIDTH) + more)
+    ax.set(ylim=(len(order) - 0.4, -0.6), ylabel=literal(w.names[0], style.AXIS_WIDTH) + more)
     ax.set_xlabel(style.direction(labels))
     title = f"thick: {percent(w.level)} interval of one level; thin: of all at once"
     ax.set_title(title, fontsize="small", color=GREY, loc="left")
-    return ax
+    return style.finished(ax)

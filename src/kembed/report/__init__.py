@@ -6,6 +6,8 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kembed.core.writing import write_whole
+
 if TYPE_CHECKING:
     from kembed.comparing.compare import Comparison
 
@@ -22,8 +24,6 @@ def save(comparison: Comparison, path: str | Path, *, date: datetime.date | str 
     ...     save(found, f"{folder}/report.html").read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    from kembed.core.writing import write_whole
-
     return write_whole(path, lambda draft: draft.write_bytes(render(comparison, date=date).encode()))
 
 
@@ -34,6 +34,5 @@ def render(comparison: Comparison, *, date: datetime.date | str | None = None) -
     """
     from kembed.report.page import fill
 
-    if date is None:
-        date = datetime.date.today()
+    date = datetime.date.today() if date is None else date
     return fill(comparison, date if isinstance(date, str) else f"{date:%d %B %Y}".lstrip("0"))

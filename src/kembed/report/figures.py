@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kembed import plotting
 from kembed.plotting.style import LEGEND
 from kembed.report.words import number, of_range, percent, short
 
@@ -26,12 +27,7 @@ LARGE = 400_000
 DPI = 200  # sharp on paper
 LABEL = 46  # letters that fit along the vertical axis
 # Text stays text, in one size; nothing depends on chance.
-SETTINGS: Any = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "kembed",
-    "font.size": 10.0,
-    "axes.titlesize": 10.0,
-}
+SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "kembed", "font.size": 10, "axes.titlesize": 10}
 FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
 
 
@@ -40,11 +36,11 @@ class Picture:
     """An image, what it shows, and the line below it."""
 
     source: str
-    width: int
-    height: int
     alt: str
     title: str
     caption: str
+    width: int = round(96 * SIZE[0])
+    height: int = round(96 * SIZE[1])
 
 
 def draw(plot: Callable[[Any], Any], large: int = LARGE) -> str:
@@ -60,36 +56,27 @@ def draw(plot: Callable[[Any], Any], large: int = LARGE) -> str:
         # matplotlib measures text with its own font, which has no emoji; the reader's has.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message=".*does not support .* natively")
-        figure = Figure(SIZE, layout="constrained")
+        figure: Any = Figure(SIZE, layout="constrained")
         plot(figure.subplots())
         for ax in figure.axes:
-            _raise_legend(figure, ax)
-            _shrink_label(ax)
+            if (legend := ax.get_legend()) is not None:  # above everything, as wide as the figure
+                texts = [text.get_text() for text in legend.get_texts()]
+                place = {"loc": "outside upper left", "ncols": legend._ncols}
+                figure.legend(legend.legend_handles, texts, **place, **LEGEND)
+                legend.remove()
+            label = ax.yaxis.label  # two long names of samples need room
+            label.set_fontsize(label.get_fontsize() / max(len(label.get_text()) / LABEL, 1.0))
             for axis in (ax.xaxis, ax.yaxis):
                 formatter = axis.get_major_formatter()
                 if hasattr(formatter, "set_useMathText"):
                     formatter.set_useMathText(False)  # every digit would get a place of its own
-        svg = _saved(figure, "svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-        if len(svg) > large:
-            return _address("image/png", _saved(figure, "png", dpi=DPI, metadata={"Software": None}))
-    return _address("image/svg+xml", _slim(svg.decode()).encode())
-
-
-def _shrink_label(ax: Any) -> None:
-    """Make room along the vertical axis for two long names of samples."""
-    size = len(ax.get_ylabel()) / LABEL
-    if size > 1.0:
-        ax.yaxis.label.set_fontsize(ax.yaxis.label.get_fontsize() / size)
-
-
-def _raise_legend(figure: Any, ax: Any) -> None:
-    """Put the legend above everything, where it has the width of the figure and not that of the axes."""
-    legend = ax.get_legend()
-    if legend is not None:
-        texts = [text.get_text() for text in legend.get_texts()]
-        place: Any = {"loc": "outside upper left", "ncols": legend._ncols}
-        figure.legend(legend.legend_handles, texts, **place, **LEGEND)
-        legend.remove()
+        kind, none = "svg+xml", dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        content = _saved(figure, "svg", metadata=none)
+        if len(content) > large:
+            kind, content = "png", _saved(figure, "png", dpi=DPI, metadata={"Software": None})
+        else:
+            content = _slim(content.decode()).encode()
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _saved(figure: Any, kind: str, **options: Any) -> bytes:
@@ -111,48 +98,25 @@ def _slim(svg: str) -> str:
     return re.sub(r"\n\s*", "\n", svg)
 
 
-def _address(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def _picture(plot: Callable[[Any], Any], alt: str, title: str, caption: str) -> Picture:
-    width, height = (round(96 * side) for side in SIZE)
-    return Picture(draw(plot), width, height, alt, title, caption)
-
-
-def joint(comparison: Comparison) -> Picture:
-    """The witness of all columns."""
-    w = comparison.witness
+def of_witness(w: Witness, labels: tuple[str, str]) -> Picture:
+    """The witness of one column, or of all of them together, and how to read it."""
     count = len(w.names)
-    if count == 1:
-        return of_witness(w, comparison.labels, short(w.names[0]))
-    if count == 2 and not w.categorical.any():
+    title = "Both columns together" if count == 2 else f"All {count} columns together"
+    if count == 1 and w.categorical[0]:
+        title = short(w.names[0])
+        caption = "Each dot is a category. Right of 0 the first sample has more of it, left of 0 the second."
+    elif count == 1:
+        title = short(w.names[0])
+        caption = "Above 0 the first sample has more rows, below 0 the second; shaded where that is sure."
+    elif count == 2 and not w.categorical.any():
         caption = "Colour says which sample has more rows there; inside the heavy line that is sure."
     else:
         caption = (
             "Every mark is a row, placed by two columns and coloured by what all columns say. "
             f"Filled marks lie where a difference is sure (the {w.level:.0%} band excludes 0)."
         )
-    title = "Both columns together" if count == 2 else f"All {count} columns together"
-    return of_witness(w, comparison.labels, title, caption)
-
-
-def of_column(comparison: Comparison, name: str) -> Picture:
-    """The witness of one column."""
-    return of_witness(comparison.witness.column(name), comparison.labels, short(name))
-
-
-def of_witness(w: Witness, labels: tuple[str, str], title: str, caption: str | None = None) -> Picture:
-    """The picture of a witness; that of one column says itself how to read it."""
-    from kembed.plotting import plot_witness
-
-    if caption is None:
-        caption = (
-            "Each dot is a category. Right of 0 the first sample has more of it, left of 0 the second."
-            if w.categorical[0]
-            else "Above 0 the first sample has more rows, below 0 the second; shaded where that is sure."
-        )
-    return _picture(lambda ax: plot_witness(w, ax, labels=labels), _seen(w, labels), title, caption)
+    source = draw(lambda ax: plotting.plot_witness(w, ax, labels=labels))
+    return Picture(source, _seen(w, labels), title, caption)
 
 
 def _seen(w: Witness, labels: tuple[str, str]) -> str:
@@ -178,8 +142,6 @@ def _seen(w: Witness, labels: tuple[str, str]) -> str:
 
 def null(test: TestOutcome) -> Picture:
     """The null distribution."""
-    from kembed.plotting import plot_test
-
     drawn = np.asarray(test.null_distribution)
     low, high = (number(float(end)) for end in (drawn.min(), drawn.max()))
     below = percent(float(np.mean(drawn < test.statistic)))
@@ -188,15 +150,13 @@ def null(test: TestOutcome) -> Picture:
         f"A line marks the observed value, {number(test.statistic)}; {below} of them lie below it."
     )
     caption = "Grey: what chance gives when the labels of the rows are shuffled. Line: what the data gave."
-    return _picture(lambda ax: plot_test(test, ax), alt, "Observed against chance", caption)
+    source = draw(lambda ax: plotting.plot_test(test, ax))
+    return Picture(source, alt, "Observed against chance", caption)
 
 
 def evidence(comparison: Comparison) -> Picture | None:
     """The evidence over scales; None where nothing was learned."""
-    from kembed.plotting import plot_learned
-
-    learned = comparison.evidence
-    if learned is None:
+    if (learned := comparison.evidence) is None:
         return None
     ends = (learned.lengthscales.min(), learned.lengthscales.max(), learned.peaks[0])
     low, high, best = (number(float(scale), 3) for scale in ends)
@@ -205,4 +165,5 @@ def evidence(comparison: Comparison) -> Picture | None:
     if len(learned.peaks) > 1:
         alt += f" There are {len(learned.peaks)} peaks."
     caption = "The higher, the better this scale describes the rows of both samples together."
-    return _picture(lambda ax: plot_learned(learned, ax), alt, "Evidence over scales", caption)
+    source = draw(lambda ax: plotting.plot_learned(learned, ax))
+    return Picture(source, alt, "Evidence over scales", caption)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 import numpy as np
@@ -18,32 +17,16 @@ from kembed.report import figures, glyphs, words
 
 if TYPE_CHECKING:
     from kembed.comparing.compare import Comparison
+    from kembed.comparing.regions import Region
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
 COLUMNS, PICTURES, REGIONS, REGION_COLUMNS = 50, 3, 6, 4
 # A region that covers more than this share of a column's range says nothing about it.
 WIDE = 0.95
-FILTERS: dict[str, Callable[..., Any]] = {
-    "number": words.number,
-    "p": words.p_value,
-    "percent": words.percent,
-    "rows": rows,
-    "short": words.short,
-    "name": words.breakable,
-    "effect": words.effect,
-}
-
-
-class Place(NamedTuple):
-    """A region: which sample has more rows there, the shares of both, its ranges, how many were left out."""
-
-    side: str
-    more: str
-    less: str
-    mine: str
-    other: str
-    ranges: list[tuple[str, str]]
-    hidden: int
+# Functions that the template calls by their names.
+NUMBERS = (words.number, words.p_value, words.percent, words.effect, rows)
+SENTENCES = (words.short, words.breakable, words.of_p, words.of_separation, words.of_effect)
+DRAWINGS = (glyphs.gauge, glyphs.of_column)
 
 
 def fill(comparison: Comparison, date: str) -> str:
@@ -55,48 +38,34 @@ def fill(comparison: Comparison, date: str) -> str:
         lstrip_blocks=True,
         finalize=lambda value: words.clean(value) if type(value) is str else value,
     )
-    environment.filters |= FILTERS
-    page, style = (
-        resources.files("kembed.report").joinpath(name).read_text(encoding="utf-8")
-        for name in ("page.html", "style.css")
-    )
-    parts = _parts(comparison)
-    return environment.from_string(page).render(style=Markup(style), date=date, c=comparison, **parts)
-
-
-def _parts(comparison: Comparison) -> dict[str, Any]:
-    test, columns = comparison.test, comparison.columns
+    environment.filters |= {made.__name__: made for made in (*NUMBERS, *SENTENCES, *DRAWINGS)}
+    files = resources.files("kembed.report")
+    page, style = (files.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "style.css"))
+    w, columns = comparison.witness, comparison.columns
     if not comparison.differ:  # no order that would point at a column
-        columns = tuple(sorted(columns, key=lambda column: comparison.witness.names.index(column.name)))
-    shown = columns[:COLUMNS]
+        columns = tuple(sorted(columns, key=lambda column: w.names.index(column.name)))
     pictured = comparison.changed[:PICTURES] if comparison.differ and len(columns) > 1 else ()
-    return {
-        "labels": comparison.labels,
-        "columns": shown,
-        "hidden": len(columns) - len(shown),
-        "numeric": [column for column in shown if not column.categorical],
-        "categorical": [column for column in shown if column.categorical],
-        "glyph": lambda column: glyphs.of_column(column, comparison.labels),
-        "gauge": glyphs.gauge(comparison.separation),
-        "of_p": words.of_p(test),
-        "of_separation": words.of_separation(comparison.separation),
-        "of_effect": words.of_effect(test),
-        "joint": figures.joint(comparison),
-        "single": len(columns) == 1,
-        "pictures": [figures.of_column(comparison, column.name) for column in pictured],
-        "regions": _places(comparison),
-        "evidence": figures.evidence(comparison),
-        "scale": _scale(comparison),
-        "null": figures.null(test),
-        "method": _method(comparison),
-        "python": in_python(comparison),
-        "shell": at_a_shell(comparison),
-        "versions": f"kembed {__version__}, NumPy {np.__version__}, Python {platform.python_version()}",
-    }
+    witnesses = [w, *(w.column(column.name) for column in pictured)]
+    return environment.from_string(page).render(
+        c=comparison,
+        style=Markup(style),
+        date=date,
+        columns=columns[:COLUMNS],
+        hidden=len(columns[COLUMNS:]),
+        pictures=[figures.of_witness(one, comparison.labels) for one in witnesses],
+        regions=_places(comparison),
+        evidence=figures.evidence(comparison),
+        scale=_scale(comparison),
+        null=figures.null(comparison.test),
+        method=_method(comparison),
+        python=in_python(comparison),
+        shell=at_a_shell(comparison),
+        versions=f"kembed {__version__}, NumPy {np.__version__}, Python {platform.python_version()}",
+    )
 
 
-def _places(comparison: Comparison) -> list[Place]:
-    """The first regions, each by the columns that it does not cover whole."""
+def _places(comparison: Comparison) -> list[tuple[Region, list[tuple[str, str]], int]]:
+    """The first regions, the ranges of columns that each does not cover whole, how many were left out."""
     levels = dict(zip(comparison.witness.names, comparison.witness.tables[0].levels, strict=True))
     wholes = {
         column.name: levels.get(column.name)
@@ -107,10 +76,7 @@ def _places(comparison: Comparison) -> list[Place]:
     for region in comparison.regions[:REGIONS]:
         told = [(name, span) for name, span in region.box.items() if _narrower(span, wholes[name])]
         ranges = [words.of_range(*one) for one in told[:REGION_COLUMNS]]
-        both = list(zip("ab", comparison.labels, (region.share_x, region.share_y), strict=True))
-        (side, more, mine), (_, less, other) = both if region.sign > 0 else both[::-1]
-        shares = words.percent(mine), words.percent(other)
-        found.append(Place(side, more, less, *shares, ranges, len(told) - len(ranges)))
+        found.append((region, ranges, len(told) - len(ranges)))
     return found
 
 
@@ -166,10 +132,9 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
 
 def _kernel_option(comparison: Comparison, word: str, own: str) -> str:
     """How to ask for the kernel of the test again: by its word, as one's own, or "" for the default."""
-    kernel = comparison.kernel
-    if not isinstance(kernel, str):
+    if not isinstance(comparison.kernel, str):
         return own
-    return "" if kernel == "fused" else word.format(kernel)
+    return "" if comparison.kernel == "fused" else word.format(comparison.kernel)
 
 
 def in_python(comparison: Comparison) -> str:
