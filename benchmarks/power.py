@@ -20,8 +20,7 @@ from kembed.permutation.fusion import standardised
 from kembed.permutation.gram import space_pairs
 from kembed.permutation.labelings import draw_labelings
 from kembed.permutation.nulls import resampled_pvalue
-from kembed.testing.choice import Choice
-from kembed.testing.procedure import read_procedure
+from kembed.testing.procedure import Choice, read_procedure
 from kembed.testing.two_sample import mmd_values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))

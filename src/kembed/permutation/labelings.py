@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kembed.core.progress import progress_bar
-from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
+from kembed.permutation.gram import KernelSums, Pairs
 from kembed.permutation.low_rank import LowRank, Member, computed
 from kembed.permutation.rings import BUDGET, Star, draw_star, factor_turns, label_pairs, ring_sums
 
@@ -63,8 +63,7 @@ class Labelings:
         if len(self.star.rings) > 1 or 8 * N * C > WRITTEN_OUT:
             return False
         transforms = 35.0 + kernels * (12.0 + 11.0 * np.log10(max(N, 2_000) / 2_000.0))
-        products = 8.0 + kernels * (4.0 + 0.0165 * C)
-        return bool(products < transforms)
+        return bool(8.0 + kernels * (4.0 + 0.0165 * C) < transforms)
 
     def written_out(self) -> Columns:
         """The labelings as columns, rows in their own order."""
@@ -134,36 +133,20 @@ def _labeled_sums(
     if star is not None and isinstance(member, LowRank):
         factor = member if v is None else member.weighted(v)
         sums = factor.sums()
-        quadratic = factor_turns(factor.columns, labels[:, None], star) - labelings.sums(sums.diagonal)
-        return [(quadratic, sums)]
+        return [(factor_turns(factor.columns, labels[:, None], star) - labelings.sums(sums.diagonal), sums)]
     if star is None or isinstance(member, LowRank) or labelings.by_products(len(member.maps)):
         columns = labelings.written_out()
         return column_sums(member, columns if v is None else columns * v[:, None], batch, v)
-    return [
-        pair
-        for pairs in ([member] if v is None else _weighted(member, v))
-        for pair in ring_label_sums(pairs, labels, star, batch)
-    ]
-
-
-def _weighted(pairs: Pairs, v: Float[np.ndarray, " N"]) -> list[Pairs]:
-    """v_i K_ij v_j, each kernel by itself."""
-
-    def weighted(one: Pairs) -> Pairs:
-        return matrix_pairs(
-            lambda rows, columns: one.rectangles(rows, columns)[0] * v[rows, None] * v[columns],
-            one.diagonals[0] * v**2,
-        )
-
-    return [weighted(pairs.some([j])) for j in range(len(pairs.maps))]
+    parts = [member] if v is None else [member.weighted(j, v) for j in range(len(member.maps))]
+    return [pair for pairs in parts for pair in ring_label_sums(pairs, labels, star, batch)]
 
 
 def ring_label_sums(
     pairs: Pairs, labels: Float[np.ndarray, " N"], star: Star, batch: int | None
 ) -> list[tuple[Vector, KernelSums]]:
     """a'K₀a of every kernel by Fourier transforms, with labels a that turn on the rings of a star."""
-    found = ring_sums(pairs, label_pairs(labels), star, batch)
-    return list(zip(star.values(found.turns)[:, :, 0].T, found.left, strict=True))
+    values, sums, _ = ring_sums(pairs, label_pairs(labels), star, batch)
+    return list(zip(values[:, :, 0].T, sums, strict=True))
 
 
 def column_sums(
@@ -188,8 +171,8 @@ def column_sums(
             until = i + len(own)
             base = member.base(own, every[:until])
             buffer = np.empty_like(base)
-            for j in range(J):
-                block = member.mapped(j, base, buffer)
+            for j, apply in enumerate(member.maps):
+                block = apply(base, buffer)
                 block[:, i:] = np.tril(block[:, i:], -1)  # each pair of rows once
                 quadratic[j] += 2.0 * np.einsum("ic,ic->c", W[own], block @ W[:until])
                 rows[j, own] += block @ v[:until]

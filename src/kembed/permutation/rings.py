@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -80,17 +80,6 @@ def draw_star(N: int, n_resamples: int, rng: np.random.Generator) -> Star:
     return Star(rings, rng.choice(others, n_resamples, replace=False))
 
 
-class Sums(NamedTuple):
-    """What a test needs of J kernels on the left and L on the right.
-
-    `turns[r][k, j, l]` = Σ_{i≠j} K_ij L_{i+k,j+k} on ring r.
-    """
-
-    turns: list[Float[np.ndarray, "N J L"]]
-    left: list[KernelSums]
-    right: list[KernelSums]
-
-
 def correlate(u: Float[np.ndarray, " N"], v: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
     """Σ_i u_i v_{i+k} for every turn k."""
     return np.fft.irfft(np.conj(np.fft.rfft(u)) * np.fft.rfft(v), len(u))
@@ -101,8 +90,13 @@ def label_pairs(a: Float[np.ndarray, " N"]) -> Pairs:
     return matrix_pairs(lambda rows, columns: np.multiply.outer(a[rows], a[columns]), a * a)
 
 
-def ring_sums(left: Pairs, right: Pairs, star: Star, batch: int | None) -> Sums:
-    """The sums over all turns of every ring, a block of diagonals at a time."""
+def ring_sums(
+    left: Pairs, right: Pairs, star: Star, batch: int | None
+) -> tuple[Float[np.ndarray, "B+1 J L"], list[KernelSums], list[KernelSums]]:
+    """Σ_{i≠j} K_ij L_π(i)π(j) for the data and every resample, and the sums of the kernels of either side.
+
+    All turns of every ring, a block of diagonals at a time.
+    """
     from scipy import fft
 
     N, J, L = left.size, len(left.maps), len(right.maps)
@@ -116,8 +110,8 @@ def ring_sums(left: Pairs, right: Pairs, star: Star, batch: int | None) -> Sums:
         pairs = (left, right)[side]
         base = _diagonal_block(pairs, order, diagonals)
         buffer = np.empty_like(base)
-        for j in range(len(pairs.maps)):
-            block = pairs.mapped(j, base, buffer)
+        for j, apply in enumerate(pairs.maps):
+            block = apply(base, buffer)
             if not turns:
                 _add_rows(row_sums[side][j], order, block, diagonals, N)
                 squares[side][j] += twice @ np.einsum("id,id->d", block, block)
@@ -138,11 +132,11 @@ def ring_sums(left: Pairs, right: Pairs, star: Star, batch: int | None) -> Sums:
                         spectrum[:, j, k] += np.einsum("fd,fd->f", one, partner)
                 shown.update(len(diagonals))
             turns.append(fft.irfft(np.conj(spectrum), N, axis=0))
-    sides = (
+    sums, others = (
         list(map(KernelSums, rows, pairs.diagonals, map(float, total)))
         for pairs, rows, total in zip((left, right), row_sums, squares, strict=True)
     )
-    return Sums(turns, *sides)
+    return star.values(turns), sums, others
 
 
 def _diagonal_block(pairs: Pairs, order: Rows, diagonals: Rows) -> Float[np.ndarray, "N b"]:

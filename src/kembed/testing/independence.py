@@ -23,9 +23,10 @@ from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 from kembed.permutation.labelings import column_sums
 from kembed.permutation.low_rank import LowRank, computed, member_pairs, with_low_rank
 from kembed.permutation.rings import Star, draw_star, factor_turns, ring_sums
-from kembed.testing.choice import Choice, choose
+from kembed.testing.choice import choose
+from kembed.testing.members import fused_meetings
 from kembed.testing.outcome import TestOutcome, approximate_outcome, nothing, resampled_outcome
-from kembed.testing.procedure import Procedure, read_procedure
+from kembed.testing.procedure import Choice, Procedure, read_procedure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -88,17 +89,9 @@ def hsic_test(
     swapped = False
     if null != "wild":
         tables, kernels, swapped = _canonical(tables, kernels)
-    single = None if null == "permutation" else f"null={null!r}"
     with showing_progress(progress):
         left, right = (
-            choose(
-                word,
-                make_space(table.values, table.categorical),
-                procedure.rng,
-                features=procedure.features,
-                single=single,
-                side=True,
-            )
+            choose(word, make_space(table.values, table.categorical), procedure, side=True)
             for word, table in zip(kernels, tables, strict=True)
         )
         both, shares = _joined(left, right)
@@ -149,12 +142,8 @@ def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
 
 def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L"]]:
     """Which kernels of x meet which of y, as one choice, and the shares as a table; 0 where they do not."""
-    if left.fused and right.fused:
-        from kembed.testing.members import fused_meetings
-
-        shares = fused_meetings()
-    else:
-        shares = np.multiply.outer(left.shares, right.shares)
+    fused = left.fused and right.fused
+    shares = fused_meetings() if fused else np.multiply.outer(left.shares, right.shares)
     learned: tuple[Any, ...] = ()
     if left.learned or right.learned:
         learned = tuple(side.learned[0] if side.learned else None for side in (left, right))
@@ -189,8 +178,7 @@ def hsic_values(
         cross = (whole - star.products(left.diagonal, right.diagonal))[:, None, None]
         firsts, seconds = [left.sums()], [right.sums()]
     else:
-        turns, firsts, seconds = ring_sums(member_pairs(left), member_pairs(right), star, batch)
-        cross = star.values(turns)
+        cross, firsts, seconds = ring_sums(member_pairs(left), member_pairs(right), star, batch)
     values = np.empty_like(cross)
     for j, first in enumerate(firsts):
         for k, second in enumerate(seconds):

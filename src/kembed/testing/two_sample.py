@@ -29,16 +29,10 @@ from kembed.permutation.labelings import (
     sizes,
 )
 from kembed.permutation.low_rank import computed, with_low_rank
-from kembed.testing.choice import Choice, choose
+from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
-from kembed.testing.outcome import (
-    ColumnResult,
-    TestOutcome,
-    approximate_outcome,
-    nothing,
-    resampled_outcome,
-)
-from kembed.testing.procedure import Procedure, read_procedure
+from kembed.testing.outcome import ColumnResult, TestOutcome, approximate_outcome, nothing, resampled_outcome
+from kembed.testing.procedure import Choice, Procedure, read_procedure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -132,8 +126,7 @@ def mmd_test(
     with showing_progress(progress):
         if null == "permutation" and not paired:
             return _permuted(pool, kernel, procedure, by_column)
-        single = f"null={null!r}" if procedure.approximate else None
-        choice = choose(kernel, pool.space, procedure.rng, features=procedure.features, single=single)
+        choice = choose(kernel, pool.space, procedure)
         if procedure.approximate:
             return _approximate(pool, choice, procedure)
         return _signed(pool, choice, procedure, paired)
@@ -170,7 +163,7 @@ def _check_combination(null: str, paired: bool, weights: Any, by_column: bool) -
 
 def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
     """MMD² for the data and random relabelings, of all columns together and each by itself."""
-    choice = choose(kernel, pool.space, procedure.rng, features=procedure.features)
+    choice = choose(kernel, pool.space, procedure)
     labelings, enumerated = draw_labelings(pool.labels, procedure.n_resamples, procedure.rng)
     values = mmd_values(pool, choice, labelings, procedure)
     result = resampled_outcome("MMD²", pool.sizes, choice, values, "permutation", enumerated)
@@ -247,7 +240,7 @@ def _by_column(
     evidence, effects = [], []
     for c, name in enumerate(pool.names):
         space = make_space(pool.space.values[:, [c]], pool.space.categorical[[c]])
-        choice = choose(_for_one_column(kernel, name), space, procedure.rng, features=procedure.features)
+        choice = choose(_for_one_column(kernel, name), space, procedure)
         values = mmd_values(replace(pool, space=space), choice, labelings, procedure)
         fused = fuse(values.ranked(), choice.shares)
         evidence.append(fused)
@@ -274,7 +267,7 @@ def _for_one_column(kernel: Any, name: str) -> Any:
     if isinstance(kernel, list | tuple):
         return [_for_one_column(one, name) for one in kernel]
     kernel = unwrapped(kernel)
-    if isinstance(kernel, Kernel) and _spans_columns(kernel):
+    if isinstance(kernel, Kernel) and any(map(_spans_columns, parts_of(kernel))):
         raise ValueError(
             f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once; "
             "give a word, or a kernel with one lengthscale"
@@ -282,10 +275,7 @@ def _for_one_column(kernel: Any, name: str) -> Any:
     return kernel
 
 
-def _spans_columns(kernel: Kernel) -> bool:
-    """Whether a kernel, or any part of it, names columns or has a lengthscale for each."""
-    return any(
-        hasattr(part, "columns")
-        or any(np.ndim(getattr(part, name, 1.0)) > 0 for name in ("lengthscale", "penalty"))
-        for part in parts_of(kernel)
-    )
+def _spans_columns(part: Kernel) -> bool:
+    """Whether a part of a kernel names columns or has a lengthscale for each."""
+    scales = (getattr(part, name, 1.0) for name in ("lengthscale", "penalty"))
+    return hasattr(part, "columns") or any(np.ndim(scale) > 0 for scale in scales)

@@ -7,12 +7,14 @@ held-out suite. A new group is one file with a `GROUP`, and one entry in `GROUPS
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kembed.testing.members import gaussians, whitened
-from kembed.testing.members.group import Group, Members, Rows
+from kembed.testing.members.group import Group, Rows
+from kembed.testing.procedure import Choice, together
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -20,15 +22,11 @@ if TYPE_CHECKING:
 GROUPS: tuple[Group, ...] = (gaussians.GROUP, whitened.GROUP)
 
 
-def fused_members(rows: Rows, *, side: bool) -> Members:
+def fused_members(rows: Rows, *, side: bool) -> Choice:
     """The members of every group, of a two-sample test or of one side of an independence test."""
-    parts = [group.side(rows) if side else group.two_sample(rows) for group in GROUPS]
-    shares = np.concatenate([part.shares for part in parts])
-    return Members(
-        tuple(member for part in parts for member in part.members),
-        tuple(kernel for part in parts for kernel in part.kernels),
-        shares / shares.sum(),
-    )
+    whole = together([group.side(rows) if side else group.two_sample(rows) for group in GROUPS])
+    learned = (rows.evidence,) if rows.evidence else ()
+    return replace(whole, shares=whole.shares / whole.shares.sum(), learned=learned, fused=True)
 
 
 def fused_meetings() -> Float[np.ndarray, "J J"]:
