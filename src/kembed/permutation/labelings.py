@@ -37,6 +37,7 @@ class Forms(NamedTuple):
     linear: Vector  # a'K₀1
     diagonal: Vector  # Σ_i a_i K_ii
     sums: KernelSums
+    sizes: tuple[Vector, Vector, Vector, Vector]  # Σ a_i v_i and Σ a_i v_i² of either sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,22 +105,19 @@ def _own_first(columns: Columns, own: Float[np.ndarray, " N"]) -> Columns:
     return columns[:, np.argsort((columns != own[:, None]).any(axis=0), kind="stable")]
 
 
-def sizes(labelings: Labelings, v: Float[np.ndarray, " N"] | None) -> tuple[Vector, Vector, Vector, Vector]:
-    """Σ a_i v_i and Σ a_i v_i² of the first sample, then of the second; without v every row counts 1."""
-    if v is None:
-        first = np.array([np.round(labelings.labels.sum())])
-        second = len(labelings.labels) - first
-        return first, first, second, second
-    first, squares = labelings.sums(v), labelings.sums(v * v)
-    return first, squares, v.sum() - first, (v * v).sum() - squares
-
-
 def label_forms(
     members: list[Member], labelings: Labelings, v: Float[np.ndarray, " N"] | None, batch: int | None
 ) -> list[Forms]:
-    """The sums of every kernel of every member, in order."""
+    """The sums of every kernel of every member, in order; without v every row counts 1."""
+    if v is None:
+        first = squares = np.array([np.round(labelings.labels.sum())])
+        second = second_squares = len(labelings.labels) - first
+    else:
+        first, squares = labelings.sums(v), labelings.sums(v * v)
+        second, second_squares = v.sum() - first, (v * v).sum() - squares
+    sizes = first, squares, second, second_squares
     return [
-        Forms(quadratic, labelings.sums(sums.rows), labelings.sums(sums.diagonal), sums)
+        Forms(quadratic, labelings.sums(sums.rows), labelings.sums(sums.diagonal), sums, sizes)
         for member in members
         for quadratic, sums in _labeled_sums(computed(member), labelings, v, batch)
     ]
@@ -181,11 +179,3 @@ def column_sums(
             shown.update(len(own))
     sums = map(KernelSums, rows * v, member.diagonals * v**2, map(float, squares))
     return list(zip(quadratic, sums, strict=True))
-
-
-def pair_sums(member: Pairs | LowRank) -> Float[np.ndarray, " J"]:
-    """Σ_i K(x_i, y_i) of every kernel, for rows x_1, ..., x_n, y_1, ..., y_n."""
-    first, second = np.split(np.arange(member.size), 2)
-    if isinstance(member, LowRank):
-        return np.array([np.vdot(member.columns[first], member.columns[second])])
-    return member.at(first, second).sum(axis=1)

@@ -46,7 +46,7 @@ class LowRank:
     def sums(self) -> KernelSums:
         """Row sums, diagonal and squares."""
         F, diagonal = self.columns, self.diagonal
-        squares = float((np.square(F.T @ F)).sum() - np.square(diagonal).sum())
+        squares = float(np.square(F.T @ F).sum() - np.square(diagonal).sum())
         return KernelSums(F @ F.sum(axis=0) - diagonal, diagonal, squares)
 
     def weighted(self, v: Float[np.ndarray, " N"]) -> LowRank:
@@ -79,6 +79,14 @@ def member_pairs(member: Member) -> Pairs:
     """The member in rectangles."""
     ready = computed(member)
     return ready.pairs() if isinstance(ready, LowRank) else ready
+
+
+def pair_sums(member: Pairs | LowRank) -> Float[np.ndarray, " J"]:
+    """Σ_i K(x_i, y_i) of every kernel, for rows x_1, ..., x_n, y_1, ..., y_n."""
+    first, second = np.split(np.arange(member.size), 2)
+    if isinstance(member, LowRank):
+        return np.array([np.vdot(member.columns[first], member.columns[second])])
+    return member.at(first, second).sum(axis=1)
 
 
 def with_low_rank(members: tuple[Member, ...], large: int = LARGE) -> list[tuple[Member, list[int]]]:

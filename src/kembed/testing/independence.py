@@ -18,11 +18,11 @@ from kembed.core.progress import showing_progress
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.permutation import nulls, statistics
-from kembed.permutation.fusion import Values
 from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 from kembed.permutation.labelings import column_sums
 from kembed.permutation.low_rank import LowRank, computed, member_pairs, with_low_rank
 from kembed.permutation.rings import Star, draw_star, factor_turns, ring_sums
+from kembed.permutation.statistics import Values
 from kembed.testing.choice import choose
 from kembed.testing.members import fused_meetings
 from kembed.testing.outcome import TestOutcome, approximate_outcome, nothing, resampled_outcome
@@ -30,8 +30,6 @@ from kembed.testing.procedure import Choice, Procedure, read_procedure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-    Vector = Float[np.ndarray, " n"]
 
 MINIMUM = 4  # the unbiased statistic divides by n - 3
 FEW_ROWS = 8  # more have more pairings than anybody waits for
@@ -125,7 +123,6 @@ def _both_kernels(kernel: Any) -> tuple[Any, Any]:
 def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
     """Rows in an order of their own, and the narrower (then the lesser) side first."""
     a, b = (table.values for table in tables)
-    swapped = False
     sorted_a, sorted_b = sorted_rows(a), sorted_rows(b)
     if a.shape[1] != b.shape[1]:
         swapped = a.shape[1] > b.shape[1]
@@ -135,8 +132,7 @@ def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
         swapped = comes_before(*(sorted_rows(np.column_stack(pair)) for pair in ((b, a), (a, b))))
     if swapped:
         tables, kernels = tables[::-1], tuple(kernels[::-1])
-    joint = np.column_stack([table.values for table in tables])
-    order = row_order(joint)
+    order = row_order(np.column_stack([table.values for table in tables]))
     return [replace(table, values=table.values[order]) for table in tables], kernels, swapped
 
 
@@ -173,7 +169,11 @@ def hsic_values(
     left: Pairs | LowRank, right: Pairs | LowRank, star: Star, *, biased: bool, batch: int | None
 ) -> Values:
     """HSIC of J by L kernels for the data and the pairings of a star, as tables."""
-    if isinstance(left, LowRank) and isinstance(right, LowRank) and _fewer_columns(left, right):
+    if (
+        isinstance(left, LowRank)
+        and isinstance(right, LowRank)
+        and left.columns.shape[1] * right.columns.shape[1] <= left.size  # products, against diagonals
+    ):
         whole = factor_turns(left.columns, right.columns, star)
         cross = (whole - star.products(left.diagonal, right.diagonal))[:, None, None]
         firsts, seconds = [left.sums()], [right.sums()]
@@ -185,11 +185,6 @@ def hsic_values(
             values[:, j, k] = statistics.hsic(cross[:, j, k], first, second, star.products, biased=biased)
     usual = [[sums.usual for sums in side] for side in (firsts, seconds)]
     return Values(values, np.multiply.outer(*usual))
-
-
-def _fewer_columns(left: LowRank, right: LowRank) -> bool:
-    """Whether there are fewer products of columns than diagonals of the matrix, to be transformed."""
-    return left.columns.shape[1] * right.columns.shape[1] <= left.size
 
 
 def _enumerated(

@@ -10,7 +10,7 @@ import numpy as np
 
 from kembed.core.drawing import Drawn
 from kembed.permutation import nulls
-from kembed.permutation.fusion import Values, fuse, standardised
+from kembed.permutation.statistics import Values, fuse, standardised
 from kembed.testing.procedure import Choice, Procedure
 
 if TYPE_CHECKING:

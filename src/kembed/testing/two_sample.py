@@ -18,17 +18,8 @@ from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
-from kembed.permutation.fusion import Values, fuse
-from kembed.permutation.labelings import (
-    Labelings,
-    column_sums,
-    draw_labelings,
-    draw_swaps,
-    label_forms,
-    pair_sums,
-    sizes,
-)
-from kembed.permutation.low_rank import computed, with_low_rank
+from kembed.permutation.labelings import Labelings, column_sums, draw_labelings, draw_swaps, label_forms
+from kembed.permutation.low_rank import computed, pair_sums, with_low_rank
 from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
 from kembed.testing.outcome import ColumnResult, TestOutcome, approximate_outcome, nothing, resampled_outcome
@@ -36,8 +27,6 @@ from kembed.testing.procedure import Choice, Procedure, read_procedure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-# ruff: noqa: PT028 (`test_pool` is no test of pytest)
 
 
 def mmd_test(
@@ -133,17 +122,10 @@ def mmd_test(
 
 
 def test_pool(
-    pool: Pool,
-    *,
-    kernel: Any = "fused",
-    statistic: str = "unbiased",
-    n_resamples: int = 999,
-    by_column: bool = False,
-    batch: int | None = None,
-    rng: np.random.Generator,
+    pool: Pool, *, kernel: Any, statistic: str, n_resamples: int, by_column: bool, rng: np.random.Generator
 ) -> TestOutcome:
     """The permutation test of two samples that are pooled already; arguments as for `mmd_test`."""
-    procedure = read_procedure(statistic, "permutation", n_resamples, None, batch, rng)
+    procedure = read_procedure(statistic, "permutation", n_resamples, None, None, rng)
     return _permuted(pool, kernel, procedure, by_column)
 
 
@@ -170,16 +152,15 @@ def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) ->
     return replace(result, columns=_by_column(pool, kernel, labelings, procedure)) if by_column else result
 
 
-def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Procedure) -> Values:
+def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Procedure) -> statistics.Values:
     """MMD² of every kernel for the data (first row) and every relabeling."""
     parts = with_low_rank(choice.members)
     found = label_forms([member for member, _ in parts], labelings, pool.weights, procedure.batch)
     places = np.argsort([place for _, places in parts for place in places])
     forms = [found[place] for place in places]
-    size = sizes(labelings, pool.weights)
     typical = 1.0 if pool.weights is None else float(np.mean(pool.weights)) ** 2
-    return Values(
-        np.stack([statistics.mmd2(each, size, biased=procedure.biased) for each in forms], axis=1),
+    return statistics.Values(
+        np.stack([statistics.mmd2(each, biased=procedure.biased) for each in forms], axis=1),
         np.array([each.sums.usual / typical for each in forms]),
     )
 
@@ -203,7 +184,7 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> T
                 values.append((quadratic + 2.0 * own) / (n * (n - 1.0)))
             entry.append(sums.usual)
     name = "biased MMD²" if wild else "MMD²"
-    both = Values(np.stack(values, axis=1), np.array(entry))
+    both = statistics.Values(np.stack(values, axis=1), np.array(entry))
     return resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated)
 
 
@@ -222,15 +203,12 @@ def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcom
     labelings = Labelings(pool.labels, None, pool.labels[:, None])
     kernel, (n, m) = choice.one, pool.sizes
     (forms,) = label_forms([kernel], labelings, None, procedure.batch)
-    value = float(statistics.mmd2(forms, sizes(labelings, None), biased=procedure.biased)[0])
+    value = float(statistics.mmd2(forms, biased=procedure.biased)[0])
     trace, squares = statistics.centred_moments(forms.sums)
     factor = 1.0 / n + 1.0 / m
     moments = factor * trace / pool.size, 2.0 * (factor / pool.size) ** 2 * squares
-
-    def weights() -> Float[np.ndarray, " L"]:
-        return factor * nulls.spectrum(kernel, procedure.rng)
-
-    return approximate_outcome("MMD²", pool.sizes, choice, procedure, value, moments, weights)
+    null = value, moments, lambda: factor * nulls.spectrum(kernel, procedure.rng)
+    return approximate_outcome("MMD²", pool.sizes, choice, procedure, *null)
 
 
 def _by_column(
@@ -242,7 +220,7 @@ def _by_column(
         space = make_space(pool.space.values[:, [c]], pool.space.categorical[[c]])
         choice = choose(_for_one_column(kernel, name), space, procedure)
         values = mmd_values(replace(pool, space=space), choice, labelings, procedure)
-        fused = fuse(values.ranked(), choice.shares)
+        fused = statistics.fuse(values.ranked(), choice.shares)
         evidence.append(fused)
         one = len(choice.kernels) == 1
         effects.append(float(values.statistics[0, 0]) if one else float(fused[0]))
