@@ -15,7 +15,7 @@ from kembed.permutation.gram import function_pairs, kernel_pairs, space_pairs
 from kembed.permutation.low_rank import Member, random_features
 from kembed.testing.kernel_words import choose_kernel
 from kembed.testing.members import fused_members
-from kembed.testing.members.group import read_scales
+from kembed.testing.members.rows import read_scales
 from kembed.testing.procedure import Choice, Procedure, together
 
 

@@ -234,11 +234,9 @@ def _product(left: Pairs, right: Pairs) -> Pairs:
 def _wild(left: Pairs, right: Pairs, procedure: Procedure) -> Values:
     """The biased HSIC, the sum of HKH ∘ HLH over n², with rows weighted by a wild process."""
     product = _product(_centred(left, procedure.batch), _centred(right, procedure.batch))
-    n = product.size
-    memory = procedure.memory or np.sqrt(n)
-    W = np.hstack([np.ones((n, 1)), nulls.wild_weights(n, procedure.n_resamples, memory, procedure.rng)])
+    W = procedure.wild_columns(product.size)
     ((quadratic, sums),) = column_sums(product, W, procedure.batch)
-    values = (quadratic + sums.diagonal @ W**2) / n**2
+    values = (quadratic + sums.diagonal @ W**2) / product.size**2
     return Values(values[:, None], np.array([sums.usual]))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.learning.evidence import Evidence
+from kembed.permutation import nulls
 from kembed.permutation.gram import Pairs
 from kembed.permutation.low_rank import Member, member_pairs
 
@@ -46,6 +47,11 @@ class Procedure:
     def approximate(self) -> bool:
         """Whether the null is a formula."""
         return self.null in ("gamma", "spectral")
+
+    def wild_columns(self, n: int) -> Float[np.ndarray, "n C"]:
+        """Weights of n rows of a time series: 1 for the data, then wild processes."""
+        weights = nulls.wild_weights(n, self.n_resamples, self.memory or np.sqrt(n), self.rng)
+        return np.hstack([np.ones((n, 1)), weights])
 
 
 def read_procedure(

@@ -7,7 +7,7 @@ for every relabeling, compare. The kernel never sees the labels: that is what ma
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
 from kembed.testing.outcome import ColumnResult, TestOutcome, approximate_outcome, nothing, resampled_outcome
 from kembed.testing.procedure import Choice, Procedure, read_procedure
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 
 def mmd_test(
@@ -167,9 +164,10 @@ def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Proc
 
 def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> TestOutcome:
     """MMD² for the data and for rows whose sides are swapped, or weighted by a wild process."""
-    n, wild, enumerated = pool.sizes[0], procedure.null == "wild", False
-    if wild:
-        W = _wild_columns(pool, procedure, paired)
+    (n, m), wild, enumerated = pool.sizes, procedure.null == "wild", False
+    if wild:  # the weights 1/n and -1/m of the data, then times wild processes; one for the rows of a pair
+        first = procedure.wild_columns(n)
+        W = np.concatenate([first / n, (first if paired else procedure.wild_columns(m)) / -m])
     else:
         swaps, enumerated = draw_swaps(pool.signs, procedure.n_resamples, procedure.rng)
         W = np.concatenate([swaps, -swaps])
@@ -186,16 +184,6 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> T
     name = "biased MMD²" if wild else "MMD²"
     both = statistics.Values(np.stack(values, axis=1), np.array(entry))
     return resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated)
-
-
-def _wild_columns(pool: Pool, procedure: Procedure, paired: bool) -> Float[np.ndarray, "N C"]:
-    """The weights 1/n and -1/m of the data, then times wild processes; one process for the rows of a pair."""
-    n, m = pool.sizes
-    count, memory, rng = procedure.n_resamples, procedure.memory, procedure.rng
-    first = nulls.wild_weights(n, count, memory or np.sqrt(n), rng)
-    second = first if paired else nulls.wild_weights(m, count, memory or np.sqrt(m), rng)
-    one = np.ones((n, 1)), np.ones((m, 1))
-    return np.concatenate([np.hstack([one[0], first]) / n, np.hstack([one[1], second]) / -m])
 
 
 def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcome:

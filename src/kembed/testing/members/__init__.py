@@ -2,7 +2,13 @@
 
 One lengthscale, however chosen, cannot win everywhere. What goes in, and with what share, was chosen on the
 development suite of `benchmarks/alternatives.py` and then frozen; `benchmarks/power.py` judges it on the
-held-out suite. A new group is one file with a `GROUP`, and one entry in `GROUPS`.
+held-out suite. A new group is one file and one entry in `GROUPS`.
+
+A group is fitted on the pooled, unordered rows and never sees a label. Its functions `two_sample` and `side`
+return the kernels of a two-sample test, and those of one side of an independence test: in rectangles
+(`Pairs`) or as features of the rows, K = F Fᵀ (`LowRank`, or `LazyLowRank` if they are large), with shares
+before normalisation. `MEET[j, k]` is the share of kernel j of one side with kernel k of the other; groups do
+not meet.
 """
 
 from __future__ import annotations
@@ -13,13 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kembed.testing.members import gaussians, whitened
-from kembed.testing.members.group import Group, Rows
+from kembed.testing.members.rows import Rows
 from kembed.testing.procedure import Choice, together
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-GROUPS: tuple[Group, ...] = (gaussians.GROUP, whitened.GROUP)
+GROUPS = (gaussians, whitened)
 
 
 def fused_members(rows: Rows, *, side: bool) -> Choice:
@@ -33,4 +39,4 @@ def fused_meetings() -> Float[np.ndarray, "J J"]:
     """The share of every kernel of one side with every one of the other; 0 where they do not meet."""
     from scipy.linalg import block_diag
 
-    return block_diag(*(group.meet for group in GROUPS))
+    return block_diag(*(group.MEET for group in GROUPS))

@@ -9,7 +9,7 @@ import numpy as np
 from kembed.kernels.of_space import space_kernel
 from kembed.permutation.gram import space_pairs
 from kembed.permutation.low_rank import LazyLowRank, Member, random_features
-from kembed.testing.members.group import Group, Rows
+from kembed.testing.members.rows import Rows
 from kembed.testing.procedure import Choice
 
 # (ratio to the median distance, share); wide ones see shifts of the mean, fine ones local structure.
@@ -46,6 +46,3 @@ def _members(rows: Rows, lengthscales: tuple[float, ...], shares: tuple[float, .
             for kernel, seed in zip(kernels, seeds, strict=True)
         )
     return Choice(members, kernels, np.array(shares))
-
-
-GROUP = Group(two_sample, side, MEET)

@@ -14,7 +14,7 @@ from kembed.embeddings.landmarks import Landmarks, place
 from kembed.kernels.base import Kernel
 from kembed.kernels.of_space import space_kernel
 from kembed.permutation.low_rank import LazyLowRank, whitened
-from kembed.testing.members.group import Group, Rows
+from kembed.testing.members.rows import Rows
 from kembed.testing.procedure import Choice
 
 LANDMARKS = 100  # at most; a quarter of the rows if that is fewer, so that Σ can be told from noise
@@ -72,6 +72,3 @@ def _members(rows: Rows, scales: list[tuple[float, float, float]]) -> Choice:
         tuple(WhitenedEmbedding(space_kernel(space, ell), ridge) for ell, ridge, _ in scales),
         np.array([share for *_, share in scales]),
     )
-
-
-GROUP = Group(two_sample, side, MEET)

@@ -1,14 +1,8 @@
-"""What a group of members is: one file of this folder, and one line in the list of `members`.
-
-A group is fitted on the pooled, unordered rows and never sees a label. It returns its kernels either in
-rectangles (`Pairs`) or as features of the rows, K = F Fᵀ (`LowRank`, or `LazyLowRank` if they are large).
-"""
+"""What every group of members is told: the pooled rows, and the scales in them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,10 +10,6 @@ from kembed.data.space import Space
 from kembed.learning.evidence import SPREADS, Evidence
 from kembed.learning.scan import scan_evidence
 from kembed.testing.kernel_words import STAND_IN, says_nothing_of_scales
-from kembed.testing.procedure import Choice
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 MAX_PEAKS = 3  # modes of the evidence that get members: each of them is work
 
@@ -38,18 +28,6 @@ class Rows:
     evidence: Evidence | None
     features: int | None
     rng: np.random.Generator
-
-
-class Group(NamedTuple):
-    """A kind of members: those of a two-sample test, and those of one side of an independence test.
-
-    Shares are those before normalisation; `meet[j, k]` is the share of kernel j of one side with kernel k of
-    the other; groups do not meet.
-    """
-
-    two_sample: Callable[[Rows], Choice]
-    side: Callable[[Rows], Choice]
-    meet: Float[np.ndarray, "J J"]
 
 
 def read_scales(space: Space, features: int | None, rng: np.random.Generator) -> Rows:
