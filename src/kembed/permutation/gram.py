@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     Rows = Int[np.ndarray, " a"]
+    Table = Float[np.ndarray, "N D"]
     Rectangle = Float[np.ndarray, "a b"]
     Base = Callable[[Rows, Rows], Rectangle]
     Map = Callable[[Rectangle, Rectangle], Rectangle]
@@ -98,7 +99,7 @@ def matrix_pairs(base: Base, diagonal: Float[np.ndarray, " N"], *, definite: boo
     return Pairs(len(diagonal), base, (lambda rectangle, out: rectangle,), diagonal[None], definite)
 
 
-def distance_base(u: Float[np.ndarray, "N D"]) -> Base:
+def distance_base(u: Table) -> Base:
     """|u_i - u_j|² in rectangles, in units in which a difference of about 1 matters."""
     u = np.clip(u - np.median(u, axis=0), -FAR, FAR)
     norms = (u**2).sum(axis=1)
@@ -115,9 +116,7 @@ def distance_base(u: Float[np.ndarray, "N D"]) -> Base:
     return by_product
 
 
-def gaussian_pairs(
-    u: Float[np.ndarray, "N D"], lengthscales: Float[np.ndarray, " J"], extra: Base | None = None
-) -> Pairs:
+def gaussian_pairs(u: Table, lengthscales: Float[np.ndarray, " J"], extra: Base | None = None) -> Pairs:
     """Gaussians of several lengthscales on one table of distances, plus the `extra` of discrete columns."""
     unit = float(min(lengthscales))
     distances = distance_base(u / unit)
@@ -153,7 +152,7 @@ def space_pairs(space: Space, lengthscales: Float[np.ndarray, " J"]) -> Pairs:
     return gaussian_pairs(space.numeric, lengthscales, extra if space.categorical.any() else None)
 
 
-def kernel_pairs(kernel: Kernel, x: Float[np.ndarray, "N D"]) -> Pairs:
+def kernel_pairs(kernel: Kernel, x: Table) -> Pairs:
     """One kernel object on the rows of a table."""
     if not isinstance(kernel, Stationary):
         diagonal = np.exp(kernel._log_diagonal(x))

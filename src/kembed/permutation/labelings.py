@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Vector = Float[np.ndarray, " C"]
     Columns = Float[np.ndarray, "N C"]
+    Rows = Float[np.ndarray, " N"]  # a number for every row
+    Sums = list[tuple[Vector, KernelSums]]  # w'K₀w for every labeling, of every kernel
 
 # Labelings are written out up to so many bytes: 999 of 67,000 rows.
 WRITTEN_OUT = 2**29
@@ -44,11 +46,11 @@ class Forms(NamedTuple):
 class Labelings:
     """The data's labeling first, then the resamples: turns of rings, or explicit columns."""
 
-    labels: Float[np.ndarray, " N"]
+    labels: Rows
     star: Star | None
     columns: Columns | None = None
 
-    def sums(self, values: Float[np.ndarray, " N"]) -> Vector:
+    def sums(self, values: Rows) -> Vector:
         """Σ_i a_i values_i under every labeling."""
         return values @ self.written_out() if self.star is None else self.star.products(values, self.labels)
 
@@ -80,9 +82,7 @@ class Labelings:
         return columns.T
 
 
-def draw_labelings(
-    labels: Float[np.ndarray, " N"], n_resamples: int, rng: np.random.Generator
-) -> tuple[Labelings, bool]:
+def draw_labelings(labels: Rows, n_resamples: int, rng: np.random.Generator) -> tuple[Labelings, bool]:
     """All arrangements where they are no more than n_resamples + 1, else turns of random rings; and which."""
     N, first = len(labels), int(labels.sum())
     if N > FEW_ROWS or comb(N, first) > n_resamples + 1:
@@ -91,9 +91,7 @@ def draw_labelings(
     return Labelings(labels, None, _own_first(every.T, labels)), True
 
 
-def draw_swaps(
-    signs: Float[np.ndarray, " n"], n_resamples: int, rng: np.random.Generator
-) -> tuple[Columns, bool]:
+def draw_swaps(signs: Rows, n_resamples: int, rng: np.random.Generator) -> tuple[Columns, bool]:
     """Which pairs are turned round, the data's own signs first: all ways where they are few; and whether."""
     n = len(signs)
     if n > FEW_ROWS or 2**n > n_resamples + 1:
@@ -101,12 +99,12 @@ def draw_swaps(
     return _own_first(np.array(list(product((1.0, -1.0), repeat=n))).T, signs), True
 
 
-def _own_first(columns: Columns, own: Float[np.ndarray, " N"]) -> Columns:
+def _own_first(columns: Columns, own: Rows) -> Columns:
     return columns[:, np.argsort((columns != own[:, None]).any(axis=0), kind="stable")]
 
 
 def label_forms(
-    members: list[Member], labelings: Labelings, v: Float[np.ndarray, " N"] | None, batch: int | None
+    members: list[Member], labelings: Labelings, v: Rows | None, batch: int | None
 ) -> list[Forms]:
     """The sums of every kernel of every member, in order; without v every row counts 1."""
     if v is None:
@@ -123,9 +121,7 @@ def label_forms(
     ]
 
 
-def _labeled_sums(
-    member: Pairs | LowRank, labelings: Labelings, v: Float[np.ndarray, " N"] | None, batch: int | None
-) -> list[tuple[Vector, KernelSums]]:
+def _labeled_sums(member: Pairs | LowRank, labelings: Labelings, v: Rows | None, batch: int | None) -> Sums:
     """By whichever way is the fastest."""
     labels, star = labelings.labels, labelings.star
     if star is not None and isinstance(member, LowRank):
@@ -139,17 +135,13 @@ def _labeled_sums(
     return [pair for pairs in parts for pair in ring_label_sums(pairs, labels, star, batch)]
 
 
-def ring_label_sums(
-    pairs: Pairs, labels: Float[np.ndarray, " N"], star: Star, batch: int | None
-) -> list[tuple[Vector, KernelSums]]:
+def ring_label_sums(pairs: Pairs, labels: Rows, star: Star, batch: int | None) -> Sums:
     """a'K₀a of every kernel by Fourier transforms, with labels a that turn on the rings of a star."""
     values, sums, _ = ring_sums(pairs, label_pairs(labels), star, batch)
     return list(zip(values[:, :, 0].T, sums, strict=True))
 
 
-def column_sums(
-    member: Pairs | LowRank, W: Columns, batch: int | None, v: Float[np.ndarray, " N"] | None = None
-) -> list[tuple[Vector, KernelSums]]:
+def column_sums(member: Pairs | LowRank, W: Columns, batch: int | None, v: Rows | None = None) -> Sums:
     """w'K₀w of every kernel and every column w of weights, and the sums of v_i K_ij v_j.
 
     The matrix is symmetric, so only blocks on and below the diagonal are computed, one strip at a time.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     Rows = Int[np.ndarray, " a"]
+    Vector = Float[np.ndarray, " N"]
 
 # Working memory of a pass over the diagonals, in bytes, where `batch` does not say otherwise.
 BUDGET = 2**28
@@ -57,7 +58,7 @@ class Star:
         every = np.concatenate(turns)
         return np.concatenate([every[:1], every[1:][self.chosen]])
 
-    def products(self, u: Float[np.ndarray, " N"], v: Float[np.ndarray, " N"]) -> Float[np.ndarray, " B+1"]:
+    def products(self, u: Vector, v: Vector) -> Float[np.ndarray, " B+1"]:
         """Σ_i u_i v_π(i) for the data and under every resample."""
         return self.values([correlate(u[ring.left], v[ring.right]) for ring in self.rings])
 
@@ -80,12 +81,12 @@ def draw_star(N: int, n_resamples: int, rng: np.random.Generator) -> Star:
     return Star(rings, rng.choice(others, n_resamples, replace=False))
 
 
-def correlate(u: Float[np.ndarray, " N"], v: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+def correlate(u: Vector, v: Vector) -> Vector:
     """Σ_i u_i v_{i+k} for every turn k."""
     return np.fft.irfft(np.conj(np.fft.rfft(u)) * np.fft.rfft(v), len(u))
 
 
-def label_pairs(a: Float[np.ndarray, " N"]) -> Pairs:
+def label_pairs(a: Vector) -> Pairs:
     """The matrix a aᵀ, as if it were a kernel."""
     return matrix_pairs(lambda rows, columns: np.multiply.outer(a[rows], a[columns]), a * a)
 
@@ -156,9 +157,7 @@ def _diagonal_block(pairs: Pairs, order: Rows, diagonals: Rows) -> Float[np.ndar
     return out
 
 
-def _add_rows(
-    total: Float[np.ndarray, " N"], order: Rows, block: Float[np.ndarray, "N b"], diagonals: Rows, N: int
-) -> None:
+def _add_rows(total: Vector, order: Rows, block: Float[np.ndarray, "N b"], diagonals: Rows, N: int) -> None:
     """Adds a block's share of the row sums: entry (i, d) counts for row i and for row i + d."""
     count = len(diagonals) - (2 * int(diagonals[-1]) == N)  # the diagonal N/2 meets every row once already
     across = np.zeros(2 * N)

@@ -31,6 +31,8 @@ from kembed.testing.procedure import Choice, Procedure, read_procedure
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    Shares = Float[np.ndarray, "J L"]
+
 MINIMUM = 4  # the unbiased statistic divides by n - 3
 FEW_ROWS = 8  # more have more pairings than anybody waits for
 
@@ -136,7 +138,7 @@ def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
     return [replace(table, values=table.values[order]) for table in tables], kernels, swapped
 
 
-def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L"]]:
+def _joined(left: Choice, right: Choice) -> tuple[Choice, Shares]:
     """Which kernels of x meet which of y, as one choice, and the shares as a table; 0 where they do not."""
     fused = left.fused and right.fused
     shares = fused_meetings() if fused else np.multiply.outer(left.shares, right.shares)
@@ -148,7 +150,7 @@ def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L
     return Choice((), kernels, together / together.sum(), learned), shares
 
 
-def _permuted(left: Choice, right: Choice, shares: Float[np.ndarray, "J L"], procedure: Procedure) -> Values:
+def _permuted(left: Choice, right: Choice, shares: Shares, procedure: Procedure) -> Values:
     """HSIC of every pair of kernels that meet, for the data and for random pairings."""
     star = draw_star(left.members[0].size, procedure.n_resamples, procedure.rng)
     values = np.zeros((procedure.n_resamples + 1, *shares.shape))
@@ -187,9 +189,7 @@ def hsic_values(
     return Values(values, np.multiply.outer(*usual))
 
 
-def _enumerated(
-    left: Choice, right: Choice, shares: Float[np.ndarray, "J L"], procedure: Procedure
-) -> Values:
+def _enumerated(left: Choice, right: Choice, shares: Shares, procedure: Procedure) -> Values:
     """HSIC under every pairing of very few rows, the data's own first."""
     every = np.arange(left.members[0].size)
     orders = np.array(list(permutations(every)))  # the data's own comes first
