@@ -17,8 +17,8 @@ from kembed.conditional.conditioning import as_variable
 from kembed.conditional.features import check
 from kembed.conditional.multipliers import multipliers
 from kembed.conditional.sides import Settings, Sides
-from kembed.permutation.fusion import fuse
 from kembed.permutation.nulls import resampled_pvalue
+from kembed.permutation.statistics import fuse
 
 SEED, ALPHA = 20, 0.05
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "1000"))

@@ -16,12 +16,11 @@ from benchmarks.alternatives import HELD_OUT, SUITE
 from kembed import mmd_test
 from kembed.data.pool import make_pool
 from kembed.data.tables import read_tables
-from kembed.permutation.fusion import standardised
 from kembed.permutation.gram import space_pairs
 from kembed.permutation.labelings import draw_labelings
 from kembed.permutation.nulls import resampled_pvalue
-from kembed.testing.choice import Choice
-from kembed.testing.procedure import read_procedure
+from kembed.permutation.statistics import standardised
+from kembed.testing.procedure import Choice, read_procedure
 from kembed.testing.two_sample import mmd_values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))

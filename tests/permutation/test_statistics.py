@@ -13,14 +13,13 @@ from kembed.permutation.labelings import (
     Labelings,
     column_sums,
     label_forms,
-    pair_sums,
     ring_label_sums,
-    sizes,
 )
 from kembed.permutation.low_rank import (
     LowRank,
     computed,
     member_pairs,
+    pair_sums,
     random_features,
     whitened,
     with_low_rank,
@@ -28,6 +27,7 @@ from kembed.permutation.low_rank import (
 from kembed.permutation.rings import draw_star
 from kembed.testing.choice import choose
 from kembed.testing.independence import hsic_values
+from kembed.testing.procedure import read_procedure
 
 
 def linear(a, b):
@@ -113,7 +113,7 @@ def test_mmd_of_every_labeling_against_loops(n, m, weighted, biased, rng):
         (Labelings(labels, None, explicit), explicit),
     ):
         (forms,) = label_forms([kernel_pairs(kernel, x)], labelings, v, None)
-        values = statistics.mmd2(forms, sizes(labelings, v), biased=biased)
+        values = statistics.mmd2(forms, biased=biased)
         expected = [reference.mmd2_loops(K, a > 0.5, v, biased=biased) for a in columns.T]
         np.testing.assert_allclose(values, expected, atol=1e-12)
     assert mmd(
@@ -350,7 +350,7 @@ def test_features_converge_to_the_kernel(rng):
         (Gaussian([0.7, 2.0]), reference.gaussian(np.diag([0.49, 4.0]))),
         (Matern32(1.0), reference.matern(1.0, 1.5)),
     ):
-        factor = random_features(kernel, x, 40_000, np.random.default_rng(0), "kernel")
+        factor = random_features(kernel, x, 40_000, 0)
         K = reference.gram(exact, x, x)
         np.testing.assert_allclose(factor.columns @ factor.columns.T, K, atol=5 / np.sqrt(20_000))
         np.testing.assert_allclose(factor.diagonal, 1.0, atol=1e-9)
@@ -378,7 +378,8 @@ def test_low_rank_and_dense_have_the_same_sums(word, weighted, rng):
     x = rng.normal(size=(70, 1))
     v = rng.uniform(1.0, 2.0, 70) if weighted else None
     labels = rng.permutation(np.repeat([1.0, 0.0], [40, 30]))
-    members = choose(word, make_space(x, np.array([False])), rng).members
+    procedure = read_procedure("unbiased", "permutation", 9, None, None, rng)
+    members = choose(word, make_space(x, np.array([False])), procedure).members
     low = with_low_rank(members, large=10)
     order = np.argsort([place for _, places in low for place in places])
     for star in (draw_star(70, 60, rng), draw_star(70, 200, rng)):
@@ -386,10 +387,7 @@ def test_low_rank_and_dense_have_the_same_sums(word, weighted, rng):
         dense_forms = label_forms([member_pairs(member) for member in members], labelings, v, None)
         low_forms = label_forms([member for member, _ in low], labelings, v, None)
         for place, dense in zip(order, dense_forms, strict=True):
-            found, truth = (
-                statistics.mmd2(forms, sizes(labelings, v), biased=False)
-                for forms in (low_forms[place], dense)
-            )
+            found, truth = (statistics.mmd2(forms, biased=False) for forms in (low_forms[place], dense))
             np.testing.assert_allclose(found, truth, atol=1e-9)
 
 
@@ -410,5 +408,5 @@ def test_hsic_of_factors_is_that_of_matrices(kernels, biased, rng):
 def test_a_function_that_is_not_positive_definite_stays_dense(rng):
     """-|a - b| is a good kernel for differences of samples, and no F Fᵀ."""
     x = rng.normal(size=(20, 1))
-    pairs = function_pairs(lambda a, b: -np.abs(a - b.T), x, "kernel")
+    pairs = function_pairs(lambda a, b: -np.abs(a - b.T), x)
     assert with_low_rank((pairs,), large=10) == [(pairs, [0])]

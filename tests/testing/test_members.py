@@ -6,7 +6,7 @@ from tests.testing.alike import matrices
 
 from kembed.data.space import make_space
 from kembed.testing.members import GROUPS, fused_meetings, fused_members
-from kembed.testing.members.group import read_scales
+from kembed.testing.members.rows import read_scales
 
 
 def continuous(rng):
@@ -35,8 +35,8 @@ def test_every_kernel_has_a_name_and_a_share(group, make, rng):
     for found in (group.two_sample(rows), group.side(rows)):
         assert len(matrices(found.members)) == len(found.kernels) == len(found.shares)
         assert (found.shares > 0.0).all()
-    np.testing.assert_array_equal(group.meet.sum(axis=1), found.shares)
-    np.testing.assert_array_equal(group.meet, group.meet.T)  # neither side is the first
+    np.testing.assert_array_equal(group.MEET.sum(axis=1), found.shares)
+    np.testing.assert_array_equal(group.MEET, group.MEET.T)  # neither side is the first
 
 
 @pytest.mark.parametrize("make", SPACES)

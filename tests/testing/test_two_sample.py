@@ -30,6 +30,7 @@ from kembed.data.tables import read_tables
 from kembed.permutation import nulls
 from kembed.testing import two_sample
 from kembed.testing.choice import choose
+from kembed.testing.procedure import read_procedure
 
 
 def quick(x, y, **options):
@@ -182,10 +183,11 @@ def test_the_choice_is_a_function_of_the_unordered_rows(make, kernel, rng):
     x, y = make(rng)
     (a, b), _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
     rows = np.concatenate([a.values, b.values])
-    first = choose(kernel, make_space(rows, a.categorical), np.random.default_rng(0))
+    procedure = read_procedure("unbiased", "permutation", 9, None, None, 0)
+    first = choose(kernel, make_space(rows, a.categorical), procedure)
     for _ in range(2):
         order = rng.permutation(len(rows))
-        other = choose(kernel, make_space(rows[order], a.categorical), np.random.default_rng(0))
+        other = choose(kernel, make_space(rows[order], a.categorical), procedure)
         assert [repr(k) for k in other.kernels] == [repr(k) for k in first.kernels]
         np.testing.assert_array_equal(other.shares, first.shares)
         for ours, theirs in zip(matrices(first.members), matrices(other.members), strict=True):
@@ -851,7 +853,7 @@ def test_swaps_of_pairs_are_the_same_by_factors_and_matrices(rng):
     result = quick(x, y, kernel="fused", paired=True)
     tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=True, minimum=2)
     pool = make_pool(tables, None, "pairs")
-    choice = choose("fused", pool.space, rng)
+    choice = choose("fused", pool.space, read_procedure("unbiased", "permutation", 9, None, None, rng))
     for member, K in zip(result.members, matrices(choice.members), strict=True):
         expected = reference.paired_mmd2_loops(K, pool.signs, biased=False)
         assert member.statistic == pytest.approx(expected, abs=1e-9)

@@ -17,7 +17,7 @@ from kembed.conditional.conditioning import Conditioner, Variable
 from kembed.conditional.features import KernelFeatures, kernel_features
 from kembed.conditional.multipliers import products, squared_norms
 from kembed.conditional.residuals import ColumnRegression, VariableResiduals, variable_residuals
-from kembed.permutation.fusion import Values
+from kembed.permutation.statistics import Values
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -29,8 +29,8 @@ from kembed.core import checks
 from kembed.core.backend import to_numpy
 from kembed.data.tables import Table, read_tables
 from kembed.kernels.base import Kernel
-from kembed.testing.choice import Choice
 from kembed.testing.outcome import resampled_outcome
+from kembed.testing.procedure import Choice
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

@@ -154,7 +154,6 @@ def as_pattern(kernel: Stationary | str, D: int) -> Stationary | str:
     """
     if not isinstance(kernel, str):
         return kernel
-    shapes: dict[str, dict[str, Any]]
-    shapes = {"isotropic": {}, "ard": {"lengthscale": np.ones(D)}, "full": {"covariance": np.eye(D)}}
-    word = checks.choice(kernel, "kernel", (*shapes, "auto"))
-    return word if word == "auto" else Gaussian(**shapes[word])
+    ard, full = Gaussian(np.ones(D)), Gaussian(covariance=np.eye(D))
+    patterns: dict[str, Any] = {"isotropic": Gaussian(), "ard": ard, "full": full, "auto": "auto"}
+    return patterns[checks.choice(kernel, "kernel", tuple(patterns))]

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     Rows = Int[np.ndarray, " a"]
+    Table = Float[np.ndarray, "N D"]
     Rectangle = Float[np.ndarray, "a b"]
     Base = Callable[[Rows, Rows], Rectangle]
+    Map = Callable[[Rectangle, Rectangle], Rectangle]
 
 # |x|² + |y|² - 2x·y is exact to about this share of the largest |x|². Where that is more than a billionth of
 # a squared lengthscale (a statistic would move by more than what counts as a tie, `nulls.TIE`) distances
@@ -55,15 +57,15 @@ class KernelSums(NamedTuple):
 class Pairs:
     """J kernels on N rows.
 
-    `base(rows, columns)` is a new rectangle; `maps[j](rectangle, out)` writes kernel j's values into `out`
-    (None: the base is the kernel). `diagonals[j]` holds k_j(x_i, x_i). `definite` says that the kernels are
-    known to be positive definite. Kernel j is what is served plus `offsets[j]`: MMD² and HSIC do not
-    change when a constant is added to a kernel, but its digits do.
+    `base(rows, columns)` is a new rectangle; `maps[j](rectangle, out)` is kernel j on it, written into `out`
+    or the rectangle itself. `diagonals[j]` holds k_j(x_i, x_i). `definite` says that the kernels are known to
+    be positive definite. Kernel j is what is served plus `offsets[j]`: MMD² and HSIC do not change when a
+    constant is added to a kernel, but its digits do.
     """
 
     size: int
     base: Base
-    maps: tuple[Callable[[Rectangle, Rectangle], None] | None, ...]
+    maps: tuple[Map, ...]
     diagonals: Float[np.ndarray, "J N"]
     definite: bool = True
     offsets: tuple[float, ...] = (0.0,)
@@ -71,33 +73,33 @@ class Pairs:
     def rectangles(self, rows: Rows, columns: Rows) -> list[Rectangle]:
         """Every kernel on a rectangle."""
         base = self.base(rows, columns)
-        return [self.mapped(j, base, np.empty_like(base)) for j in range(len(self.maps))]
+        return [apply(base, np.empty_like(base)) for apply in self.maps]
 
     def some(self, which: list[int]) -> Pairs:
         """Some of the kernels."""
         maps, offsets = tuple(self.maps[j] for j in which), tuple(self.offsets[j] for j in which)
         return Pairs(self.size, self.base, maps, self.diagonals[which], self.definite, offsets)
 
+    def weighted(self, j: int, v: Float[np.ndarray, " N"]) -> Pairs:
+        """The kernel v_i K_ij v_j for kernel j."""
+        one = self.some([j])
+        return matrix_pairs(
+            lambda rows, columns: one.rectangles(rows, columns)[0] * v[rows, None] * v[columns],
+            self.diagonals[j] * v**2,
+        )
+
     def at(self, a: Rows, b: Rows) -> Float[np.ndarray, "J n"]:
         """Every kernel at the pairs (a_i, b_i): diagonals of small rectangles."""
         steps = [slice(i, i + STEP) for i in range(0, len(a), STEP)]
         return np.hstack([[block.diagonal() for block in self.rectangles(a[i], b[i])] for i in steps])
 
-    def mapped(self, j: int, base: Rectangle, out: Rectangle) -> Rectangle:
-        """Kernel j from its base: `out`, or the base itself."""
-        apply = self.maps[j]
-        if apply is None:
-            return base
-        apply(base, out)
-        return out
-
 
 def matrix_pairs(base: Base, diagonal: Float[np.ndarray, " N"], *, definite: bool = True) -> Pairs:
     """One kernel, given by its rectangles."""
-    return Pairs(len(diagonal), base, (None,), diagonal[None], definite)
+    return Pairs(len(diagonal), base, (lambda rectangle, out: rectangle,), diagonal[None], definite)
 
 
-def distance_base(u: Float[np.ndarray, "N D"]) -> Base:
+def distance_base(u: Table) -> Base:
     """|u_i - u_j|² in rectangles, in units in which a difference of about 1 matters."""
     u = np.clip(u - np.median(u, axis=0), -FAR, FAR)
     norms = (u**2).sum(axis=1)
@@ -114,9 +116,7 @@ def distance_base(u: Float[np.ndarray, "N D"]) -> Base:
     return by_product
 
 
-def gaussian_pairs(
-    u: Float[np.ndarray, "N D"], lengthscales: Float[np.ndarray, " J"], extra: Base | None = None
-) -> Pairs:
+def gaussian_pairs(u: Table, lengthscales: Float[np.ndarray, " J"], extra: Base | None = None) -> Pairs:
     """Gaussians of several lengthscales on one table of distances, plus the `extra` of discrete columns."""
     unit = float(min(lengthscales))
     distances = distance_base(u / unit)
@@ -127,12 +127,8 @@ def gaussian_pairs(
             rectangle += extra(rows, columns) / unit**2
         return rectangle
 
-    def gaussian(factor: float, function: Any) -> Callable[[Rectangle, Rectangle], None]:
-        def write(base: Rectangle, out: Rectangle) -> None:
-            np.multiply(base, factor, out=out)
-            function(out, out=out)
-
-        return write
+    def gaussian(factor: float, function: Any) -> Map:
+        return lambda base, out: function(np.multiply(base, factor, out=out), out=out)
 
     some = np.unique(np.linspace(0, len(u) - 1, min(len(u), SOME_ROWS)).round().astype(int))
     usual = base(some, some)
@@ -148,17 +144,15 @@ def gaussian_pairs(
 
 def space_pairs(space: Space, lengthscales: Float[np.ndarray, " J"]) -> Pairs:
     """Gaussians of the distance of a space."""
-    extra = None
-    if space.categorical.any():
-        codes, penalty = space.codes, space.penalty
+    codes, penalty = space.codes, space.penalty
 
-        def extra(rows: Rows, columns: Rows) -> Rectangle:
-            return mismatch(codes[rows], codes[columns], penalty)
+    def extra(rows: Rows, columns: Rows) -> Rectangle:
+        return mismatch(codes[rows], codes[columns], penalty)
 
-    return gaussian_pairs(space.numeric, np.asarray(lengthscales, dtype=float), extra)
+    return gaussian_pairs(space.numeric, lengthscales, extra if space.categorical.any() else None)
 
 
-def kernel_pairs(kernel: Kernel, x: Float[np.ndarray, "N D"]) -> Pairs:
+def kernel_pairs(kernel: Kernel, x: Table) -> Pairs:
     """One kernel object on the rows of a table."""
     if not isinstance(kernel, Stationary):
         diagonal = np.exp(kernel._log_diagonal(x))
@@ -173,30 +167,27 @@ def kernel_pairs(kernel: Kernel, x: Float[np.ndarray, "N D"]) -> Pairs:
         u = np.linalg.solve(kernel.cholesky, centred.T).T
     if isinstance(kernel, Gaussian):
         return gaussian_pairs(u, np.ones(1))
-
-    def write(base: Rectangle, out: Rectangle) -> None:
-        np.exp(kernel.profile(base), out=out)
-
-    return Pairs(len(x), distance_base(u), (write,), np.exp(kernel._log_diagonal(x))[None])
+    maps = (lambda base, out: np.exp(kernel.profile(base), out=out),)
+    return Pairs(len(x), distance_base(u), maps, np.exp(kernel._log_diagonal(x))[None])
 
 
-def function_pairs(function: Callable[[Any, Any], Any], x: Any, name: str) -> Pairs:
+def function_pairs(function: Callable[[Any, Any], Any], x: Any) -> Pairs:
     """A user's function (rows, rows) -> matrix on the rows of a table."""
 
     def base(rows: Rows, columns: Rows) -> Rectangle:
         value = np.array(function(x[rows], x[columns]), dtype=float)
         if value.shape != (len(rows), len(columns)):
             raise ValueError(
-                f"{name} must return a matrix of shape {(len(rows), len(columns))} for tables of "
+                f"kernel must return a matrix of shape {(len(rows), len(columns))} for tables of "
                 f"{len(rows)} and {len(columns)} rows, but it returned shape {value.shape}"
             )
         if not np.isfinite(value).all():
-            raise ValueError(f"{name} returned values that are not finite; check it on a few rows")
+            raise ValueError("kernel returned values that are not finite; check it on a few rows")
         return value
 
     every = np.arange(len(x))
     block = base(every[:50], every[:50])
     if not np.allclose(block, block.T, rtol=1e-8, atol=1e-10 * np.abs(block).max()):
-        raise ValueError(f"{name} is not symmetric: k(x, y) differs from k(y, x); give a symmetric kernel")
+        raise ValueError("kernel is not symmetric: k(x, y) differs from k(y, x); give a symmetric kernel")
     (diagonal,) = matrix_pairs(base, np.zeros(len(x))).at(every, every)
     return matrix_pairs(base, diagonal, definite=False)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kembed.core.progress import progress_bar
-from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
+from kembed.permutation.gram import KernelSums, Pairs
 from kembed.permutation.low_rank import LowRank, Member, computed
 from kembed.permutation.rings import BUDGET, Star, draw_star, factor_turns, label_pairs, ring_sums
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Vector = Float[np.ndarray, " C"]
     Columns = Float[np.ndarray, "N C"]
+    Rows = Float[np.ndarray, " N"]  # a number for every row
+    Sums = list[tuple[Vector, KernelSums]]  # w'K₀w for every labeling, of every kernel
 
 # Labelings are written out up to so many bytes: 999 of 67,000 rows.
 WRITTEN_OUT = 2**29
@@ -37,17 +39,18 @@ class Forms(NamedTuple):
     linear: Vector  # a'K₀1
     diagonal: Vector  # Σ_i a_i K_ii
     sums: KernelSums
+    sizes: tuple[Vector, Vector, Vector, Vector]  # Σ a_i v_i and Σ a_i v_i² of either sample
 
 
 @dataclass(frozen=True, eq=False)
 class Labelings:
     """The data's labeling first, then the resamples: turns of rings, or explicit columns."""
 
-    labels: Float[np.ndarray, " N"]
+    labels: Rows
     star: Star | None
     columns: Columns | None = None
 
-    def sums(self, values: Float[np.ndarray, " N"]) -> Vector:
+    def sums(self, values: Rows) -> Vector:
         """Σ_i a_i values_i under every labeling."""
         return values @ self.written_out() if self.star is None else self.star.products(values, self.labels)
 
@@ -63,8 +66,7 @@ class Labelings:
         if len(self.star.rings) > 1 or 8 * N * C > WRITTEN_OUT:
             return False
         transforms = 35.0 + kernels * (12.0 + 11.0 * np.log10(max(N, 2_000) / 2_000.0))
-        products = 8.0 + kernels * (4.0 + 0.0165 * C)
-        return bool(products < transforms)
+        return bool(8.0 + kernels * (4.0 + 0.0165 * C) < transforms)
 
     def written_out(self) -> Columns:
         """The labelings as columns, rows in their own order."""
@@ -80,9 +82,7 @@ class Labelings:
         return columns.T
 
 
-def draw_labelings(
-    labels: Float[np.ndarray, " N"], n_resamples: int, rng: np.random.Generator
-) -> tuple[Labelings, bool]:
+def draw_labelings(labels: Rows, n_resamples: int, rng: np.random.Generator) -> tuple[Labelings, bool]:
     """All arrangements where they are no more than n_resamples + 1, else turns of random rings; and which."""
     N, first = len(labels), int(labels.sum())
     if N > FEW_ROWS or comb(N, first) > n_resamples + 1:
@@ -91,9 +91,7 @@ def draw_labelings(
     return Labelings(labels, None, _own_first(every.T, labels)), True
 
 
-def draw_swaps(
-    signs: Float[np.ndarray, " n"], n_resamples: int, rng: np.random.Generator
-) -> tuple[Columns, bool]:
+def draw_swaps(signs: Rows, n_resamples: int, rng: np.random.Generator) -> tuple[Columns, bool]:
     """Which pairs are turned round, the data's own signs first: all ways where they are few; and whether."""
     n = len(signs)
     if n > FEW_ROWS or 2**n > n_resamples + 1:
@@ -101,74 +99,49 @@ def draw_swaps(
     return _own_first(np.array(list(product((1.0, -1.0), repeat=n))).T, signs), True
 
 
-def _own_first(columns: Columns, own: Float[np.ndarray, " N"]) -> Columns:
+def _own_first(columns: Columns, own: Rows) -> Columns:
     return columns[:, np.argsort((columns != own[:, None]).any(axis=0), kind="stable")]
 
 
-def sizes(labelings: Labelings, v: Float[np.ndarray, " N"] | None) -> tuple[Vector, Vector, Vector, Vector]:
-    """Σ a_i v_i and Σ a_i v_i² of the first sample, then of the second; without v every row counts 1."""
-    if v is None:
-        first = np.array([np.round(labelings.labels.sum())])
-        second = len(labelings.labels) - first
-        return first, first, second, second
-    first, squares = labelings.sums(v), labelings.sums(v * v)
-    return first, squares, v.sum() - first, (v * v).sum() - squares
-
-
 def label_forms(
-    members: list[Member], labelings: Labelings, v: Float[np.ndarray, " N"] | None, batch: int | None
+    members: list[Member], labelings: Labelings, v: Rows | None, batch: int | None
 ) -> list[Forms]:
-    """The sums of every kernel of every member, in order."""
+    """The sums of every kernel of every member, in order; without v every row counts 1."""
+    if v is None:
+        first = squares = np.array([np.round(labelings.labels.sum())])
+        second = second_squares = len(labelings.labels) - first
+    else:
+        first, squares = labelings.sums(v), labelings.sums(v * v)
+        second, second_squares = v.sum() - first, (v * v).sum() - squares
+    sizes = first, squares, second, second_squares
     return [
-        Forms(quadratic, labelings.sums(sums.rows), labelings.sums(sums.diagonal), sums)
+        Forms(quadratic, labelings.sums(sums.rows), labelings.sums(sums.diagonal), sums, sizes)
         for member in members
         for quadratic, sums in _labeled_sums(computed(member), labelings, v, batch)
     ]
 
 
-def _labeled_sums(
-    member: Pairs | LowRank, labelings: Labelings, v: Float[np.ndarray, " N"] | None, batch: int | None
-) -> list[tuple[Vector, KernelSums]]:
+def _labeled_sums(member: Pairs | LowRank, labelings: Labelings, v: Rows | None, batch: int | None) -> Sums:
     """By whichever way is the fastest."""
     labels, star = labelings.labels, labelings.star
     if star is not None and isinstance(member, LowRank):
         factor = member if v is None else member.weighted(v)
         sums = factor.sums()
-        quadratic = factor_turns(factor.columns, labels[:, None], star) - labelings.sums(sums.diagonal)
-        return [(quadratic, sums)]
+        return [(factor_turns(factor.columns, labels[:, None], star) - labelings.sums(sums.diagonal), sums)]
     if star is None or isinstance(member, LowRank) or labelings.by_products(len(member.maps)):
         columns = labelings.written_out()
         return column_sums(member, columns if v is None else columns * v[:, None], batch, v)
-    return [
-        pair
-        for pairs in ([member] if v is None else _weighted(member, v))
-        for pair in ring_label_sums(pairs, labels, star, batch)
-    ]
+    parts = [member] if v is None else [member.weighted(j, v) for j in range(len(member.maps))]
+    return [pair for pairs in parts for pair in ring_label_sums(pairs, labels, star, batch)]
 
 
-def _weighted(pairs: Pairs, v: Float[np.ndarray, " N"]) -> list[Pairs]:
-    """v_i K_ij v_j, each kernel by itself."""
-
-    def weighted(one: Pairs) -> Pairs:
-        return matrix_pairs(
-            lambda rows, columns: one.rectangles(rows, columns)[0] * v[rows, None] * v[columns],
-            one.diagonals[0] * v**2,
-        )
-
-    return [weighted(pairs.some([j])) for j in range(len(pairs.maps))]
-
-
-def ring_label_sums(
-    pairs: Pairs, labels: Float[np.ndarray, " N"], star: Star, batch: int | None
-) -> list[tuple[Vector, KernelSums]]:
+def ring_label_sums(pairs: Pairs, labels: Rows, star: Star, batch: int | None) -> Sums:
     """a'K₀a of every kernel by Fourier transforms, with labels a that turn on the rings of a star."""
-    found = ring_sums(pairs, label_pairs(labels), star, batch)
-    return list(zip(star.values(found.turns)[:, :, 0].T, found.left, strict=True))
+    values, sums, _ = ring_sums(pairs, label_pairs(labels), star, batch)
+    return list(zip(values[:, :, 0].T, sums, strict=True))
 
 
-def column_sums(
-    member: Pairs | LowRank, W: Columns, batch: int | None, v: Float[np.ndarray, " N"] | None = None
-) -> list[tuple[Vector, KernelSums]]:
+def column_sums(member: Pairs | LowRank, W: Columns, batch: int | None, v: Rows | None = None) -> Sums:
     """w'K₀w of every kernel and every column w of weights, and the sums of v_i K_ij v_j.
 
     The matrix is symmetric, so only blocks on and below the diagonal are computed, one strip at a time.
@@ -188,8 +161,8 @@ def column_sums(
             until = i + len(own)
             base = member.base(own, every[:until])
             buffer = np.empty_like(base)
-            for j in range(J):
-                block = member.mapped(j, base, buffer)
+            for j, apply in enumerate(member.maps):
+                block = apply(base, buffer)
                 block[:, i:] = np.tril(block[:, i:], -1)  # each pair of rows once
                 quadratic[j] += 2.0 * np.einsum("ic,ic->c", W[own], block @ W[:until])
                 rows[j, own] += block @ v[:until]
@@ -198,11 +171,3 @@ def column_sums(
             shown.update(len(own))
     sums = map(KernelSums, rows * v, member.diagonals * v**2, map(float, squares))
     return list(zip(quadratic, sums, strict=True))
-
-
-def pair_sums(member: Pairs | LowRank) -> Float[np.ndarray, " J"]:
-    """Σ_i K(x_i, y_i) of every kernel, for rows x_1, ..., x_n, y_1, ..., y_n."""
-    first, second = np.split(np.arange(member.size), 2)
-    if isinstance(member, LowRank):
-        return np.array([np.vdot(member.columns[first], member.columns[second])])
-    return member.at(first, second).sum(axis=1)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # The trace left over when a factor counts as exact, as a share of the whole.
 EXACT = 1e-12
-# A factorisation that has not got this far by a given rank is given up: (rank, share of the trace left).
-CHECKPOINTS = ((32, 0.2), (64, 0.02), (128, 1e-4), (256, 1e-7))
+# A factorisation that has not got this far by a given rank is given up: rank and share of the trace left.
+CHECKPOINTS = {32: 0.2, 64: 0.02, 128: 1e-4, 256: 1e-7}
 MAX_RANK = 400  # what is not exact by then is left dense
 # Below so many rows a dense pass takes a tenth of a second, and a factor is not worth trying.
 LARGE = 4_000
@@ -46,7 +46,7 @@ class LowRank:
     def sums(self) -> KernelSums:
         """Row sums, diagonal and squares."""
         F, diagonal = self.columns, self.diagonal
-        squares = float((np.square(F.T @ F)).sum() - np.square(diagonal).sum())
+        squares = float(np.square(F.T @ F).sum() - np.square(diagonal).sum())
         return KernelSums(F @ F.sum(axis=0) - diagonal, diagonal, squares)
 
     def weighted(self, v: Float[np.ndarray, " N"]) -> LowRank:
@@ -81,6 +81,14 @@ def member_pairs(member: Member) -> Pairs:
     return ready.pairs() if isinstance(ready, LowRank) else ready
 
 
+def pair_sums(member: Pairs | LowRank) -> Float[np.ndarray, " J"]:
+    """Σ_i K(x_i, y_i) of every kernel, for rows x_1, ..., x_n, y_1, ..., y_n."""
+    first, second = np.split(np.arange(member.size), 2)
+    if isinstance(member, LowRank):
+        return np.array([np.vdot(member.columns[first], member.columns[second])])
+    return member.at(first, second).sum(axis=1)
+
+
 def with_low_rank(members: tuple[Member, ...], large: int = LARGE) -> list[tuple[Member, list[int]]]:
     """The same kernels with exact factors in place of large matrices, each with its places in the order.
 
@@ -113,12 +121,11 @@ def pivoted_cholesky(pairs: Pairs) -> LowRank | None:
     left = pairs.diagonals[0] + offset
     trace = float(left.sum())
     F = np.empty((min(MAX_RANK, N), N))
-    checks = dict(CHECKPOINTS)
     for rank in range(len(F) + 1):
         remaining = float(np.maximum(left, 0.0).sum())
         if remaining <= EXACT * trace:
             return LowRank(np.ascontiguousarray(F[:rank].T))
-        if rank == len(F) or remaining > checks.get(rank, 1.0) * trace:
+        if rank == len(F) or remaining > CHECKPOINTS.get(rank, 1.0) * trace:
             break
         pivot = int(np.argmax(left))
         row = pairs.rectangles(np.array([pivot]), every)[0][0] + offset
@@ -129,7 +136,7 @@ def pivoted_cholesky(pairs: Pairs) -> LowRank | None:
 
 
 def random_features(
-    kernel: Any, x: Float[np.ndarray, "N D"], count: int, rng: np.random.Generator, argument: str
+    kernel: Any, x: Float[np.ndarray, "N D"], count: int, seed: np.random.Generator | int
 ) -> LowRank:
     """Random Fourier features, k(x, y) ≈ φ(x)·φ(y): cosines and sines of `count`/2 frequencies.
 
@@ -138,16 +145,17 @@ def random_features(
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(
-            f"statistic='features' needs a kernel object or a word, but {argument} is {kernel!r}; "
+            f"statistic='features' needs a kernel object or a word, but kernel is {kernel!r}; "
             "a function has no spectral density"
         )
     try:
         parts = kernel.components(x.shape[1])
     except TypeError:
         raise TypeError(
-            f"statistic='features' needs numeric columns and a mixture of Gaussians, but {argument} stands "
+            "statistic='features' needs numeric columns and a mixture of Gaussians, but kernel stands "
             f"for {kernel!r}; drop the discrete columns, or use statistic='unbiased'"
         ) from None
+    rng = np.random.default_rng(seed)
     weights = np.exp(np.asarray(parts.log_weights))
     half = max(1, count // 2)
     drawn = rng.choice(len(weights), half, p=weights / weights.sum())

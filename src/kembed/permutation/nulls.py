@@ -28,8 +28,7 @@ def resampled_pvalue(observed: float, draws: Vector) -> float:
     """(1 + #{draws ≥ observed}) / (1 + B): exact at any B, and when the draws are all other arrangements."""
     values = np.append(draws, observed)
     tolerance = TIE * float(values.std()) + 1e-14 * float(np.abs(values).max())
-    as_large = int((draws >= observed - tolerance).sum())
-    return (as_large + 1) / (len(draws) + 1)
+    return (int((draws >= observed - tolerance).sum()) + 1) / (len(draws) + 1)
 
 
 def gamma_pvalue(value: float, mean: float, variance: float) -> float:
@@ -59,12 +58,9 @@ def leading(eigenvalues: Float[np.ndarray, " N"]) -> Float[np.ndarray, " L"]:
 
 def weighted_chi_squares(weights: Float[np.ndarray, " L"], count: int, rng: np.random.Generator) -> Vector:
     """Draws of Σ_l w_l z_l² with independent standard normal z_l."""
-    draws = np.empty(count)
     step = max(1, 4_000_000 // len(weights))
-    for i in range(0, count, step):
-        rows = min(step, count - i)
-        draws[i : i + rows] = rng.standard_normal((rows, len(weights))) ** 2 @ weights
-    return draws
+    rows = (min(step, count - i) for i in range(0, count, step))
+    return np.concatenate([rng.standard_normal((n, len(weights))) ** 2 @ weights for n in rows])
 
 
 def wild_weights(n: int, count: int, memory: float, rng: np.random.Generator) -> Float[np.ndarray, "n count"]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     Rows = Int[np.ndarray, " a"]
+    Vector = Float[np.ndarray, " N"]
 
 # Working memory of a pass over the diagonals, in bytes, where `batch` does not say otherwise.
 BUDGET = 2**28
@@ -57,7 +58,7 @@ class Star:
         every = np.concatenate(turns)
         return np.concatenate([every[:1], every[1:][self.chosen]])
 
-    def products(self, u: Float[np.ndarray, " N"], v: Float[np.ndarray, " N"]) -> Float[np.ndarray, " B+1"]:
+    def products(self, u: Vector, v: Vector) -> Float[np.ndarray, " B+1"]:
         """Σ_i u_i v_π(i) for the data and under every resample."""
         return self.values([correlate(u[ring.left], v[ring.right]) for ring in self.rings])
 
@@ -80,29 +81,23 @@ def draw_star(N: int, n_resamples: int, rng: np.random.Generator) -> Star:
     return Star(rings, rng.choice(others, n_resamples, replace=False))
 
 
-class Sums(NamedTuple):
-    """What a test needs of J kernels on the left and L on the right.
-
-    `turns[r][k, j, l]` = Σ_{i≠j} K_ij L_{i+k,j+k} on ring r.
-    """
-
-    turns: list[Float[np.ndarray, "N J L"]]
-    left: list[KernelSums]
-    right: list[KernelSums]
-
-
-def correlate(u: Float[np.ndarray, " N"], v: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+def correlate(u: Vector, v: Vector) -> Vector:
     """Σ_i u_i v_{i+k} for every turn k."""
     return np.fft.irfft(np.conj(np.fft.rfft(u)) * np.fft.rfft(v), len(u))
 
 
-def label_pairs(a: Float[np.ndarray, " N"]) -> Pairs:
+def label_pairs(a: Vector) -> Pairs:
     """The matrix a aᵀ, as if it were a kernel."""
     return matrix_pairs(lambda rows, columns: np.multiply.outer(a[rows], a[columns]), a * a)
 
 
-def ring_sums(left: Pairs, right: Pairs, star: Star, batch: int | None) -> Sums:
-    """The sums over all turns of every ring, a block of diagonals at a time."""
+def ring_sums(
+    left: Pairs, right: Pairs, star: Star, batch: int | None
+) -> tuple[Float[np.ndarray, "B+1 J L"], list[KernelSums], list[KernelSums]]:
+    """Σ_{i≠j} K_ij L_π(i)π(j) for the data and every resample, and the sums of the kernels of either side.
+
+    All turns of every ring, a block of diagonals at a time.
+    """
     from scipy import fft
 
     N, J, L = left.size, len(left.maps), len(right.maps)
@@ -116,8 +111,8 @@ def ring_sums(left: Pairs, right: Pairs, star: Star, batch: int | None) -> Sums:
         pairs = (left, right)[side]
         base = _diagonal_block(pairs, order, diagonals)
         buffer = np.empty_like(base)
-        for j in range(len(pairs.maps)):
-            block = pairs.mapped(j, base, buffer)
+        for j, apply in enumerate(pairs.maps):
+            block = apply(base, buffer)
             if not turns:
                 _add_rows(row_sums[side][j], order, block, diagonals, N)
                 squares[side][j] += twice @ np.einsum("id,id->d", block, block)
@@ -138,11 +133,11 @@ def ring_sums(left: Pairs, right: Pairs, star: Star, batch: int | None) -> Sums:
                         spectrum[:, j, k] += np.einsum("fd,fd->f", one, partner)
                 shown.update(len(diagonals))
             turns.append(fft.irfft(np.conj(spectrum), N, axis=0))
-    sides = (
+    sums, others = (
         list(map(KernelSums, rows, pairs.diagonals, map(float, total)))
         for pairs, rows, total in zip((left, right), row_sums, squares, strict=True)
     )
-    return Sums(turns, *sides)
+    return star.values(turns), sums, others
 
 
 def _diagonal_block(pairs: Pairs, order: Rows, diagonals: Rows) -> Float[np.ndarray, "N b"]:
@@ -162,9 +157,7 @@ def _diagonal_block(pairs: Pairs, order: Rows, diagonals: Rows) -> Float[np.ndar
     return out
 
 
-def _add_rows(
-    total: Float[np.ndarray, " N"], order: Rows, block: Float[np.ndarray, "N b"], diagonals: Rows, N: int
-) -> None:
+def _add_rows(total: Vector, order: Rows, block: Float[np.ndarray, "N b"], diagonals: Rows, N: int) -> None:
     """Adds a block's share of the row sums: entry (i, d) counts for row i and for row i + d."""
     count = len(diagonals) - (2 * int(diagonals[-1]) == N)  # the diagonal N/2 meets every row once already
     across = np.zeros(2 * N)

@@ -18,19 +18,20 @@ from kembed.core.progress import showing_progress
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.permutation import nulls, statistics
-from kembed.permutation.fusion import Values
 from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 from kembed.permutation.labelings import column_sums
 from kembed.permutation.low_rank import LowRank, computed, member_pairs, with_low_rank
 from kembed.permutation.rings import Star, draw_star, factor_turns, ring_sums
-from kembed.testing.choice import Choice, choose
+from kembed.permutation.statistics import Values
+from kembed.testing.choice import choose
+from kembed.testing.members import fused_meetings
 from kembed.testing.outcome import TestOutcome, approximate_outcome, nothing, resampled_outcome
-from kembed.testing.procedure import Procedure, read_procedure
+from kembed.testing.procedure import Choice, Procedure, read_procedure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    Vector = Float[np.ndarray, " n"]
+    Shares = Float[np.ndarray, "J L"]
 
 MINIMUM = 4  # the unbiased statistic divides by n - 3
 FEW_ROWS = 8  # more have more pairings than anybody waits for
@@ -88,17 +89,9 @@ def hsic_test(
     swapped = False
     if null != "wild":
         tables, kernels, swapped = _canonical(tables, kernels)
-    single = None if null == "permutation" else f"null={null!r}"
     with showing_progress(progress):
         left, right = (
-            choose(
-                word,
-                make_space(table.values, table.categorical),
-                procedure.rng,
-                features=procedure.features,
-                single=single,
-                side=True,
-            )
+            choose(word, make_space(table.values, table.categorical), procedure, side=True)
             for word, table in zip(kernels, tables, strict=True)
         )
         both, shares = _joined(left, right)
@@ -132,7 +125,6 @@ def _both_kernels(kernel: Any) -> tuple[Any, Any]:
 def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
     """Rows in an order of their own, and the narrower (then the lesser) side first."""
     a, b = (table.values for table in tables)
-    swapped = False
     sorted_a, sorted_b = sorted_rows(a), sorted_rows(b)
     if a.shape[1] != b.shape[1]:
         swapped = a.shape[1] > b.shape[1]
@@ -142,19 +134,14 @@ def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
         swapped = comes_before(*(sorted_rows(np.column_stack(pair)) for pair in ((b, a), (a, b))))
     if swapped:
         tables, kernels = tables[::-1], tuple(kernels[::-1])
-    joint = np.column_stack([table.values for table in tables])
-    order = row_order(joint)
+    order = row_order(np.column_stack([table.values for table in tables]))
     return [replace(table, values=table.values[order]) for table in tables], kernels, swapped
 
 
-def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L"]]:
+def _joined(left: Choice, right: Choice) -> tuple[Choice, Shares]:
     """Which kernels of x meet which of y, as one choice, and the shares as a table; 0 where they do not."""
-    if left.fused and right.fused:
-        from kembed.testing.members import fused_meetings
-
-        shares = fused_meetings()
-    else:
-        shares = np.multiply.outer(left.shares, right.shares)
+    fused = left.fused and right.fused
+    shares = fused_meetings() if fused else np.multiply.outer(left.shares, right.shares)
     learned: tuple[Any, ...] = ()
     if left.learned or right.learned:
         learned = tuple(side.learned[0] if side.learned else None for side in (left, right))
@@ -163,7 +150,7 @@ def _joined(left: Choice, right: Choice) -> tuple[Choice, Float[np.ndarray, "J L
     return Choice((), kernels, together / together.sum(), learned), shares
 
 
-def _permuted(left: Choice, right: Choice, shares: Float[np.ndarray, "J L"], procedure: Procedure) -> Values:
+def _permuted(left: Choice, right: Choice, shares: Shares, procedure: Procedure) -> Values:
     """HSIC of every pair of kernels that meet, for the data and for random pairings."""
     star = draw_star(left.members[0].size, procedure.n_resamples, procedure.rng)
     values = np.zeros((procedure.n_resamples + 1, *shares.shape))
@@ -184,13 +171,16 @@ def hsic_values(
     left: Pairs | LowRank, right: Pairs | LowRank, star: Star, *, biased: bool, batch: int | None
 ) -> Values:
     """HSIC of J by L kernels for the data and the pairings of a star, as tables."""
-    if isinstance(left, LowRank) and isinstance(right, LowRank) and _fewer_columns(left, right):
+    if (
+        isinstance(left, LowRank)
+        and isinstance(right, LowRank)
+        and left.columns.shape[1] * right.columns.shape[1] <= left.size  # products, against diagonals
+    ):
         whole = factor_turns(left.columns, right.columns, star)
         cross = (whole - star.products(left.diagonal, right.diagonal))[:, None, None]
         firsts, seconds = [left.sums()], [right.sums()]
     else:
-        turns, firsts, seconds = ring_sums(member_pairs(left), member_pairs(right), star, batch)
-        cross = star.values(turns)
+        cross, firsts, seconds = ring_sums(member_pairs(left), member_pairs(right), star, batch)
     values = np.empty_like(cross)
     for j, first in enumerate(firsts):
         for k, second in enumerate(seconds):
@@ -199,14 +189,7 @@ def hsic_values(
     return Values(values, np.multiply.outer(*usual))
 
 
-def _fewer_columns(left: LowRank, right: LowRank) -> bool:
-    """Whether there are fewer products of columns than diagonals of the matrix, to be transformed."""
-    return left.columns.shape[1] * right.columns.shape[1] <= left.size
-
-
-def _enumerated(
-    left: Choice, right: Choice, shares: Float[np.ndarray, "J L"], procedure: Procedure
-) -> Values:
+def _enumerated(left: Choice, right: Choice, shares: Shares, procedure: Procedure) -> Values:
     """HSIC under every pairing of very few rows, the data's own first."""
     every = np.arange(left.members[0].size)
     orders = np.array(list(permutations(every)))  # the data's own comes first
@@ -251,11 +234,9 @@ def _product(left: Pairs, right: Pairs) -> Pairs:
 def _wild(left: Pairs, right: Pairs, procedure: Procedure) -> Values:
     """The biased HSIC, the sum of HKH ∘ HLH over n², with rows weighted by a wild process."""
     product = _product(_centred(left, procedure.batch), _centred(right, procedure.batch))
-    n = product.size
-    memory = procedure.memory or np.sqrt(n)
-    W = np.hstack([np.ones((n, 1)), nulls.wild_weights(n, procedure.n_resamples, memory, procedure.rng)])
+    W = procedure.wild_columns(product.size)
     ((quadratic, sums),) = column_sums(product, W, procedure.batch)
-    values = (quadratic + sums.diagonal @ W**2) / n**2
+    values = (quadratic + sums.diagonal @ W**2) / product.size**2
     return Values(values[:, None], np.array([sums.usual]))
 
 

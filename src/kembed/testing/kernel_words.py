@@ -38,9 +38,7 @@ LEAST_ROWS = 8  # fewer say nothing about scales
 STAND_IN = 0.7  # of the median distance, where there is no evidence: what it chooses for normal data
 
 
-def choose_kernel(
-    kernel: Any, space: Space, *, effort: Effort | None = None, argument: str = "kernel"
-) -> tuple[Any, Evidence | None]:
+def choose_kernel(kernel: Any, space: Space, *, effort: Effort | None = None) -> tuple[Any, Evidence | None]:
     """The one kernel that a word, a kernel object, a `LearnedKernel` or a function stands for on these rows.
 
     With an `effort` the word "bkl" is the best scale of a scan of the evidence: the objective of
@@ -49,10 +47,9 @@ def choose_kernel(
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
     given, kernel = kernel, unwrapped(kernel)
-    if given is not kernel:
-        return on_mixed_columns(to_numpy(kernel), space), given.evidence()
     if isinstance(kernel, Kernel):
-        return on_mixed_columns(to_numpy(kernel), space), None
+        return on_mixed_columns(to_numpy(kernel), space), None if given is kernel else given.evidence()
+    words = ", ".join(map(repr, WORDS))
     if isinstance(kernel, str):
         if kernel == "median":
             return space_kernel(space, space.median()), None
@@ -60,18 +57,16 @@ def choose_kernel(
             return _raw_median(space), None
         if kernel in ("bkl", "ard"):
             return _scanned(space, effort) if effort is not None else _learned(space, kernel == "ard")
-        words = ", ".join(repr(word) for word in WORDS)
         raise ValueError(
-            f"{argument} must be one of {words}, a kernel object, a function or a list, "
-            f"but {kernel!r} was given"
+            f"kernel must be one of {words}, a kernel object, a function or a list, but {kernel!r} was given"
         )
     if callable(kernel) and not isinstance(kernel, type):
         return kernel, None
     number = isinstance(kernel, Real) and not isinstance(kernel, bool)
     hint = f"; write kembed.Gaussian({kernel})" if number else ""
     raise TypeError(
-        f"{argument} must be a word ({', '.join(map(repr, WORDS))}), a kernel object, a function or a "
-        f"list of these, but {kernel!r} was given{hint}"
+        f"kernel must be a word ({words}), a kernel object, a function or a list of these, but {kernel!r} "
+        f"was given{hint}"
     )
 
 

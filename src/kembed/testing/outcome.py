@@ -10,9 +10,8 @@ import numpy as np
 
 from kembed.core.drawing import Drawn
 from kembed.permutation import nulls
-from kembed.permutation.fusion import Values, fuse, standardised
-from kembed.testing.choice import Choice
-from kembed.testing.procedure import Procedure
+from kembed.permutation.statistics import Values, fuse, standardised
+from kembed.testing.procedure import Choice, Procedure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -76,26 +75,24 @@ class TestOutcome(Drawn):
     enumerated: bool = False
 
     def __repr__(self) -> str:
-        fused = len(self.members) > 1
-        value = (
-            f"fused {self.name}: {self.statistic:.2f} sd" if fused else f"{self.name} = {self.statistic:.4g}"
-        )
-        size = " + ".join(str(n) for n in self.sizes) + " rows"
+        value, which = f"{self.name} = {self.statistic:.4g}", "kernel"
+        if len(self.members) > 1:
+            value = f"fused {self.name}: {self.statistic:.2f} sd"
+            z = max(member.z for member in self.members)
+            which = f"strongest of {len(self.members)} kernels, {z:.1f} sd"
         resamples = len(self.null_distribution)
         words = "resample" if resamples == 1 else "resamples"
         every = " (all of them)" if self.enumerated else ""
         how = f"{self.null} null" + (f", {resamples} {words}{every}" if resamples else "")
-        lines = [f"{value}, p = {self.pvalue:.4g} ({how}; {size})"]
-        if fused:
-            z = max(member.z for member in self.members)
-            lines.append(f"strongest of {len(self.members)} kernels, {z:.1f} sd: {_short(self.kernel)}")
-        else:
-            lines.append(f"kernel: {_short(self.kernel)}")
-        lines += [
+        parts = self.kernel if isinstance(self.kernel, tuple) else (self.kernel,)
+        kernel = " x ".join(part if isinstance(part, str) else repr(part) for part in parts)
+        lines = [
             f"  {column.name}: p = {column.pvalue:.4g}, for all columns {column.adjusted_pvalue:.4g}"
             for column in self.columns or ()
         ]
-        return "\n".join(lines)
+        size = " + ".join(map(str, self.sizes))
+        first = f"{value}, p = {self.pvalue:.4g} ({how}; {size} rows)"
+        return "\n".join([first, f"{which}: {kernel}", *lines])
 
 
 def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
@@ -121,12 +118,9 @@ def resampled_outcome(
     """The result of a test from the statistics of the data and of every resample."""
     ranked = values.ranked()
     z = standardised(ranked)[0]
-    members = tuple(
-        MemberResult(kernel, float(value), float(out))
-        for kernel, value, out in zip(choice.kernels, values.statistics[0], z, strict=True)
-    )
-    loudest = 0
-    combined, shown = ranked[:, 0], values.statistics[:, 0]
+    own = values.statistics[0].tolist()
+    members = tuple(MemberResult(*each) for each in zip(choice.kernels, own, z.tolist(), strict=True))
+    loudest, combined, shown = 0, ranked[:, 0], values.statistics[:, 0]
     if len(members) > 1:
         combined = shown = fuse(ranked, choice.shares)
         loudest = int(np.argmax(z))
@@ -180,9 +174,3 @@ def nothing(name: str, null: str, sizes: tuple[int, ...]) -> TestOutcome:
     """What `nan_policy="propagate"` returns where values are missing."""
     nan = float("nan")
     return TestOutcome(nan, nan, np.empty(0), "none", nan, name, null, sizes)
-
-
-def _short(kernel: Any) -> str:
-    if isinstance(kernel, tuple):
-        return " x ".join(_short(part) for part in kernel)
-    return kernel if isinstance(kernel, str) else repr(kernel)

@@ -1,13 +1,20 @@
-"""How a test is to be done: what `mmd_test` and `hsic_test` are told alike, checked once."""
+"""How a test is to be done: what `mmd_test` and `hsic_test` are told alike, and the kernels they use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kembed.core import checks
+from kembed.learning.evidence import Evidence
+from kembed.permutation import nulls
+from kembed.permutation.gram import Pairs
+from kembed.permutation.low_rank import Member, member_pairs
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 STATISTICS = ("unbiased", "biased", "features")
 NULLS = ("permutation", "gamma", "spectral", "wild")
@@ -41,6 +48,11 @@ class Procedure:
         """Whether the null is a formula."""
         return self.null in ("gamma", "spectral")
 
+    def wild_columns(self, n: int) -> Float[np.ndarray, "n C"]:
+        """Weights of n rows of a time series: 1 for the data, then wild processes."""
+        weights = nulls.wild_weights(n, self.n_resamples, self.memory or np.sqrt(n), self.rng)
+        return np.hstack([np.ones((n, 1)), weights])
+
 
 def read_procedure(
     statistic: Any, null: Any, n_resamples: Any, memory: Any, batch: Any, rng: Any
@@ -54,3 +66,30 @@ def read_procedure(
     if memory is not None and null != "wild":
         raise ValueError("memory is for null='wild' (time series); leave it out, or set null='wild'")
     return Procedure(statistic, null, n_resamples, memory, batch, checks.generator(rng))
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Kernels as a test uses them, what to call each, their shares in a fused test, and what was learned."""
+
+    members: tuple[Member, ...]
+    kernels: tuple[Any, ...]
+    shares: Float[np.ndarray, " J"]
+    learned: tuple[Evidence | None, ...] = ()
+    fused: bool = False  # the word "fused" and nothing else
+
+    @property
+    def one(self) -> Pairs:
+        """The single kernel, in rectangles."""
+        (member,) = self.members
+        return member_pairs(member)
+
+
+def together(parts: list[Choice]) -> Choice:
+    """Several choices fused, each with the same share."""
+    return Choice(
+        tuple(member for part in parts for member in part.members),
+        tuple(kernel for part in parts for kernel in part.kernels),
+        np.concatenate([part.shares / len(parts) for part in parts]),
+        next((part.learned for part in parts if part.learned), ()),
+    )

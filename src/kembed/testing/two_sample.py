@@ -7,7 +7,7 @@ for every relabeling, compare. The kernel never sees the labels: that is what ma
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,32 +18,12 @@ from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
-from kembed.permutation.fusion import Values, fuse
-from kembed.permutation.labelings import (
-    Labelings,
-    column_sums,
-    draw_labelings,
-    draw_swaps,
-    label_forms,
-    pair_sums,
-    sizes,
-)
-from kembed.permutation.low_rank import computed, with_low_rank
-from kembed.testing.choice import Choice, choose
+from kembed.permutation.labelings import Labelings, column_sums, draw_labelings, draw_swaps, label_forms
+from kembed.permutation.low_rank import computed, pair_sums, with_low_rank
+from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
-from kembed.testing.outcome import (
-    ColumnResult,
-    TestOutcome,
-    approximate_outcome,
-    nothing,
-    resampled_outcome,
-)
-from kembed.testing.procedure import Procedure, read_procedure
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-# ruff: noqa: PT028 (`test_pool` is no test of pytest)
+from kembed.testing.outcome import ColumnResult, TestOutcome, approximate_outcome, nothing, resampled_outcome
+from kembed.testing.procedure import Choice, Procedure, read_procedure
 
 
 def mmd_test(
@@ -132,25 +112,17 @@ def mmd_test(
     with showing_progress(progress):
         if null == "permutation" and not paired:
             return _permuted(pool, kernel, procedure, by_column)
-        single = f"null={null!r}" if procedure.approximate else None
-        choice = choose(kernel, pool.space, procedure.rng, features=procedure.features, single=single)
+        choice = choose(kernel, pool.space, procedure)
         if procedure.approximate:
             return _approximate(pool, choice, procedure)
         return _signed(pool, choice, procedure, paired)
 
 
 def test_pool(
-    pool: Pool,
-    *,
-    kernel: Any = "fused",
-    statistic: str = "unbiased",
-    n_resamples: int = 999,
-    by_column: bool = False,
-    batch: int | None = None,
-    rng: np.random.Generator,
+    pool: Pool, *, kernel: Any, statistic: str, n_resamples: int, by_column: bool, rng: np.random.Generator
 ) -> TestOutcome:
     """The permutation test of two samples that are pooled already; arguments as for `mmd_test`."""
-    procedure = read_procedure(statistic, "permutation", n_resamples, None, batch, rng)
+    procedure = read_procedure(statistic, "permutation", n_resamples, None, None, rng)
     return _permuted(pool, kernel, procedure, by_column)
 
 
@@ -170,32 +142,32 @@ def _check_combination(null: str, paired: bool, weights: Any, by_column: bool) -
 
 def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
     """MMD² for the data and random relabelings, of all columns together and each by itself."""
-    choice = choose(kernel, pool.space, procedure.rng, features=procedure.features)
+    choice = choose(kernel, pool.space, procedure)
     labelings, enumerated = draw_labelings(pool.labels, procedure.n_resamples, procedure.rng)
     values = mmd_values(pool, choice, labelings, procedure)
     result = resampled_outcome("MMD²", pool.sizes, choice, values, "permutation", enumerated)
     return replace(result, columns=_by_column(pool, kernel, labelings, procedure)) if by_column else result
 
 
-def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Procedure) -> Values:
+def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Procedure) -> statistics.Values:
     """MMD² of every kernel for the data (first row) and every relabeling."""
     parts = with_low_rank(choice.members)
     found = label_forms([member for member, _ in parts], labelings, pool.weights, procedure.batch)
     places = np.argsort([place for _, places in parts for place in places])
     forms = [found[place] for place in places]
-    size = sizes(labelings, pool.weights)
     typical = 1.0 if pool.weights is None else float(np.mean(pool.weights)) ** 2
-    return Values(
-        np.stack([statistics.mmd2(each, size, biased=procedure.biased) for each in forms], axis=1),
+    return statistics.Values(
+        np.stack([statistics.mmd2(each, biased=procedure.biased) for each in forms], axis=1),
         np.array([each.sums.usual / typical for each in forms]),
     )
 
 
 def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> TestOutcome:
     """MMD² for the data and for rows whose sides are swapped, or weighted by a wild process."""
-    n, wild, enumerated = pool.sizes[0], procedure.null == "wild", False
-    if wild:
-        W = _wild_columns(pool, procedure, paired)
+    (n, m), wild, enumerated = pool.sizes, procedure.null == "wild", False
+    if wild:  # the weights 1/n and -1/m of the data, then times wild processes; one for the rows of a pair
+        first = procedure.wild_columns(n)
+        W = np.concatenate([first / n, (first if paired else procedure.wild_columns(m)) / -m])
     else:
         swaps, enumerated = draw_swaps(pool.signs, procedure.n_resamples, procedure.rng)
         W = np.concatenate([swaps, -swaps])
@@ -210,18 +182,8 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> T
                 values.append((quadratic + 2.0 * own) / (n * (n - 1.0)))
             entry.append(sums.usual)
     name = "biased MMD²" if wild else "MMD²"
-    both = Values(np.stack(values, axis=1), np.array(entry))
+    both = statistics.Values(np.stack(values, axis=1), np.array(entry))
     return resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated)
-
-
-def _wild_columns(pool: Pool, procedure: Procedure, paired: bool) -> Float[np.ndarray, "N C"]:
-    """The weights 1/n and -1/m of the data, then times wild processes; one process for the rows of a pair."""
-    n, m = pool.sizes
-    count, memory, rng = procedure.n_resamples, procedure.memory, procedure.rng
-    first = nulls.wild_weights(n, count, memory or np.sqrt(n), rng)
-    second = first if paired else nulls.wild_weights(m, count, memory or np.sqrt(m), rng)
-    one = np.ones((n, 1)), np.ones((m, 1))
-    return np.concatenate([np.hstack([one[0], first]) / n, np.hstack([one[1], second]) / -m])
 
 
 def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcome:
@@ -229,15 +191,12 @@ def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcom
     labelings = Labelings(pool.labels, None, pool.labels[:, None])
     kernel, (n, m) = choice.one, pool.sizes
     (forms,) = label_forms([kernel], labelings, None, procedure.batch)
-    value = float(statistics.mmd2(forms, sizes(labelings, None), biased=procedure.biased)[0])
+    value = float(statistics.mmd2(forms, biased=procedure.biased)[0])
     trace, squares = statistics.centred_moments(forms.sums)
     factor = 1.0 / n + 1.0 / m
     moments = factor * trace / pool.size, 2.0 * (factor / pool.size) ** 2 * squares
-
-    def weights() -> Float[np.ndarray, " L"]:
-        return factor * nulls.spectrum(kernel, procedure.rng)
-
-    return approximate_outcome("MMD²", pool.sizes, choice, procedure, value, moments, weights)
+    null = value, moments, lambda: factor * nulls.spectrum(kernel, procedure.rng)
+    return approximate_outcome("MMD²", pool.sizes, choice, procedure, *null)
 
 
 def _by_column(
@@ -247,9 +206,9 @@ def _by_column(
     evidence, effects = [], []
     for c, name in enumerate(pool.names):
         space = make_space(pool.space.values[:, [c]], pool.space.categorical[[c]])
-        choice = choose(_for_one_column(kernel, name), space, procedure.rng, features=procedure.features)
+        choice = choose(_for_one_column(kernel, name), space, procedure)
         values = mmd_values(replace(pool, space=space), choice, labelings, procedure)
-        fused = fuse(values.ranked(), choice.shares)
+        fused = statistics.fuse(values.ranked(), choice.shares)
         evidence.append(fused)
         one = len(choice.kernels) == 1
         effects.append(float(values.statistics[0, 0]) if one else float(fused[0]))
@@ -274,7 +233,7 @@ def _for_one_column(kernel: Any, name: str) -> Any:
     if isinstance(kernel, list | tuple):
         return [_for_one_column(one, name) for one in kernel]
     kernel = unwrapped(kernel)
-    if isinstance(kernel, Kernel) and _spans_columns(kernel):
+    if isinstance(kernel, Kernel) and any(map(_spans_columns, parts_of(kernel))):
         raise ValueError(
             f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once; "
             "give a word, or a kernel with one lengthscale"
@@ -282,10 +241,7 @@ def _for_one_column(kernel: Any, name: str) -> Any:
     return kernel
 
 
-def _spans_columns(kernel: Kernel) -> bool:
-    """Whether a kernel, or any part of it, names columns or has a lengthscale for each."""
-    return any(
-        hasattr(part, "columns")
-        or any(np.ndim(getattr(part, name, 1.0)) > 0 for name in ("lengthscale", "penalty"))
-        for part in parts_of(kernel)
-    )
+def _spans_columns(part: Kernel) -> bool:
+    """Whether a part of a kernel names columns or has a lengthscale for each."""
+    scales = (getattr(part, name, 1.0) for name in ("lengthscale", "penalty"))
+    return hasattr(part, "columns") or any(np.ndim(scale) > 0 for scale in scales)

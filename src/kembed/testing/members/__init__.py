@@ -2,37 +2,41 @@
 
 One lengthscale, however chosen, cannot win everywhere. What goes in, and with what share, was chosen on the
 development suite of `benchmarks/alternatives.py` and then frozen; `benchmarks/power.py` judges it on the
-held-out suite. A new group is one file with a `GROUP`, and one entry in `GROUPS`.
+held-out suite. A new group is one file and one entry in `GROUPS`.
+
+A group is fitted on the pooled, unordered rows and never sees a label. Its functions `two_sample` and `side`
+return the kernels of a two-sample test, and those of one side of an independence test: in rectangles
+(`Pairs`) or as features of the rows, K = F Fᵀ (`LowRank`, or `LazyLowRank` if they are large), with shares
+before normalisation. `MEET[j, k]` is the share of kernel j of one side with kernel k of the other; groups do
+not meet.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kembed.testing.members import gaussians, whitened
-from kembed.testing.members.group import Group, Members, Rows
+from kembed.testing.members.rows import Rows
+from kembed.testing.procedure import Choice, together
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-GROUPS: tuple[Group, ...] = (gaussians.GROUP, whitened.GROUP)
+GROUPS = (gaussians, whitened)
 
 
-def fused_members(rows: Rows, *, side: bool) -> Members:
+def fused_members(rows: Rows, *, side: bool) -> Choice:
     """The members of every group, of a two-sample test or of one side of an independence test."""
-    parts = [group.side(rows) if side else group.two_sample(rows) for group in GROUPS]
-    shares = np.concatenate([part.shares for part in parts])
-    return Members(
-        tuple(member for part in parts for member in part.members),
-        tuple(kernel for part in parts for kernel in part.kernels),
-        shares / shares.sum(),
-    )
+    whole = together([group.side(rows) if side else group.two_sample(rows) for group in GROUPS])
+    learned = (rows.evidence,) if rows.evidence else ()
+    return replace(whole, shares=whole.shares / whole.shares.sum(), learned=learned, fused=True)
 
 
 def fused_meetings() -> Float[np.ndarray, "J J"]:
     """The share of every kernel of one side with every one of the other; 0 where they do not meet."""
     from scipy.linalg import block_diag
 
-    return block_diag(*(group.meet for group in GROUPS))
+    return block_diag(*(group.MEET for group in GROUPS))

@@ -13,8 +13,9 @@ import numpy as np
 from kembed.embeddings.landmarks import Landmarks, place
 from kembed.kernels.base import Kernel
 from kembed.kernels.of_space import space_kernel
-from kembed.permutation.low_rank import LazyLowRank, LowRank, whitened
-from kembed.testing.members.group import Group, Members, Rows
+from kembed.permutation.low_rank import LazyLowRank, whitened
+from kembed.testing.members.rows import Rows
+from kembed.testing.procedure import Choice
 
 LANDMARKS = 100  # at most; a quarter of the rows if that is fewer, so that Σ can be told from noise
 
@@ -41,7 +42,7 @@ class WhitenedEmbedding:
         return f"Whitened({self.kernel!r}, ridge={self.ridge:g})"
 
 
-def two_sample(rows: Rows) -> Members:
+def two_sample(rows: Rows) -> Choice:
     """At ratios of the median distance, and at the modes of the evidence."""
     scales = [(ratio * rows.median, ridge, share) for ratio, ridge, share in AROUND_MEDIAN]
     for k, peak in enumerate(rows.peaks):
@@ -49,16 +50,14 @@ def two_sample(rows: Rows) -> Members:
     return _members(rows, scales)
 
 
-def side(rows: Rows) -> Members:
+def side(rows: Rows) -> Choice:
     """At twice the median distance with two ridges, and at the evidence's scale."""
-    scales = [
-        *((ratio * rows.median, ridge) for ratio, ridge in SIDE_AROUND_MEDIAN),
-        (rows.peaks[0], SIDE_AT_PEAK),
-    ]
+    scales = [(ratio * rows.median, ridge) for ratio, ridge in SIDE_AROUND_MEDIAN]
+    scales.append((rows.peaks[0], SIDE_AT_PEAK))
     return _members(rows, [(*scale, share) for scale, share in zip(scales, MEET.sum(axis=1), strict=True)])
 
 
-def _members(rows: Rows, scales: list[tuple[float, float, float]]) -> Members:
+def _members(rows: Rows, scales: list[tuple[float, float, float]]) -> Choice:
     space = rows.space
     # Between two categories there is nothing, so with discrete columns landmarks must be rows.
     name = "subset" if space.categorical.any() else "support"
@@ -66,16 +65,10 @@ def _members(rows: Rows, scales: list[tuple[float, float, float]]) -> Members:
     squared = space.distances(space.rows, place(space.rows, rule, np.random.default_rng(0)))
 
     def member(ell: float, ridge: float) -> LazyLowRank:
-        def compute() -> LowRank:
-            return whitened(np.exp(squared / (-2.0 * ell**2)), ridge)
+        return LazyLowRank(len(squared), lambda: whitened(np.exp(squared / (-2.0 * ell**2)), ridge))
 
-        return LazyLowRank(len(squared), compute)
-
-    return Members(
+    return Choice(
         tuple(member(ell, ridge) for ell, ridge, _ in scales),
         tuple(WhitenedEmbedding(space_kernel(space, ell), ridge) for ell, ridge, _ in scales),
         np.array([share for *_, share in scales]),
     )
-
-
-GROUP = Group(two_sample, side, MEET)
