@@ -357,7 +357,7 @@ def test_draws_follow_the_generator():
 @pytest.mark.parametrize("prior", [False, True])
 def test_intervals_cover_when_the_model_is_true(prior):
     """mu drawn from the prior, mu_hat(z) = mu(z) + noise: 90% intervals must cover 90%."""
-    repetitions, n, tau2, level = 2_000, 10, 0.4, 0.9
+    repetitions, n, tau2, level = 500, 10, 0.4, 0.9
     z, s = LANDMARKS[1], np.array([[-0.9], [0.1], [2.4]])
     r = r_of([(1.0, [[0.64]])], (CENTRE[:1], SPREAD[:1, :1], 2.0))
     nu, _ = make_measure("gaussian", 1)
@@ -692,12 +692,12 @@ def test_default_posterior_against_many_digits():
             assert float(ours.sd([[point]])[0]) == pytest.approx(exact_sd, rel=0.02)
 
 
-def test_distances_of_matern_embeddings_are_finite():
+def test_norms_of_matern_embeddings_are_finite():
     """Narrow components of precision 1e14 must not overflow; the norm agrees with an interpolant's."""
     x = np.random.default_rng(3).normal(size=(30, 1))
     kernel = Matern12(1.0)
-    a, b = fit_embedding(x, kernel, landmarks=3), fit_embedding(x + 0.5, kernel, landmarks=3)
+    mu = fit_embedding(x, kernel, landmarks=3)
     grid = np.linspace(-12.0, 12.0, 1201)[:, None]
-    values = a.mean(grid) - b.mean(grid)
+    values = mu.mean(grid)
     interpolant = np.sqrt(values @ np.linalg.solve(kernel.gram(grid), values))
-    assert a.distance(b) == pytest.approx(interpolant, rel=1e-3)  # grid step 0.02 lengthscales
+    assert mu.norm() == pytest.approx(interpolant, rel=1e-3)  # grid step 0.02 lengthscales

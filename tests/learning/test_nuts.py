@@ -34,8 +34,9 @@ def test_posterior_of_the_lengthscale_is_that_of_quadrature(data, samples):
     state, held = learned.state, held_fixed(learned)
     log_scale = np.linspace(-2.5, 3.0, 221)
     with jax.enable_x64(True):
-        density = jax.jit(jax.vmap(lambda a: log_posterior(state.spec, a[None], problem, held)))(log_scale)
-    weight = np.exp(np.asarray(density) - density.max())
+        at = jax.jit(jax.vmap(lambda a: log_posterior(state.spec, a[None], problem, held)))
+        density = np.asarray(at(log_scale))
+    weight = np.exp(density - density.max())
     weight = weight / weight.sum()
     mean = weight @ log_scale
     sd = np.sqrt(weight @ (log_scale - mean) ** 2)
