@@ -15,8 +15,7 @@ from benchmarks.conditional_data import CONFOUNDERS, DEPENDENCES, DIMENSIONS, de
 from kembed import conditional_test
 from kembed.conditional.conditioning import as_variable
 from kembed.conditional.features import check
-from kembed.conditional.multipliers import multipliers
-from kembed.conditional.sides import Settings, Sides
+from kembed.conditional.sides import Settings, Sides, multipliers
 from kembed.permutation.fusion import fuse
 from kembed.permutation.nulls import resampled_pvalue
 

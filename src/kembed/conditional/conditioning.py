@@ -75,9 +75,7 @@ def unit(column: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     return np.asarray(centred / np.sqrt((centred**2).mean()))
 
 
-def content_order(
-    variables: list[Variable],
-) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " v"]]:
+def content_order(variables: list[Variable]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " v"]]:
     """An order of the rows that depends on their content alone, and then says nothing; ranks of variables.
 
     Whatever the order of rows and of variables that comes in, the shuffled rows are the same.

@@ -15,15 +15,7 @@ import numpy as np
 from kembed.embeddings.heuristics import median_lengthscale
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
 from kembed.embeddings.posterior import fit_embedding
-from kembed.experiments.errors import (
-    ALPHA,
-    EPSILONS,
-    REPETITIONS,
-    RESAMPLES,
-    Errors,
-    Setting,
-    measure_errors,
-)
+from kembed.experiments.errors import ALPHA, EPSILONS, REPETITIONS, RESAMPLES, Errors, Setting, measure_errors
 from kembed.experiments.figure2_defects import Defects, Plan, measure_defects, plot_defects, report_defects
 from kembed.experiments.grid import EPSILON, ROWS, SPACING, grid_sample, true_witness
 from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, VERMILION, legend, mosaic

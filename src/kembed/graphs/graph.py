@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -12,14 +11,14 @@ import numpy as np
 
 from kembed.core.drawing import Drawn
 from kembed.core.text import plain
-from kembed.graphs.background import Background, reachable
+from kembed.graphs.background import Background, likely, reachable
 from kembed.graphs.orientation import directed, unshielded
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-MARKS = ("-->", "---", "<->")
 KINDS = {"-->": "directed", "---": "undirected", "<->": "conflicting"}
+MARKS = tuple(KINDS)
 RUNS = {"orders": "orders", "bootstrap": "resamples"}  # what was searched again, and the word for it
 
 
@@ -186,8 +185,9 @@ class CausalGraph(Drawn):
             first, second = (edge.a, edge.b) if edge else (a, b)
             row: dict[str, Any] = {"a": first, "mark": edge.mark if edge else "", "b": second}
             row |= {"pvalue": self.pvalues.get(frozenset((a, b)), float("nan")), "frequency": frequency}
-            marks = ("-->", "<--", "---", "<->")
-            rows.append(row | {mark: self.frequency(first, second, mark) for mark in marks})
+            for mark in ("-->", "<--", "---", "<->"):
+                row[mark] = self.frequency(first, second, mark)
+            rows.append(row)
         return sorted(rows, key=lambda row: (-row["frequency"], not row["mark"]))
 
     def shd(self, other: CausalGraph) -> int:
@@ -199,8 +199,7 @@ class CausalGraph(Drawn):
             )
         order = [other.names.index(name) for name in self.names]
         mine, theirs = self.adjacency(), other.adjacency()[np.ix_(order, order)]
-        differs = (mine != theirs) | (mine != theirs).T
-        return int(np.triu(differs).sum())
+        return int(np.triu((mine != theirs) | (mine != theirs).T).sum())
 
     def to_networkx(self) -> Any:
         """A `networkx.DiGraph`: edges that are not directed go both ways, and `mark` tells which they are."""
@@ -269,9 +268,7 @@ def shares(codes: np.ndarray) -> Float[np.ndarray, "p p 3"]:
 def _place(names: tuple[str, ...], name: str) -> int:
     if name in names:
         return names.index(name)
-    near = difflib.get_close_matches(str(name), names, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names))}"
-    raise ValueError(f"the graph has no variable {name!r}; {hint}")
+    raise ValueError(f"the graph has no variable {name!r}; {likely(name, names, 1)}")
 
 
 def _quoted(name: str) -> str:
