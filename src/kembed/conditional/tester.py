@@ -297,8 +297,9 @@ class ConditionalTester:
         sides, rank = self._sides, self._sides.conditioner(given).rank if given else 0
         if rank >= self.n_rows - 1:
             raise ValueError(
-                f"given has {sides.conditioner(given).Z.shape[1]} columns of rank {rank} for {self.n_rows} rows: "
-                "they explain anything; leave columns out, or replace them by a few principal components"
+                f"given has {sides.conditioner(given).Z.shape[1]} columns of rank {rank} for {self.n_rows} "
+                "rows: they explain anything; leave columns out, or replace them by a few principal "
+                "components"
             )
         if rank * MOST_RANK > self.n_rows:
             warnings.warn(

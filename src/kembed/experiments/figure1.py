@@ -13,8 +13,8 @@ import numpy as np
 
 from kembed.embeddings.empirical import empirical
 from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
+from kembed.experiments.mixtures import mixture_embedding
 from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, new_figure
-from kembed.experiments.truth import mixture_embedding
 from kembed.kernels import Gaussian
 
 SEED = 1

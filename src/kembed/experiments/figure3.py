@@ -142,13 +142,6 @@ def excluded_share(n: int, laplace: bool, fit: Fit, rng: np.random.Generator, pl
     return Share(float(np.mean(shares)), float(np.std(shares) / np.sqrt(plan.repeats)), plan.repeats)
 
 
-def ridge(pooled: np.ndarray, plan: Plan) -> np.ndarray:
-    """The paper's objective on a grid of lengthscales and noises, for one observation."""
-    z = choose_landmarks(pooled, Landmarks("subset", RIDGE_LANDMARKS))
-    values = paper_surface(pooled, plan.lengthscales, plan.noises, z)
-    return values - values.max()
-
-
 def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, plan: Plan) -> LocalMode:
     """Climb the paper's log posterior, Gamma(1, 1) priors on ℓ and τ², from the small side of the valley."""
     from scipy.optimize import minimize
@@ -193,10 +186,11 @@ def run(
         null = witness(*draw_pair(last, False, rng), plan, rng, sample)
         same = excluded_share(last, False, _at_median(null), rng, plan)
         pooled = np.concatenate([p, q])
-        surface = ridge(pooled, plan)
+        marks = choose_landmarks(pooled, Landmarks("subset", RIDGE_LANDMARKS))
+        surface = paper_surface(pooled, plan.lengthscales, plan.noises, marks)
         differ = {n: excluded_share(n, True, _at_median(one), rng, plan) for n, one in witnesses.items()}
         local = {count: local_mode(pooled, count, rng, plan) for count in plan.counts}
-    return Result(plan, witnesses, null, same, differ, surface, local)
+    return Result(plan, witnesses, null, same, differ, surface - surface.max(), local)
 
 
 def _at_median(one: Witness) -> Fit:
@@ -230,17 +224,13 @@ def plot(result: Result) -> Any:
         axes.axhline(0.0, color=BLACK, linewidth=0.5)
         axes.set(title=f"{title}; 0 excluded on {one.excluded:.0%}", xlabel="s")
     legend(shown[0][0], loc="lower left")
-    _plot_scale(panels["a"], result.witnesses)
+    for one, n, colour in zip(result.witnesses.values(), result.witnesses, (ORANGE, BLUE), strict=False):
+        look: dict[str, Any] = {"histtype": "step", "density": True, "color": colour, "label": f"n = {n}"}
+        panels["a"].hist(one.samples.lengthscale.ravel(), 40, **look)
+    panels["a"].set(title="Posterior of ℓ, normalised objective", xlabel="ℓ")
+    legend(panels["a"])
     _plot_ridge(figure, panels["c"], result)
     return figure
-
-
-def _plot_scale(axes: Any, witnesses: dict[int, Witness]) -> None:
-    for (n, one), colour in zip(witnesses.items(), (ORANGE, BLUE), strict=False):
-        draws = one.samples.lengthscale.ravel()
-        axes.hist(draws, 40, histtype="step", density=True, color=colour, label=f"n = {n}")
-    axes.set(title="Posterior of ℓ, normalised objective", xlabel="ℓ")
-    legend(axes)
 
 
 def _plot_ridge(figure: Any, axes: Any, result: Result) -> None:

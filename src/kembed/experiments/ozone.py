@@ -13,25 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core.text import plain
+from kembed.experiments import ozone_study
 from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, legend, mosaic, new_figure
-from kembed.experiments.ozone_study import (
-    ALPHA,
-    CAUSE,
-    EFFECT,
-    KERNELS,
-    LEAST,
-    MARKS,
-    SEED,
-    Plan,
-    Study,
-    mark,
-    measure,
-    shares,
-)
+from kembed.experiments.ozone_study import ALPHA, CAUSE, EFFECT, KERNELS, MARKS, SEED, Study, mark, shares
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from kembed.graphs.graph import CausalGraph
 
 GREY, PALE = "#767676", "#E8E8E8"
@@ -46,15 +32,7 @@ WORDS = {
 COLOURS = {"-->": BLUE, "<--": ORANGE, "---": GREY, "<->": VERMILION, "": PALE}
 
 
-def run(
-    progress: bool | None = None,
-    cache: Any = None,
-    plan: Plan | None = None,
-    table: pl.DataFrame | None = None,
-) -> Study:
-    """Search for all graphs; p-values are kept in the folder `cache`, and found there by a later run."""
-    return measure(plan or Plan(), cache, progress, table)
-
+run = ozone_study.measure
 
 # Figures.
 
@@ -163,7 +141,7 @@ def report(study: Study) -> list[str]:
         f"The paper: {CAUSE} --> {EFFECT} with learned kernels, and no such edge by the median rule.",
     ]
     for title, graphs in (
-        (f"Trends over {LEAST:g} days or more taken out", study.main),
+        (f"Trends over {study.trends[0].least:g} days or more taken out", study.main),
         ("Trends left in", study.raw),
     ):
         sentences.append(f"{title}:")
@@ -194,14 +172,11 @@ def report(study: Study) -> list[str]:
 def frequencies(study: Study) -> dict[str, dict[str, float]]:
     """The shares of the marks by what was varied and by kernel."""
     found = {}
-    for kernel in KERNELS:
-        graph = study.textbook[kernel]
+    for kernel, graph in study.textbook.items():
         found[f"{graph.n_orders} orders of the variables, {NAMES[kernel]}"] = shares(graph, graph.over_orders)
-    for kernel in KERNELS:
-        graph = study.main[kernel]
-        found[f"{graph.n_bootstrap} resamples of the rows, {NAMES[kernel]}"] = shares(
-            graph, graph.over_bootstrap
-        )
+    for kernel, graph in study.main.items():
+        title = f"{graph.n_bootstrap} resamples of the rows, {NAMES[kernel]}"
+        found[title] = shares(graph, graph.over_bootstrap)
     return {name: one for name, one in found.items() if one}
 
 
@@ -226,8 +201,7 @@ def _edge(graph: CausalGraph) -> str:
 def verdict(study: Study) -> list[str]:
     """What of the paper's statement holds."""
     learned, median = mark(study.main["bkl"]), mark(study.main["median"])
-    over = {kernel: study.main[kernel] for kernel in KERNELS}
-    often = {kernel: shares(graph, graph.over_bootstrap) for kernel, graph in over.items()}
+    often = {kernel: shares(graph, graph.over_bootstrap) for kernel, graph in study.main.items()}
     directed = "holds" if learned == "-->" else "does not hold"
     absent = "holds" if median == "" else "does not hold"
     sentences = [
@@ -235,7 +209,7 @@ def verdict(study: Study) -> list[str]:
         f"Its absence by the median rule {absent} in this graph: {WORDS[median]}.",
     ]
     if all(often.values()):
-        n = over["bkl"].n_bootstrap
+        n = study.main["bkl"].n_bootstrap
         both = (often["bkl"]["-->"], 1.0 - often["bkl"][""], often["median"][""])
         sentences.append(
             f"Over {n} resamples: {WORDS['-->']} in {both[0]:.0%} with learned kernels, adjacent in "
