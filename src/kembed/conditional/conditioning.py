@@ -130,8 +130,9 @@ class Conditioner:
         With eigenvectors U and eigenvalues w of the kernel matrix, E[F|Z] = U diag(s w/(1 + s w)) Uᵀ F; the
         second number returned is the degrees of freedom spent, the sum of those shares.
         """
-        F, freedom = F - F.mean(axis=0), 0.0
-        for bases in (self._polynomials, self._bases):
+        F, freedom, Q = F - F.mean(axis=0), 0.0, self._quadratic
+        polynomials = [(np.full(Q.shape[1], float(len(Q))), Q)] if 0 < Q.shape[1] <= len(Q) // 4 else []
+        for bases in (polynomials, self._bases):
             gain, shares, vectors = _best(F, bases)
             if gain > 0.0:
                 F = F - vectors @ (shares[:, None] * (vectors.T @ F))
@@ -161,11 +162,6 @@ class Conditioner:
         values, vectors = np.linalg.eigh(Q.T @ Q)
         kept = values > 1e-8 * max(float(values[-1]), 1e-300)
         return np.asarray(Q @ (vectors[:, kept] / np.sqrt(values[kept])))
-
-    @property
-    def _polynomials(self) -> list[Basis]:
-        Q = self._quadratic
-        return [(np.full(Q.shape[1], float(len(Q))), Q)] if 0 < Q.shape[1] <= len(Q) // 4 else []
 
 
 def _best(

@@ -70,13 +70,9 @@ def kernel_features(
     if isinstance(kernel, tuple):
         kernel = space_kernel(space, kernel[1] * space.median())
     kernel = to_numpy(choose_kernel(kernel, space, effort=COARSE)[0])
-    marks = _marks(columns)
+    if columns.shape[1] > 1:  # rows come in an order that says nothing
+        marks = np.unique(columns[: 2 * LANDMARKS], axis=0)
+    else:
+        marks = np.unique(np.quantile(columns[:, 0], (np.arange(LANDMARKS) + 0.5) / LANDMARKS))[:, None]
     values, vectors = leading_features(kernel.gram(columns, marks), kernel.gram(marks))
     return KernelFeatures(kernel, vectors * np.sqrt(values))
-
-
-def _marks(columns: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "m k"]:
-    """Landmarks: quantiles of a single column, else some rows, which come in an order that says nothing."""
-    if columns.shape[1] > 1:
-        return np.unique(columns[: 2 * LANDMARKS], axis=0)
-    return np.unique(np.quantile(columns[:, 0], (np.arange(LANDMARKS) + 0.5) / LANDMARKS))[:, None]

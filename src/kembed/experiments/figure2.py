@@ -140,13 +140,11 @@ def plot(result: Result) -> Any:
 
 def _plot_errors(axes: Any, errors: Errors) -> None:
     for rule, colour, mark in (("median", ORANGE, "s"), ("published", BLUE, "o")):
-        for exact, line, words in (
-            (False, "-", "components at random"),
-            (True, "--", "equally many of each"),
-        ):
+        for exact, words in ((False, "components at random"), (True, "equally many of each")):
             settings = [Setting(rule, exact, epsilon) for epsilon in errors.epsilons]
             curve = (list(map(measured, settings)) for measured in (errors.share, errors.error))
-            look = {"color": colour, "ls": line, "marker": mark, "mfc": "white" if exact else colour}
+            line, face = ("--", "white") if exact else ("-", colour)
+            look = {"color": colour, "ls": line, "marker": mark, "mfc": face}
             axes.errorbar(errors.epsilons, *curve, capsize=2, label=f"{NAMES[rule]}, {words}", **look)
     looks = {"bkl": (GREEN, "D", 1.06), "fused": (VERMILION, "^", 1.12)}  # beside each other, not on top
     for one in errors.ours:

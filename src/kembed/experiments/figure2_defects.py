@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
-from kembed.experiments.output import BLUE, ORANGE, VERMILION, legend, new_figure
+from kembed.experiments.output import BLUE, ORANGE, VERMILION, legend, mosaic
 from kembed.experiments.published import (
     Peak,
     best,
@@ -69,7 +69,8 @@ def measure_defects(
 
 def plot_defects(result: Defects, count: int) -> Any:
     """The optimum against landmarks and against τ², and the objective with τ² free; `count` landmarks."""
-    figure, (optimum, given, free) = new_figure(3, height=3.6)
+    figure, panels = mosaic(["ABC"], height=3.6)
+    optimum, given, free = panels.values()
     counts, grid, lowest = result.plan.counts, result.plan.free_lengthscales, result.plan.noises[0]
     for (objective, rule), peaks in result.smallest.items():
         colour, line = ORANGE if objective == "as published" else BLUE, "-" if rule == "support" else "--"

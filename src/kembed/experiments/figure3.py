@@ -51,11 +51,6 @@ class Plan(NamedTuple):
         """The line, as points."""
         return np.linspace(-4.0, 4.0, self.points)[:, None]
 
-    @property
-    def central(self) -> np.ndarray:
-        """The part of it that shares are of."""
-        return self.grid[np.abs(self.grid[:, 0]) <= 2.0]
-
 
 Fit = Callable[[np.ndarray], PosteriorEmbedding]
 
@@ -131,7 +126,7 @@ def excluded_share(n: int, laplace: bool, fit: Fit, rng: np.random.Generator, pl
     """How much of [-2, 2] the band of the witness excludes 0 on, one kernel for all data sets."""
     from scipy.special import ndtri
 
-    z, central = float(ndtri(0.5 + LEVEL / 2)), plan.central
+    z, central = float(ndtri(0.5 + LEVEL / 2)), plan.grid[np.abs(plan.grid[:, 0]) <= 2.0]
     shares = []
     with progress_bar(plan.repeats, np.inf, "bands", "data set") as bar:
         for _ in range(plan.repeats):

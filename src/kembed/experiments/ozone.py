@@ -14,7 +14,7 @@ import numpy as np
 
 from kembed.core.text import plain
 from kembed.experiments import ozone_study
-from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, legend, mosaic, new_figure
+from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, legend, mosaic
 from kembed.experiments.ozone_study import ALPHA, CAUSE, EFFECT, KERNELS, MARKS, SEED, Study, mark, shares
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def _plot_shares(axes: Any, study: Study) -> None:
 
 def plot_sweep(study: Study) -> Any:
     """One lengthscale for all residuals: the edge, its p-values; and what taking trends out does."""
-    figure, (edges, pvalues, trends) = new_figure(3, width=4.4, height=3.6)
+    figure, panels = mosaic(["ABC"], width=4.4, height=3.6)
+    edges, pvalues, trends = panels.values()
     scales = list(study.sweep)
     counts = [len(graph.edges) for graph in study.sweep.values()]
     edges.semilogx(scales, counts, color=BLACK, linewidth=0.8)
@@ -147,7 +148,9 @@ def report(study: Study) -> list[str]:
         sentences.append(f"{title}:")
         sentences += [f"  {NAMES[kernel]}: {_edge(graphs[kernel])}" for kernel in KERNELS]
     sentences.append(f"{CAUSE} and {EFFECT} over runs, trends taken out:")
-    sentences += [f"  {name}: {_shares(found)}" for name, found in frequencies(study).items()]
+    for name, found in frequencies(study).items():
+        words = ", ".join(f"{WORDS[one]} {share:.0%}" for one, share in found.items() if share > 0.0)
+        sentences.append(f"  {name}: {words}")
     sentences.append("One lengthscale for all residuals, in standard deviations:")
     sentences += [f"  {scale:.2f}: {_edge(graph)}" for scale, graph in study.sweep.items()]
     scales = "; ".join(
@@ -178,10 +181,6 @@ def frequencies(study: Study) -> dict[str, dict[str, float]]:
         title = f"{graph.n_bootstrap} resamples of the rows, {NAMES[kernel]}"
         found[title] = shares(graph, graph.over_bootstrap)
     return {name: one for name, one in found.items() if one}
-
-
-def _shares(found: dict[str, float]) -> str:
-    return ", ".join(f"{WORDS[one]} {share:.0%}" for one, share in found.items() if share > 0.0)
 
 
 def _largest(graph: CausalGraph) -> float:

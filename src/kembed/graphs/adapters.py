@@ -179,9 +179,14 @@ class PgmpyTest:
 
     def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[SharedTester, Columns]:
         """The tester of the data, and where it has the columns."""
-        tester = TESTERS.get(data, self.options)
-        times = self.options["prewhiten"]
-        places = _places(data, len(tester.tester.names), times if isinstance(times, str) else None)
+        import narwhals.stable.v2 as nw
+
+        tester, times = TESTERS.get(data, self.options), self.options["prewhiten"]
+        labels: list[Any] = [f"x{place}" for place in range(len(tester.tester.names))]
+        frame = nw.from_native(data, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):  # a column of times is no variable
+            labels = [label for label in frame.columns if not isinstance(times, str) or label != times]
+        places = {label: place for place, label in enumerate(labels)}
 
         def place(label: Any, argument: str) -> int:
             if isinstance(label, Hashable) and label in places:
@@ -282,14 +287,3 @@ def _check(options: dict[str, Any]) -> None:
     for name in options:
         if name not in OPTIONS:
             raise TypeError(f"the test has no option {name!r}; its options are {', '.join(OPTIONS)}")
-
-
-def _places(data: Any, width: int, times: str | None) -> dict[Any, int]:
-    """Where the tester has the columns that pgmpy names; `times` is no variable there."""
-    import narwhals.stable.v2 as nw
-
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
-    labels: list[Any] = [f"x{place}" for place in range(width)]
-    if isinstance(frame, nw.DataFrame):
-        labels = [label for label in frame.columns if label != times]
-    return {label: place for place, label in enumerate(labels)}

@@ -126,17 +126,6 @@ class CausalGraph(Drawn):
             return self.over_bootstrap
         return shares(self.adjacency()) if self.over_orders is None else self.over_orders
 
-    def _frequencies(self, over: str | None) -> Float[np.ndarray, "p p 3"]:
-        if over is None:
-            return self.frequencies
-        tables = {"orders": self.over_orders, "bootstrap": self.over_bootstrap}
-        if over not in tables:
-            raise ValueError(f"over must be one of 'orders', 'bootstrap' or None, but {over!r} was given")
-        if tables[over] is None:
-            remedy = "n_bootstrap > 0" if over == "bootstrap" else "n_orders > 1"
-            raise ValueError(f"no {RUNS[over]} were run; search with {remedy}")
-        return np.asarray(tables[over])
-
     def has(self, a: str, b: str) -> bool:
         """Whether the two are adjacent."""
         return self._edge(a, b) is not None
@@ -152,7 +141,13 @@ class CausalGraph(Drawn):
         `over` says of which: "orders" of the variables tell how arbitrary the graph is, the "bootstrap" of
         the rows how sure. By default the bootstrap, or orders where no rows were resampled.
         """
-        table = self._frequencies(over)
+        tables = {None: self.frequencies, "orders": self.over_orders, "bootstrap": self.over_bootstrap}
+        if over not in tables:
+            raise ValueError(f"over must be one of 'orders', 'bootstrap' or None, but {over!r} was given")
+        if over is not None and tables[over] is None:
+            remedy = "n_bootstrap > 0" if over == "bootstrap" else "n_orders > 1"
+            raise ValueError(f"no {RUNS[over]} were run; search with {remedy}")
+        table = np.asarray(tables[over])
         i, j = _place(self.names, a), _place(self.names, b)
         if mark is None:
             return float(table[i, j].sum() + table[j, i, 0])

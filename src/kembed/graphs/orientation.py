@@ -209,12 +209,10 @@ def _meek(graph: Orientation, names: tuple[str, ...]) -> None:
 
 def _follows(graph: Orientation, arrows: np.ndarray, a: int, b: int) -> bool:
     """Whether one of the four rules of Meek (1995) makes the plain edge of a and b an arrow a --> b."""
-    adjacent = graph.adjacent
     into_b = np.flatnonzero(arrows[:, b]).tolist()
     # 1: c --> a - b, no collider. 2: a --> c --> b.
-    if any(graph.no_collider(c, a, b) for c in np.flatnonzero(arrows[:, a]).tolist()):
-        return True
-    if any(arrows[a, c] for c in into_b):
+    into_a = np.flatnonzero(arrows[:, a]).tolist()
+    if any(graph.no_collider(c, a, b) for c in into_a) or any(arrows[a, c] for c in into_b):
         return True
     # 3: a - c --> b and a - d --> b, where c - a - d is no collider.
     beside = [c for c in into_b if graph.plain(a, c)]
@@ -224,6 +222,6 @@ def _follows(graph: Orientation, arrows: np.ndarray, a: int, b: int) -> bool:
     return any(
         graph.plain(a, c) and graph.no_collider(c, a, b)
         for d in into_b
-        if adjacent[a, d]
+        if graph.adjacent[a, d]
         for c in np.flatnonzero(arrows[:, d]).tolist()
     )

@@ -159,20 +159,20 @@ def pc(
     knowledge = (background or Background()).resolved(names)
     searched = Search(alpha, most, stable, orientation, knowledge, seed, n_orders)
     runs = n_orders + n_bootstrap
-
+    titles = [f"PC, run {run + 1} of {runs}" if runs > 1 else "PC" for run in range(runs)]
     with showing_progress(progress):
         began, tests = time.perf_counter(), Remembered(decider)
-        found, ledger = searched.run(tests, range(p), _title(0, runs))
+        found, ledger = searched.run(tests, range(p), titles[0])
         by_order, by_rows = shares(found.codes), np.zeros((p, p, 3))
         for k in range(1, n_orders):
             order = stream(seed, ORDERS, k).permutation(p)
-            by_order = by_order + shares(searched.run(tests, order, _title(k, runs))[0].codes)
+            by_order = by_order + shares(searched.run(tests, order, titles[k])[0].codes)
         for k in range(n_bootstrap):
             left = range(k, n_bootstrap)
             if min(n_jobs, len(left)) > 1 and time.perf_counter() - began > ALONE:
                 by_rows = by_rows + in_processes(searched, decider, left, n_jobs)
                 break
-            by_rows = by_rows + searched.resample(decider, k, _title(n_orders + k, runs))
+            by_rows = by_rows + searched.resample(decider, k, titles[n_orders + k])
     by_rows = by_rows / n_bootstrap if n_bootstrap else None
     counts = {"n_orders": n_orders, "n_bootstrap": n_bootstrap}
     return _graph(
@@ -247,10 +247,6 @@ def _check_same(table: Table, test: Any) -> None:
 
 
 # What comes out.
-
-
-def _title(run: int, runs: int) -> str:
-    return f"PC, run {run + 1} of {runs}" if runs > 1 else "PC"
 
 
 def _graph(
