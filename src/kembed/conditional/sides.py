@@ -18,14 +18,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from kembed.conditional.conditioning import Conditioner, Variable
-from kembed.conditional.features import KernelFeatures, kernel_features
-from kembed.conditional.residuals import ColumnRegression, VariableResiduals, variable_residuals
+from kembed.conditional import conditioning
+from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
+from kembed.core.backend import to_numpy
+from kembed.data.space import make_space
+from kembed.kernels.base import Kernel
+from kembed.kernels.of_space import space_kernel
+from kembed.learning.scan import COARSE
 from kembed.permutation import nulls
 from kembed.permutation.fusion import Values
+from kembed.testing import kernel_words
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
     Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 
@@ -34,6 +39,63 @@ ROOM = 200_000_000  # bytes that one kind of kept thing may hold; there are thre
 # Products of features below this share of the largest are left out, and never more than so many are kept:
 # what is dropped adds under 2% to the statistic (`test_products_drop_only_what_is_negligible`).
 NEGLIGIBLE, MOST = 1e-3, 150
+# Hundreds of kernels are chosen in a search, by scans; a lengthscale for every column has none.
+WORDS = tuple(word for word in kernel_words.WORDS if word != "ard")
+LANDMARKS = 60  # of the residual kernel: a smooth kernel on one column has fewer features that count
+FUSED_RATIOS = (4.0, 0.25)  # times the median distance: what "fused" sees beside the evidence's own scale
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFeatures:
+    """A kernel's leading centred features at the residuals, largest first."""
+
+    kernel: Kernel | str
+    values: Float[np.ndarray, "n r"]
+    freedom: float = 0.0  # degrees of freedom spent on what they are given
+
+
+def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
+    """The kernels asked for, as a tuple of words and kernel objects.
+
+    Words mean what they mean everywhere (`testing.kernel_words`), about residual columns, which have unit
+    variance: lengthscales are in standard deviations.
+    """
+    kernel = kernel_words.unwrapped(kernel)
+    if isinstance(kernel, list | tuple):
+        if not kernel:
+            raise ValueError(f"{argument} is an empty list; give at least one kernel")
+        return tuple(part for one in kernel for part in check(one, argument))
+    if isinstance(kernel, str) and kernel == "fused":
+        return ("bkl", *(("median", ratio) for ratio in FUSED_RATIOS))
+    if (isinstance(kernel, str) and kernel in WORDS) or isinstance(kernel, Kernel):
+        return (kernel,)
+    words = ", ".join(repr(word) for word in WORDS)
+    raise (ValueError if isinstance(kernel, str) else TypeError)(
+        f"{argument} must be one of {words}, a kernel object such as kembed.Gaussian(1.0) (in standard "
+        f"deviations of the residuals) or a list of these, but {kernel!r} was given"
+    )
+
+
+def kernel_features(
+    columns: Float[np.ndarray, "n k"], indicator: Bool[np.ndarray, " k"], kernel: Any
+) -> KernelFeatures:
+    """The features of one kernel that `check` has let through.
+
+    Indicators are their own features, whatever the kernel: what z says about a category is its probability
+    alone, and a kernel on what is left of a 0 or a 1 would read that probability back.
+    """
+    if indicator.all():
+        return KernelFeatures("categories", columns - columns.mean(axis=0))
+    space = make_space(columns, np.zeros(columns.shape[1], dtype=bool))
+    if isinstance(kernel, tuple):
+        kernel = space_kernel(space, kernel[1] * space.median())
+    kernel = to_numpy(kernel_words.choose_kernel(kernel, space, effort=COARSE)[0])
+    if columns.shape[1] > 1:  # rows come in an order that says nothing
+        marks = np.unique(columns[: 2 * LANDMARKS], axis=0)
+    else:
+        marks = np.unique(np.quantile(columns[:, 0], (np.arange(LANDMARKS) + 0.5) / LANDMARKS))[:, None]
+    values, vectors = conditioning.leading_features(kernel.gram(columns, marks), kernel.gram(marks))
+    return KernelFeatures(kernel, vectors * np.sqrt(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +111,7 @@ class Side:
 class Settings:
     """How sides are made and compared."""
 
-    kernels: tuple[Any, ...]  # as `features.check` gives them
+    kernels: tuple[Any, ...]  # as `check` gives them
     n_resamples: int = 999
     memory: float | None = None
     seed: int = 0
@@ -129,7 +191,9 @@ class Sides:
         conditioner = self.conditioner(given)
         left = self._residuals.get(
             (target, given),
-            lambda: variable_residuals(variable, conditioner, cross_fit=how.cross_fit, scale=how.scale),
+            lambda: conditioning.variable_residuals(
+                variable, conditioner, cross_fit=how.cross_fit, scale=how.scale
+            ),
         )
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []

@@ -19,11 +19,9 @@ import numpy as np
 
 from kembed.conditional import prewhitening
 from kembed.conditional.cache import Store, digest
-from kembed.conditional.conditioning import as_variable, content_order
-from kembed.conditional.features import check
+from kembed.conditional.conditioning import ColumnRegression, as_variable, content_order
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
-from kembed.conditional.residuals import ColumnRegression
-from kembed.conditional.sides import Settings, Sides, multipliers
+from kembed.conditional.sides import Settings, Sides, check, multipliers
 from kembed.core import checks
 from kembed.core.backend import to_numpy
 from kembed.data.tables import Table, read_tables
