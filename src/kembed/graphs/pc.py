@@ -173,11 +173,12 @@ def pc(
                 by_rows = by_rows + in_processes(searched, decider, left, n_jobs)
                 break
             by_rows = by_rows + searched.resample(decider, k, titles[n_orders + k])
-    by_rows = by_rows / n_bootstrap if n_bootstrap else None
-    counts = {"n_orders": n_orders, "n_bootstrap": n_bootstrap}
-    return _graph(
-        names, alpha, found, ledger, over_orders=by_order / n_orders, over_bootstrap=by_rows, **counts
-    )
+    counted: dict[str, Any] = {"n_orders": n_orders, "n_bootstrap": n_bootstrap}
+    counted |= {
+        "over_orders": by_order / n_orders,
+        "over_bootstrap": by_rows / n_bootstrap if n_bootstrap else None,
+    }
+    return _graph(names, alpha, found, ledger, **counted)
 
 
 # What the user gave.
