@@ -173,12 +173,9 @@ def pc(
                 by_rows = by_rows + in_processes(searched, decider, left, n_jobs)
                 break
             by_rows = by_rows + searched.resample(decider, k, titles[n_orders + k])
-    counted: dict[str, Any] = {"n_orders": n_orders, "n_bootstrap": n_bootstrap}
-    counted |= {
-        "over_orders": by_order / n_orders,
-        "over_bootstrap": by_rows / n_bootstrap if n_bootstrap else None,
-    }
-    return _graph(names, alpha, found, ledger, **counted)
+    over_rows = by_rows / n_bootstrap if n_bootstrap else None
+    over: dict[str, Any] = {"over_orders": by_order / n_orders, "over_bootstrap": over_rows}
+    return _graph(names, alpha, found, ledger, n_orders=n_orders, n_bootstrap=n_bootstrap, **over)
 
 
 # What the user gave.
