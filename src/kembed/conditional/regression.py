@@ -170,9 +170,6 @@ def _with_diagonal(matrix: Float[np.ndarray, "n n"], added: float) -> Float[np.n
     return matrix
 
 
-# The marginal likelihood and its maximum.
-
-
 def _factor(C: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
     """L, below the diagonal, of LLᵀ = C + I; C is overwritten."""
     return np.asarray(dpotrf(_with_diagonal(C, 1.0), lower=1, clean=0, overwrite_a=1)[0])
@@ -281,9 +278,6 @@ def _climb(Z: Points, Y: Targets, start: Optimum, least: float | None, steps: in
         options={"maxiter": steps},
     )
     return Optimum(float(found.fun), found.x, start.axes)
-
-
-# Axes along which the regression bends.
 
 
 def _along(slopes_of: Float[np.ndarray, "d d"], Y: Targets) -> list[Any]:

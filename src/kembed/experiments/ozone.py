@@ -34,8 +34,6 @@ COLOURS = {"-->": BLUE, "<--": ORANGE, "---": GREY, "<->": VERMILION, "": PALE}
 
 run = ozone_study.measure
 
-# Figures.
-
 
 def plot(study: Study) -> Any:
     """The graphs under both rules, and how often the edge has which direction."""
@@ -128,9 +126,6 @@ def _plot_trends(axes: Any, study: Study) -> None:
     axes.set(title="C. Correlation of one day and the next", ylim=(-0.6, len(names) + 1.4))
     close = {"columnspacing": 0.8, "handletextpad": 0.1}
     legend(axes, fontsize="x-small", ncols=3, loc="upper center", **close)
-
-
-# Words.
 
 
 def report(study: Study) -> list[str]:

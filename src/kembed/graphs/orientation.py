@@ -83,9 +83,6 @@ def orient(skeleton: Skeleton, rule: str, names: tuple[str, ...], what: str = "P
     return directed(skeleton.adjacent, verdicts, skeleton.knowledge, names)
 
 
-# Colliders.
-
-
 def _separating(skeleton: Skeleton, rule: str, pairs: list[Pair], what: str) -> dict[Pair, list[Set]]:
     """The sets that separate each pair, among all that the rule asks for."""
     ledger = skeleton.ledger
@@ -118,9 +115,6 @@ def _verdict(ledger: Ledger, rule: str, pair: Pair, k: int, sets: list[Set]) -> 
     if rule == "majority":
         return None if 2 * holding == len(sets) else 2 * holding < len(sets)
     return {0: True, len(sets): False}.get(holding) if sets else None
-
-
-# Directions.
 
 
 def directed(
@@ -175,9 +169,6 @@ def _break_cycles(graph: Orientation, suspects: Iterable[Iterable[int]], names: 
     reach = reachable(graph.arrows)
     for i, j in [(i, j) for i, j in suspects if reach[j, i]]:
         graph.disagree(i, j, f"{names[i]} --> {names[j]} would close a directed cycle")
-
-
-# Meek's rules.
 
 
 def _meek(graph: Orientation, names: tuple[str, ...]) -> None:

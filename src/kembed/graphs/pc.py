@@ -178,9 +178,6 @@ def pc(
     return _graph(names, alpha, found, ledger, n_orders=n_orders, n_bootstrap=n_bootstrap, **over)
 
 
-# What the user gave.
-
-
 def _check_decider(decider: Any, alpha: float) -> None:
     """Refuse a level that no p-value reaches, as every pair would pass for independent, and unclear names."""
     least = 1.0 / (getattr(decider, "n_resamples", math.inf) + 1)
@@ -242,9 +239,6 @@ def _check_same(table: Table, test: Any) -> None:
         )
     if rows is not None and rows != len(table.values):
         raise ValueError(f"data has {len(table.values):,} rows, but test is about {rows:,}; {remedy}")
-
-
-# What comes out.
 
 
 def _graph(
