@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class PgmpyTest:
 
     def __init__(self, data: Any, options: dict[str, Any]) -> None:
         self.data, self.options = data, options
-        self._last: tuple[SharedTester, Columns, Any] | None = None
+        self._last: Callable[[], Any] | None = None  # the outcome of the last call
         TESTERS.get(data, options)  # mistakes show here, not in the middle of a search
 
     def __call__(
@@ -136,7 +137,8 @@ class PgmpyTest:
             )
         tester, columns = self._asked(X, Y, Z, self.data if data is None else data)
         pvalue = tester.pvalue(*columns)
-        self.p_value_, self._last = pvalue, (tester, columns, None)
+        # Computed on request: most searches need p-values alone, and those may come from disk.
+        self.p_value_, self._last = pvalue, cache(partial(tester.test, *columns))
         return pvalue > level  # not the attribute, which another thread may have set by now
 
     def is_independent(
@@ -149,8 +151,7 @@ class PgmpyTest:
         """The statistic and the p-value."""
         tester, columns = self._asked(X, Y, Z, self.data)
         outcome = tester.test(*columns)
-        self.p_value_ = outcome.pvalue
-        self._last = (tester, columns, outcome)
+        self.p_value_, self._last = outcome.pvalue, lambda: outcome
         return outcome.statistic, outcome.pvalue
 
     @property
@@ -166,16 +167,11 @@ class PgmpyTest:
         return float((outcome.statistic - np.mean(outcome.null_distribution)) / spread) if spread else 0.0
 
     def _outcome(self, wanted: str) -> Any:
-        # Computed on request: most searches need p-values alone, and those may come from disk.
         if self._last is None:
             raise AttributeError(
                 f"{wanted} belongs to the last call, but there was none; call the test first"
             )
-        tester, columns, outcome = self._last
-        if outcome is None:
-            outcome = tester.test(*columns)
-            self._last = (tester, columns, outcome)
-        return outcome
+        return self._last()
 
     def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[SharedTester, Columns]:
         """The tester of the data, and where it has the columns."""
