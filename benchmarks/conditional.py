@@ -14,9 +14,7 @@ from benchmarks._workers import spread
 from benchmarks.conditional_data import CONFOUNDERS, DEPENDENCES, DIMENSIONS, dependent, null
 from kembed import conditional_test
 from kembed.conditional.conditioning import as_variable
-from kembed.conditional.features import check
-from kembed.conditional.multipliers import multipliers
-from kembed.conditional.sides import Settings, Sides
+from kembed.conditional.sides import Settings, Sides, check, multipliers
 from kembed.permutation.nulls import resampled_pvalue
 from kembed.permutation.statistics import fuse
 

@@ -11,10 +11,9 @@ import pytest
 from tests import reference
 
 from kembed import ConditionalTester, Gaussian, conditional_test
-from kembed.conditional.conditioning import Conditioner, as_variable, bent
-from kembed.conditional.multipliers import multipliers, products, squared_norms
+from kembed.conditional.conditioning import Conditioner, as_variable, bent, variable_residuals
 from kembed.conditional.prewhitening import autocorrelation, prewhiten, times
-from kembed.conditional.residuals import variable_residuals
+from kembed.conditional.sides import multipliers, products, squared_norms
 from kembed.data.space import make_space
 from kembed.testing.kernel_words import choose_kernel
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kembed import Landmarks, choose_landmarks
-from kembed.experiments.grid import grid_sample
+from kembed.experiments.mixtures import grid_sample
 from kembed.experiments.published import normalised_peaks, paper_peaks
 from kembed.learning.learn import learn_kernel
 

@@ -10,8 +10,7 @@ from kembed import Gaussian, GaussianMeasure, fit_embedding
 from kembed.experiments import NAMES, figure2, figure3, output, reproduce
 from kembed.experiments.errors import Setting, measure_errors
 from kembed.experiments.figure2_defects import Plan
-from kembed.experiments.grid import grid_sample, true_witness
-from kembed.experiments.truth import mixture_embedding
+from kembed.experiments.mixtures import grid_sample, mixture_embedding, true_witness
 
 PNG = b"\x89PNG\r\n\x1a\n"
 END = b"IEND\xaeB`\x82"

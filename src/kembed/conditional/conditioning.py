@@ -1,4 +1,4 @@
-"""Variables as regressions see them, and what conditioning on some of them means.
+"""Variables as regressions see them, what conditioning on some of them means, and what it leaves of others.
 
 Conditional independence does not change when a variable is replaced by an invertible function of itself, so
 numeric columns are put in units of their spread and bent inwards far out, where one value would rule a
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kembed.conditional.regression import MAX_AXES, gains, kernel, quadratic_terms
+from kembed.conditional import regression
+from kembed.conditional.regression import Regression, kernel, learn_regression, regression_residuals
 from kembed.data.space import make_space
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ LENGTHSCALES = (0.5, 1.0, 3.0)
 RATIOS = 10.0 ** np.arange(-3.0, 2.1, 0.5)
 NEGLIGIBLE = 1e-4  # eigenvalues below this share of their sum are left out
 WORTH = 2.0  # nats that the best of some dozens of regressions must gain before one is looked at
+# Added to the size of residuals, in spreads, so that a residual of nothing has a logarithm.
+LEAST_SIZE = 0.02
+# A column of which the regression leaves less than this share of the variance is a function of `given`.
+DETERMINED = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +80,7 @@ def unit(column: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     return np.asarray(centred / np.sqrt((centred**2).mean()))
 
 
-def content_order(
-    variables: list[Variable],
-) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " v"]]:
+def content_order(variables: list[Variable]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " v"]]:
     """An order of the rows that depends on their content alone, and then says nothing; ranks of variables.
 
     Whatever the order of rows and of variables that comes in, the shuffled rows are the same.
@@ -132,8 +135,9 @@ class Conditioner:
         With eigenvectors U and eigenvalues w of the kernel matrix, E[F|Z] = U diag(s w/(1 + s w)) Uᵀ F; the
         second number returned is the degrees of freedom spent, the sum of those shares.
         """
-        F, freedom = F - F.mean(axis=0), 0.0
-        for bases in (self._polynomials, self._bases):
+        F, freedom, Q = F - F.mean(axis=0), 0.0, self._quadratic
+        polynomials = [(np.full(Q.shape[1], float(len(Q))), Q)] if 0 < Q.shape[1] <= len(Q) // 4 else []
+        for bases in (polynomials, self._bases):
             gain, shares, vectors = _best(F, bases)
             if gain > 0.0:
                 F = F - vectors @ (shares[:, None] * (vectors.T @ F))
@@ -157,17 +161,12 @@ class Conditioner:
     @cached_property
     def _quadratic(self) -> Float[np.ndarray, "n p"]:
         """An orthonormal basis of the centred columns of Z and their products; none where Z is wide."""
-        if self.Z.shape[1] > MAX_AXES:
+        if self.Z.shape[1] > regression.MAX_AXES:
             return np.empty((len(self.Z), 0))
-        Q = quadratic_terms(self.Z)
+        Q = regression.quadratic_terms(self.Z)
         values, vectors = np.linalg.eigh(Q.T @ Q)
         kept = values > 1e-8 * max(float(values[-1]), 1e-300)
         return np.asarray(Q @ (vectors[:, kept] / np.sqrt(values[kept])))
-
-    @property
-    def _polynomials(self) -> list[Basis]:
-        Q = self._quadratic
-        return [(np.full(Q.shape[1], float(len(Q))), Q)] if 0 < Q.shape[1] <= len(Q) // 4 else []
 
 
 def _best(
@@ -178,7 +177,7 @@ def _best(
     best: tuple[float, Any, Any] = (0.0, np.empty(0), np.empty((len(F), 0)))
     for values, vectors in bases:
         squares = ((vectors.T @ F) ** 2).sum(axis=1)
-        found = gains(squares, max(whole - float(squares.sum()), 0.0), values, RATIOS, F.shape)
+        found = regression.gains(squares, max(whole - float(squares.sum()), 0.0), values, RATIOS, F.shape)
         place = int(np.argmax(found))
         if found[place] > best[0]:
             shrink = RATIOS[place] * values  # s w
@@ -197,3 +196,76 @@ def leading_features(across: Float[np.ndarray, "n m"], among: Float[np.ndarray, 
     kept = values > NEGLIGIBLE * max(float(values.sum()), 1e-300)
     values = values[kept]
     return values, (F @ vectors[:, kept]) / np.sqrt(values)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnRegression:
+    """The regressions of one column: of its location, and of the logarithm of its spread."""
+
+    location: Regression | None  # None where `given` says nothing
+    scale: Regression | None  # likewise, and for indicators of categories
+    unexplained: float  # share of the variance left, judged on left-out rows
+    freedom: float  # degrees of freedom that both regressions spent
+
+
+@dataclass(frozen=True, eq=False)
+class VariableResiduals:
+    """Residual columns of unit variance, and the regressions behind them; no columns if nothing is left."""
+
+    columns: Float[np.ndarray, "n k"]
+    regressions: tuple[ColumnRegression, ...]
+    indicator: Bool[np.ndarray, " k"]  # which columns are left of indicators of categories
+
+
+def variable_residuals(
+    variable: Variable, given: Conditioner, *, cross_fit: bool, scale: bool
+) -> VariableResiduals:
+    """The residuals of a variable, column by column: location taken out, then scale.
+
+    HSIC of raw residuals answers another question than the one asked: where the *spread* of x and y depends
+    on z, residuals are dependent although x and y are not, given z. So the logarithm of the residuals' size
+    is regressed on z as well, and residuals are divided by what it predicts.
+
+    With `cross_fit` a row's residual comes from a regression on the other rows. `scale=False` stops after
+    the location. A regression is left out where `given` says nothing about the column.
+    """
+    Z = given.Z
+    left: list[Float[np.ndarray, " n"]] = []
+    kinds: list[bool] = []
+    found = []
+    for column, indicator in zip(variable.columns.T, variable.indicator, strict=True):
+        location = spread = None
+        freedom = 1.0
+        away = outside = column
+        if given.sees(column):
+            location = learn_regression(Z, column[:, None])
+            both = regression_residuals(Z, column[:, None], location)
+            outside, freedom = both.left_out[:, 0], both.freedom
+            away = outside if cross_fit else both.fitted[:, 0]
+        unexplained = float((outside**2).mean())
+        if unexplained > DETERMINED:
+            if scale and not indicator:
+                away, spread, more = _scaled(away, outside, given)
+                freedom += more
+            left.append(unit(away))
+            kinds.append(bool(indicator))
+        found.append(ColumnRegression(location, spread, unexplained, freedom))
+    columns = np.column_stack(left) if left else np.empty((len(given.Z), 0))
+    return VariableResiduals(columns, tuple(found), np.array(kinds, dtype=bool))
+
+
+def _scaled(
+    away: Float[np.ndarray, " n"], outside: Float[np.ndarray, " n"], given: Conditioner
+) -> tuple[Float[np.ndarray, " n"], Regression | None, float]:
+    """Residuals over the spread that the other rows predict for their row, drawn in far out."""
+    size = np.sqrt((outside**2).mean())
+    logs = np.log(np.abs(outside) / size + LEAST_SIZE)
+    logs = (logs - logs.mean())[:, None]
+    if not given.sees(logs[:, 0]):
+        return bent(away / np.sqrt((away**2).mean())), None, 0.0
+    learned = learn_regression(given.Z, logs)
+    # Twice, the second time what the first has left: a process that smooths noise this loud shrinks too.
+    once = regression_residuals(given.Z, logs, learned)
+    predicted = (logs - regression_residuals(given.Z, once.left_out, learned).left_out)[:, 0]
+    ratio = away / np.exp(predicted - predicted.mean())
+    return bent(ratio / np.sqrt((ratio**2).mean())), learned, once.freedom

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK
-from kembed.conditional.tester import MINIMUM, ConditionalTester
+from kembed.conditional.tester import MINIMUM, ConditionalOutcome, ConditionalTester, WholeTables
 from kembed.data.tables import read_tables
 from kembed.testing.outcome import nothing
 
@@ -76,15 +75,14 @@ def conditional_test(
     )
     if missing:
         return ConditionalOutcome.of(nothing("HSIC", "multiplier", (tables[0].given,)))
-    tester = ConditionalTester.of_tables(
-        tables,
+    tester = ConditionalTester(
+        WholeTables(tables),
         kernel=kernel,
         n_resamples=n_resamples,
         prewhiten=prewhiten,
         least_timescale=least_timescale,
         memory=memory,
         cross_fit=cross_fit,
-        cache=None,
         rng=rng,
         nan_policy=nan_policy,
     )

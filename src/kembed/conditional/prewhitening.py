@@ -25,9 +25,7 @@ WEEK = 7.0  # days: the least timescale unless told, above the one to three days
 # Neighbours in time must be seen together: starts are compared, and the best is finished, on a stretch of
 # at most so many rows.
 STRETCHES = (200, 1_000)
-# Beyond so many rows the trend is projected on so many times.
-EXACT_ROWS = 1_500
-LANDMARKS = 1_000
+EXACT_ROWS, LANDMARKS = 1_500, 1_000  # beyond so many rows the trend is projected on so many times
 # Lengthscales that are tried first, in spreads of the times: of a year, days to years.
 FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
@@ -52,7 +50,12 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Float
         value, argument = value.value, value.label
     array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
     if array.dtype.kind == "O" and len(array) and hasattr(array[0], "isoformat"):
-        array = np.array([_without_zone(date) for date in array]).astype("datetime64[us]")
+        # As it was in Greenwich: zones would otherwise be lost with a warning for every row.
+        zoned = [getattr(date, "tzinfo", None) is not None for date in array]
+        dates = (
+            d.astimezone(UTC).replace(tzinfo=None) if z else d for d, z in zip(array, zoned, strict=True)
+        )
+        array = np.array(list(dates)).astype("datetime64[us]")
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and len(array) and isinstance(array[0], str)):
         try:
             array = array.astype("datetime64[us]")
@@ -78,13 +81,6 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Float
     if not len(seen) or (seen == seen[0]).all():
         raise ValueError(f"all times in {argument} are equal, so there is no trend to take out; leave it out")
     return array
-
-
-def _without_zone(date: Any) -> Any:
-    """A date as it was in Greenwich; zones would otherwise be lost with a warning for every row."""
-    if getattr(date, "tzinfo", None) is None:
-        return date
-    return date.astimezone(UTC).replace(tzinfo=None)
 
 
 def prewhiten(

@@ -23,6 +23,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.optimize import minimize
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -158,8 +161,6 @@ def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:
 
 def _forward(matrix: Float[np.ndarray, "m m"], right: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
     """L⁻¹B with LLᵀ the matrix."""
-    from scipy.linalg import solve_triangular
-
     return np.asarray(solve_triangular(np.linalg.cholesky(matrix), right, lower=True, check_finite=False))
 
 
@@ -169,20 +170,13 @@ def _with_diagonal(matrix: Float[np.ndarray, "n n"], added: float) -> Float[np.n
     return matrix
 
 
-# The marginal likelihood and its maximum.
-
-
 def _factor(C: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
     """L, below the diagonal, of LLᵀ = C + I; C is overwritten."""
-    from scipy.linalg.lapack import dpotrf
-
     return np.asarray(dpotrf(_with_diagonal(C, 1.0), lower=1, clean=0, overwrite_a=1)[0])
 
 
 def _inverse(C: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
     """(C + I)⁻¹ of a positive semi-definite matrix, which is overwritten."""
-    from scipy.linalg.lapack import dpotri
-
     inverse, _ = dpotri(_factor(C), lower=1)
     return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
 
@@ -195,8 +189,6 @@ def negative_log_likelihood(
     Fewer lengthscales than columns means one for all. With W = (k C⁻¹ - C⁻¹YYᵀC⁻¹/q) ∘ sK the gradients are
     ½ ΣW in log s and ½ Σ_ij W_ij (z_ic - z_jc)²/ℓ_c² in log ℓ_c.
     """
-    from scipy.linalg.lapack import dpotri, dpotrs
-
     n, k = Y.shape
     A = Z / np.exp(theta[:-1])
     S = A @ A.T
@@ -272,8 +264,6 @@ def profile(
 
 def _climb(Z: Points, Y: Targets, start: Optimum, least: float | None, steps: int) -> Optimum:
     """Uphill from a start."""
-    from scipy.optimize import minimize
-
     own = len(start.theta) - 1
     low = LENGTHSCALES[0] if least is None else least
     scales = (np.log(low), np.log(max(LENGTHSCALES[1], 10.0 * low)))
@@ -288,9 +278,6 @@ def _climb(Z: Points, Y: Targets, start: Optimum, least: float | None, steps: in
         options={"maxiter": steps},
     )
     return Optimum(float(found.fun), found.x, start.axes)
-
-
-# Axes along which the regression bends.
 
 
 def _along(slopes_of: Float[np.ndarray, "d d"], Y: Targets) -> list[Any]:

@@ -1,7 +1,12 @@
-"""The sides of conditional tests within one table, each computed once.
+"""The sides of conditional tests within one table, each computed once, and how two of them are compared.
 
 A side is a target with a set of variables taken out of it. A search for a causal graph asks for the same side
 against many others, so sides and conditioners are kept.
+
+Features a(x) and b(y) are centred given z. Under conditional independence every product a_k(x_i) b_l(y_i) has
+mean zero given z, and so has its product with any feature of z. The statistic ‖Σ_i a(x_i) ⊗ b(y_i)‖²/n² is
+compared with ‖Σ_i ε_i a(x_i) ⊗ b(y_i)‖²/n² for independent ε_i of mean 0 and variance 1 (the wild bootstrap):
+unlike a permutation this keeps every row's own size, which may depend on z.
 """
 
 from __future__ import annotations
@@ -13,19 +18,84 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from kembed.conditional.conditioning import Conditioner, Variable
-from kembed.conditional.features import KernelFeatures, kernel_features
-from kembed.conditional.multipliers import products, squared_norms
-from kembed.conditional.residuals import ColumnRegression, VariableResiduals, variable_residuals
+from kembed.conditional import conditioning
+from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
+from kembed.core.backend import to_numpy
+from kembed.data.space import make_space
+from kembed.kernels.base import Kernel
+from kembed.kernels.of_space import space_kernel
+from kembed.learning.scan import COARSE
+from kembed.permutation import nulls
 from kembed.permutation.statistics import Values
+from kembed.testing import kernel_words
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
     Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 
 Kept = TypeVar("Kept")
 ROOM = 200_000_000  # bytes that one kind of kept thing may hold; there are three kinds
+# Products of features below this share of the largest are left out, and never more than so many are kept:
+# what is dropped adds under 2% to the statistic (`test_products_drop_only_what_is_negligible`).
+NEGLIGIBLE, MOST = 1e-3, 150
+# Hundreds of kernels are chosen in a search, by scans; a lengthscale for every column has none.
+WORDS = tuple(word for word in kernel_words.WORDS if word != "ard")
+LANDMARKS = 60  # of the residual kernel: a smooth kernel on one column has fewer features that count
+FUSED_RATIOS = (4.0, 0.25)  # times the median distance: what "fused" sees beside the evidence's own scale
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFeatures:
+    """A kernel's leading centred features at the residuals, largest first."""
+
+    kernel: Kernel | str
+    values: Float[np.ndarray, "n r"]
+    freedom: float = 0.0  # degrees of freedom spent on what they are given
+
+
+def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
+    """The kernels asked for, as a tuple of words and kernel objects.
+
+    Words mean what they mean everywhere (`testing.kernel_words`), about residual columns, which have unit
+    variance: lengthscales are in standard deviations.
+    """
+    kernel = kernel_words.unwrapped(kernel)
+    if isinstance(kernel, list | tuple):
+        if not kernel:
+            raise ValueError(f"{argument} is an empty list; give at least one kernel")
+        return tuple(part for one in kernel for part in check(one, argument))
+    if isinstance(kernel, str) and kernel == "fused":
+        return ("bkl", *(("median", ratio) for ratio in FUSED_RATIOS))
+    if (isinstance(kernel, str) and kernel in WORDS) or isinstance(kernel, Kernel):
+        return (kernel,)
+    words = ", ".join(repr(word) for word in WORDS)
+    raise (ValueError if isinstance(kernel, str) else TypeError)(
+        f"{argument} must be one of {words}, a kernel object such as kembed.Gaussian(1.0) (in standard "
+        f"deviations of the residuals) or a list of these, but {kernel!r} was given"
+    )
+
+
+def kernel_features(
+    columns: Float[np.ndarray, "n k"], indicator: Bool[np.ndarray, " k"], kernel: Any
+) -> KernelFeatures:
+    """The features of one kernel that `check` has let through.
+
+    Indicators are their own features, whatever the kernel: what z says about a category is its probability
+    alone, and a kernel on what is left of a 0 or a 1 would read that probability back.
+    """
+    if indicator.all():
+        return KernelFeatures("categories", columns - columns.mean(axis=0))
+    space = make_space(columns, np.zeros(columns.shape[1], dtype=bool))
+    if isinstance(kernel, tuple):
+        kernel = space_kernel(space, kernel[1] * space.median())
+    kernel = to_numpy(kernel_words.choose_kernel(kernel, space, effort=COARSE)[0])
+    if columns.shape[1] > 1:  # rows come in an order that says nothing
+        marks = np.unique(columns[: 2 * LANDMARKS], axis=0)
+    else:
+        marks = np.unique(np.quantile(columns[:, 0], (np.arange(LANDMARKS) + 0.5) / LANDMARKS))[:, None]
+    values, vectors = conditioning.leading_features(kernel.gram(columns, marks), kernel.gram(marks))
+    return KernelFeatures(kernel, vectors * np.sqrt(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +111,7 @@ class Side:
 class Settings:
     """How sides are made and compared."""
 
-    kernels: tuple[Any, ...]  # as `features.check` gives them
+    kernels: tuple[Any, ...]  # as `check` gives them
     n_resamples: int = 999
     memory: float | None = None
     seed: int = 0
@@ -121,7 +191,9 @@ class Sides:
         conditioner = self.conditioner(given)
         left = self._residuals.get(
             (target, given),
-            lambda: variable_residuals(variable, conditioner, cross_fit=how.cross_fit, scale=how.scale),
+            lambda: conditioning.variable_residuals(
+                variable, conditioner, cross_fit=how.cross_fit, scale=how.scale
+            ),
         )
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
@@ -165,3 +237,33 @@ class Sides:
 def _together(found: list[tuple[Any, np.ndarray]]) -> Found:
     values = np.column_stack([one for _, one in found])
     return Values(values, np.abs(values).max(axis=0)), tuple(name for name, _ in found)
+
+
+def products(*sides: Float[np.ndarray, "n _"]) -> Float[np.ndarray, "n p"]:
+    """The largest of all products of one feature from every side."""
+    out = sides[0]
+    for side in sides[1:]:
+        sizes = np.multiply.outer((out**2).mean(axis=0), (side**2).mean(axis=0))
+        order = np.argsort(-sizes, axis=None, kind="stable")[:MOST]
+        order = order[sizes.ravel()[order] >= NEGLIGIBLE * sizes.max(initial=0.0)]
+        first, second = np.unravel_index(order, sizes.shape)
+        out = out[:, first] * side[:, second]
+    return out
+
+
+def multipliers(
+    n: int, count: int, memory: float | None, rng: np.random.Generator
+) -> Float[np.ndarray, "n B"]:
+    """Random signs, or with `memory` an autoregressive process, for rows in order of time."""
+    if memory is not None:
+        return nulls.wild_weights(n, count, memory, rng).astype(np.float32)
+    bits = np.frombuffer(rng.bytes(n * (-(-count // 8))), dtype=np.uint8).reshape(n, -1)
+    return np.unpackbits(bits, axis=1)[:, :count].astype(np.float32) * 2.0 - 1.0
+
+
+def squared_norms(C: Float[np.ndarray, "n p"], E: Float[np.ndarray, "n B"]) -> Float[np.ndarray, " B+1"]:
+    """‖Σ_i c_i‖²/n², first as it is, then with the rows multiplied by every column of E."""
+    size = float(np.abs(C).max(initial=0.0)) or 1.0
+    resampled = E.T @ (C / size).astype(np.float32)  # random anyway: seven digits are enough
+    sums = np.concatenate([C.sum(axis=0)[None] / size, resampled])
+    return np.asarray((sums**2).sum(axis=1)) * (size / len(C)) ** 2

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +19,14 @@ import numpy as np
 
 from kembed.conditional import prewhitening
 from kembed.conditional.cache import Store, digest
-from kembed.conditional.conditioning import as_variable, content_order
-from kembed.conditional.features import check
-from kembed.conditional.multipliers import multipliers
-from kembed.conditional.outcome import ConditionalOutcome
-from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn, prewhiten_tables, without_column
-from kembed.conditional.sides import Settings, Sides
+from kembed.conditional.conditioning import ColumnRegression, as_variable, content_order
+from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
+from kembed.conditional.sides import Settings, Sides, check, multipliers
 from kembed.core import checks
 from kembed.core.backend import to_numpy
 from kembed.data.tables import Table, read_tables
 from kembed.kernels.base import Kernel
-from kembed.testing.outcome import resampled_outcome
+from kembed.testing.outcome import TestOutcome, resampled_outcome
 from kembed.testing.procedure import Choice
 
 if TYPE_CHECKING:
@@ -39,6 +36,39 @@ MINIMUM = 10  # rows; fewer leave no regression a chance
 MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
 VERSION = 4
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConditionalOutcome(TestOutcome):
+    """The outcome of a conditional test: a `TestOutcome`, and what was regressed.
+
+    `residuals` are those of x and of y, in the order of the rows given, in units of their spread; a side
+    that is a function of what is given has none. `regressions` has the Gaussian processes of every column of
+    either side. `prewhitened` says what pre-whitening did to every column.
+    """
+
+    given: tuple[str, ...] = ()
+    residuals: tuple[Any, ...] = ()
+    regressions: tuple[tuple[ColumnRegression, ...], ...] = ()
+    prewhitened: tuple[PrewhitenedColumn, ...] = ()
+
+    @classmethod
+    def of(cls, outcome: TestOutcome, **more: Any) -> ConditionalOutcome:
+        """An outcome with what a conditional test adds to it."""
+        return cls(**vars(outcome), **more)
+
+    def __repr__(self) -> str:
+        lines = [super().__repr__()]
+        for side, columns, residuals in zip("xy", self.regressions, self.residuals, strict=False):
+            if columns:
+                left = ", ".join(f"{column.unexplained:.0%}" for column in columns)
+                what = "determined by what is given" if not residuals.shape[1] else f"unexplained: {left}"
+                lines.append(f"{side} given {len(self.given)} columns: {what}")
+        return "\n".join([*lines, *map(repr, self.prewhitened)])
+
+
+class WholeTables(list[Table]):
+    """Tables that are a variable each, in the place of one whose columns are."""
 
 
 class ConditionalTester:
@@ -89,50 +119,8 @@ class ConditionalTester:
         nan_policy: str = "raise",
     ) -> None:
         if isinstance(prewhiten, str):
-            data, prewhiten = without_column(data, prewhiten)
-        (table,), missing = read_tables(
-            {"data": data}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
-        )
-        if missing:
-            raise ValueError("data has missing values; use nan_policy='omit', or drop or impute those rows")
-        columns = [
-            Table(table.values[:, [d]], (name,), table.categorical[[d]], table.rows, table.given)
-            for d, name in enumerate(table.names)
-        ]
-        self._fill(
-            columns,
-            kernel=kernel,
-            n_resamples=n_resamples,
-            prewhiten=prewhiten,
-            least_timescale=least_timescale,
-            memory=memory,
-            cross_fit=cross_fit,
-            cache=cache,
-            rng=rng,
-            nan_policy=nan_policy,
-        )
-
-    @classmethod
-    def of_tables(cls, tables: list[Table], **options: Any) -> ConditionalTester:
-        """A tester whose variables are whole tables; takes every option."""
-        tester = cls.__new__(cls)
-        tester._fill(tables, **options)
-        return tester
-
-    def _fill(
-        self,
-        tables: list[Table],
-        *,
-        kernel: Any,
-        n_resamples: int,
-        prewhiten: Any,
-        least_timescale: float,
-        memory: float | None,
-        cross_fit: bool,
-        cache: Any,
-        rng: Any,
-        nan_policy: str,
-    ) -> None:
+            data, prewhiten = prewhitening.without_column(data, prewhiten)
+        tables = data if isinstance(data, WholeTables) else _columns(data, nan_policy)
         if cache is not None and rng is None:
             raise ValueError(
                 "a cache finds p-values by their seed, and rng=None is another seed every time; give one, "
@@ -153,7 +141,9 @@ class ConditionalTester:
             time = prewhitening.times(prewhiten, "prewhiten", tables[0].given, nan_policy)[tables[0].rows]
             least = float(checks.positive(least_timescale, "least_timescale"))
             self._time = time[~np.isnan(time)]
-            tables, self.prewhitened = prewhiten_tables(_on_rows(tables, ~np.isnan(time)), self._time, least)
+            tables, self.prewhitened = prewhitening.prewhiten_tables(
+                _on_rows(tables, ~np.isnan(time)), self._time, least
+            )
         self._store = None if cache is None else Store(cache)
         self._arrange(tables)
 
@@ -302,8 +292,19 @@ class ConditionalTester:
 
     def _outcome(self, i: int, j: int, given: tuple[int, ...]) -> ConditionalOutcome:
         self.n_computed += 1
-        self._check_width(given)
-        sides = self._sides
+        sides, rank = self._sides, self._sides.conditioner(given).rank if given else 0
+        if rank >= self.n_rows - 1:
+            raise ValueError(
+                f"given has {sides.conditioner(given).Z.shape[1]} columns of rank {rank} for {self.n_rows} "
+                "rows: they explain anything; leave columns out, or replace them by a few principal "
+                "components"
+            )
+        if rank * MOST_RANK > self.n_rows:
+            warnings.warn(
+                f"given has rank {rank} for only {self.n_rows} rows: what it says about x and y cannot be "
+                "taken out wholly, and small p-values mean little; leave columns out",
+                stacklevel=3,
+            )
         left, right = sides.side(i, given), sides.side(j, given)
         conditional = bool(left.regressions or right.regressions)
         null = "multiplier" if conditional or self._settings.memory is not None else "permutation"
@@ -327,21 +328,18 @@ class ConditionalTester:
         found = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
         return ConditionalOutcome.of(found, **more)
 
-    def _check_width(self, given: tuple[int, ...]) -> None:
-        """Refuse what no regression can take out."""
-        rank = self._sides.conditioner(given).rank if given else 0
-        if rank >= self.n_rows - 1:
-            width = self._sides.conditioner(given).Z.shape[1]
-            raise ValueError(
-                f"given has {width} columns of rank {rank} for {self.n_rows} rows: they explain anything; "
-                "leave columns out, or replace them by a few principal components"
-            )
-        if rank * MOST_RANK > self.n_rows:
-            warnings.warn(
-                f"given has rank {rank} for only {self.n_rows} rows: what it says about x and y cannot be "
-                "taken out wholly, and small p-values mean little; leave columns out",
-                stacklevel=4,
-            )
+
+def _columns(data: Any, nan_policy: str) -> list[Table]:
+    """Every column of the data, as a table."""
+    (table,), missing = read_tables(
+        {"data": data}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
+    )
+    if missing:
+        raise ValueError("data has missing values; use nan_policy='omit', or drop or impute those rows")
+    return [
+        Table(table.values[:, [d]], (name,), table.categorical[[d]], table.rows, table.given)
+        for d, name in enumerate(table.names)
+    ]
 
 
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kembed.core.progress import progress_bar, showing_progress
 from kembed.embeddings.landmarks import Landmarks
-from kembed.experiments.grid import ROWS, grid_sample
+from kembed.experiments.mixtures import ROWS, grid_sample
 from kembed.kernels import Gaussian
 from kembed.learning.learn import learn_kernel
 from kembed.testing.two_sample import mmd_test
@@ -18,8 +19,6 @@ ALPHA, RESAMPLES, LANDMARKS = 0.05, 199, 100
 EPSILONS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 6.0, 15.0)
 REPETITIONS = 50
 HARD = 1.5  # where our own rules are tried too, components drawn at random
-
-RULES = ("published", "median", "bkl", "fused")
 
 
 def judge(
@@ -74,23 +73,6 @@ class Errors(NamedTuple):
         return float(np.sqrt(share * (1.0 - share) / self.repetitions))
 
 
-class _Task(NamedTuple):
-    exact: bool
-    epsilon: float
-    rules: tuple[str, ...]
-    seed: np.random.SeedSequence
-    rows: int
-    resamples: int
-
-
-def _perform(task: _Task) -> list[tuple[float, float]]:
-    """One data set, and every rule on it."""
-    rng = np.random.default_rng(task.seed)
-    x = grid_sample(rng, task.rows, task.epsilon, task.exact)
-    halves = x[: task.rows], x[task.rows :]
-    return [judge(rule, *halves, task.resamples, rng) for rule in task.rules]
-
-
 def measure_errors(
     seed: int,
     *,
@@ -109,24 +91,30 @@ def measure_errors(
     seeds = np.random.SeedSequence(seed).spawn(repetitions)
     # Repetition by repetition, so that the bar moves evenly; a random stream for each cell of each.
     tasks = [
-        _Task(exact, epsilon, rules, child, rows, resamples)
-        for spawned in seeds
-        for (exact, epsilon, rules), child in zip(cells, spawned.spawn(len(cells)), strict=True)
+        (*cell, child) for one in seeds for cell, child in zip(cells, one.spawn(len(cells)), strict=True)
     ]
+
+    def perform(exact: bool, epsilon: float, rules: tuple[str, ...], seed: Any) -> list[tuple[float, float]]:
+        """One data set, and every rule on it."""
+        rng = np.random.default_rng(seed)
+        x = grid_sample(rng, rows, epsilon, exact)
+        return [judge(rule, x[:rows], x[rows:], resamples, rng) for rule in rules]
+
     retained: dict[Setting, int] = {}
     scales: dict[bool, list[float]] = {False: [], True: []}
-    for task, outcomes in zip(tasks, _in_threads(tasks, threads, progress), strict=True):
-        for rule, (pvalue, scale) in zip(task.rules, outcomes, strict=True):
-            setting = Setting(rule, task.exact, task.epsilon)
+    done = _in_threads(perform, tasks, threads, progress)
+    for (exact, epsilon, rules, _), outcomes in zip(tasks, done, strict=True):
+        for rule, (pvalue, scale) in zip(rules, outcomes, strict=True):
+            setting = Setting(rule, exact, epsilon)
             retained[setting] = retained.get(setting, 0) + (pvalue > ALPHA)
             if not np.isnan(scale):
-                scales[task.exact].append(scale)
+                scales[exact].append(scale)
     return Errors(repetitions, retained, {exact: np.array(found) for exact, found in scales.items()})
 
 
 def _in_threads(
-    tasks: list[_Task], threads: int | None, progress: bool | None
-) -> list[list[tuple[float, float]]]:
+    perform: Callable[..., Any], tasks: list[Any], threads: int | None, progress: bool | None
+) -> list[Any]:
     """Every task, in order: nearly all the time is spent in BLAS and XLA, outside Python's lock."""
     from joblib import Parallel, cpu_count, delayed  # type: ignore[import-untyped]
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -135,10 +123,10 @@ def _in_threads(
     with threadpool_limits(1), warnings.catch_warnings(), showing_progress(progress):
         warnings.filterwarnings("ignore", "the best lengthscale", UserWarning)  # it is the rule's own choice
         with progress_bar(len(tasks), np.inf, "type II errors", "data set") as bar:
-            done = [_perform(tasks[0])]  # compiles, once
+            done = [perform(*tasks[0])]  # compiles, once
             bar.update(1)
             pool = Parallel(threads or min(8, cpu_count()), backend="threading", return_as="generator")
-            for outcome in pool(delayed(_perform)(task) for task in tasks[1:]):
+            for outcome in pool(delayed(perform)(*task) for task in tasks[1:]):
                 done.append(outcome)
                 bar.update(1)
     return done

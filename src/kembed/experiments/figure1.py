@@ -13,8 +13,8 @@ import numpy as np
 
 from kembed.embeddings.empirical import empirical
 from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
-from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, new_figure
-from kembed.experiments.truth import mixture_embedding
+from kembed.experiments.mixtures import mixture_embedding
+from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
 from kembed.kernels import Gaussian
 
 SEED = 1
@@ -75,7 +75,8 @@ def bend(values: np.ndarray) -> float:
 
 def plot(result: Result) -> Any:
     """The three panels."""
-    figure, (prior, data, posterior) = new_figure(3)
+    figure, panels = mosaic(["ABC"])
+    prior, data, posterior = panels.values()
     s = GRID[:, 0]
     for draw, colour in zip(result.prior_draws, (BLUE, ORANGE, BLACK), strict=True):
         prior.plot(s, draw, color=colour)

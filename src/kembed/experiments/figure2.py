@@ -15,17 +15,9 @@ import numpy as np
 from kembed.embeddings.heuristics import median_lengthscale
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
 from kembed.embeddings.posterior import fit_embedding
-from kembed.experiments.errors import (
-    ALPHA,
-    EPSILONS,
-    REPETITIONS,
-    RESAMPLES,
-    Errors,
-    Setting,
-    measure_errors,
-)
+from kembed.experiments.errors import ALPHA, EPSILONS, REPETITIONS, RESAMPLES, Errors, Setting, measure_errors
 from kembed.experiments.figure2_defects import Defects, Plan, measure_defects, plot_defects, report_defects
-from kembed.experiments.grid import EPSILON, ROWS, SPACING, grid_sample, true_witness
+from kembed.experiments.mixtures import EPSILON, ROWS, SPACING, grid_sample, true_witness
 from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, VERMILION, legend, mosaic
 from kembed.experiments.published import (
     LENGTHSCALES,
@@ -81,12 +73,6 @@ class Result(NamedTuple):
     defects: Defects
 
 
-def measure_objective(x: np.ndarray, landmarks: np.ndarray) -> Objective:
-    """Both objectives over lengthscales: as published on the given landmarks, normalised on as many."""
-    values, peaks = paper_peaks(x, landmarks)
-    return Objective(median_lengthscale(x), values, peaks, learn_quietly(x, len(landmarks)))
-
-
 def witness_map(x: np.ndarray, lengthscale: float) -> WitnessMap:
     """The posterior mean witness of the pooled sample's two halves, each observed at its own points."""
     cells = int(SPACING / STEP)
@@ -122,17 +108,12 @@ def run(
     """Draw the data, evaluate both objectives, and test on many more data sets."""
     x = grid_sample(rng := np.random.default_rng(seed), rows)
     landmarks = choose_landmarks(x, Landmarks("subset", SHOWN))
-    objective = measure_objective(x, landmarks)
+    # As published on these landmarks, normalised on as many.
+    objective = Objective(median_lengthscale(x), *paper_peaks(x, landmarks), learn_quietly(x, len(landmarks)))
+    how: dict[str, Any] = {"repetitions": repetitions, "epsilons": epsilons, "resamples": resamples}
     return Result(
         x=x,
-        errors=measure_errors(
-            seed,
-            repetitions=repetitions,
-            epsilons=epsilons,
-            rows=rows,
-            resamples=resamples,
-            progress=progress,
-        ),
+        errors=measure_errors(seed, rows=rows, progress=progress, **how),
         objective=objective,
         witness=witness_map(x, best(objective.peaks)),
         defects=measure_defects(x, landmarks, rng, defects),
@@ -144,39 +125,27 @@ def plot(result: Result) -> Any:
     """The panels of the paper, and beside D and E what we add: the normalised objective, the mean cell."""
     figure, panels = mosaic(["ABCC", "DdEe"], width=3.7, height=3.6)
     for letter, epsilon, x in (("A", EPSILON, result.x), ("B", EASY, result.easy)):
-        _plot_sample(panels[letter], x, f"{letter}. ε = {epsilon:g}")
+        axes, half = panels[letter], len(x) // 2
+        for label, part, colour, order in (("P", x[:half], BLACK, 3), ("Q", x[half:], VERMILION, 2)):
+            how: dict[str, Any] = {"markersize": 2.5, "markeredgewidth": 0, "label": label, "zorder": order}
+            axes.plot(*part.T, ".", color=colour, **how)
+        title = f"{letter}. ε = {epsilon:g}"
+        axes.set(title=title, aspect="equal", xlim=(-24, 24), ylim=(-24, 24))
+        legend(axes, loc="upper left", ncols=2, markerscale=4, borderpad=0)
     _plot_errors(panels["C"], result.errors)
     _plot_objective(panels["D"], panels["d"], result.objective)
     _plot_witness(figure, panels["E"], panels["e"], result.witness)
     return figure
 
 
-def _plot_sample(axes: Any, x: np.ndarray, title: str) -> None:
-    half = len(x) // 2
-    axes.plot(*x[:half].T, ".", color=BLACK, markersize=2.5, markeredgewidth=0, label="P", zorder=3)
-    axes.plot(*x[half:].T, ".", color=VERMILION, markersize=2.5, markeredgewidth=0, label="Q")
-    axes.set(title=title, aspect="equal", xlim=(-24, 24), ylim=(-24, 24))
-    legend(axes, loc="upper left", ncols=2, markerscale=4, borderpad=0)
-
-
 def _plot_errors(axes: Any, errors: Errors) -> None:
     for rule, colour, mark in (("median", ORANGE, "s"), ("published", BLUE, "o")):
-        for exact, line, words in (
-            (False, "-", "components at random"),
-            (True, "--", "equally many of each"),
-        ):
+        for exact, words in ((False, "components at random"), (True, "equally many of each")):
             settings = [Setting(rule, exact, epsilon) for epsilon in errors.epsilons]
-            axes.errorbar(
-                errors.epsilons,
-                [errors.share(one) for one in settings],
-                [errors.error(one) for one in settings],
-                color=colour,
-                ls=line,
-                marker=mark,
-                mfc="white" if exact else colour,
-                capsize=2,
-                label=f"{NAMES[rule]}, {words}",
-            )
+            curve = (list(map(measured, settings)) for measured in (errors.share, errors.error))
+            line, face = ("--", "white") if exact else ("-", colour)
+            look = {"color": colour, "ls": line, "marker": mark, "mfc": face}
+            axes.errorbar(errors.epsilons, *curve, capsize=2, label=f"{NAMES[rule]}, {words}", **look)
     looks = {"bkl": (GREEN, "D", 1.06), "fused": (VERMILION, "^", 1.12)}  # beside each other, not on top
     for one in errors.ours:
         colour, mark, shift = looks[one.rule]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
-from kembed.experiments.output import BLUE, ORANGE, VERMILION, legend, new_figure
+from kembed.experiments.output import BLUE, ORANGE, VERMILION, legend, mosaic
 from kembed.experiments.published import (
     Peak,
     best,
@@ -48,37 +48,29 @@ class Defects(NamedTuple):
     bounded: LearnedKernel  # by the normalised objective, τ² free too
 
 
-def smallest_peaks(x: np.ndarray, counts: tuple[int, ...]) -> dict[tuple[str, str], list[Peak]]:
-    """The smallest mode for each number of landmarks, both objectives on the same ones."""
-    table: dict[tuple[str, str], list[Peak]] = {}
+def measure_defects(
+    x: np.ndarray, landmarks: np.ndarray, rng: np.random.Generator, plan: Plan | None = None
+) -> Defects:
+    """All three: on the grid of Gaussians `x`, and with τ² free on N(0, 1) and Laplace(0, √½) pooled."""
+    plan = plan or Plan()
+    given = {noise: paper_peaks(x, landmarks, noise, WIDE)[1] for noise in plan.given}
+    smallest: dict[tuple[str, str], list[Peak]] = {}
     for rule in RULES:
-        places = [choose_landmarks(x, Landmarks(rule, count)) for count in counts]
-        table["as published", rule] = [paper_peaks(x, z)[1][0] for z in places]
-        table["normalised", rule] = [normalised_peaks(learn_quietly(x, z))[0] for z in places]
-    return table
-
-
-def free_noise(rng: np.random.Generator, plan: Plan) -> tuple[np.ndarray, np.ndarray, LearnedKernel]:
-    """Both objectives with τ² free, on N(0, 1) and Laplace(0, √½) pooled."""
+        places = [choose_landmarks(x, Landmarks(rule, count)) for count in plan.counts]
+        smallest["as published", rule] = [paper_peaks(x, z)[1][0] for z in places]
+        smallest["normalised", rule] = [normalised_peaks(learn_quietly(x, z))[0] for z in places]
     n = plan.free_rows
     y = np.concatenate([rng.normal(size=n), rng.laplace(0.0, np.sqrt(0.5), n)])[:, None]
     z = choose_landmarks(y, Landmarks("subset", plan.free_landmarks))
     table = paper_surface(y, plan.free_lengthscales, plan.noises, z)
-    return table.max(axis=1), plan.noises[table.argmax(axis=1)], learn_quietly(y, plan.free_landmarks)
-
-
-def measure_defects(
-    x: np.ndarray, landmarks: np.ndarray, rng: np.random.Generator, plan: Plan | None = None
-) -> Defects:
-    """All three on the grid of Gaussians `x`; the last on data of its own."""
-    plan = plan or Plan()
-    given = {noise: paper_peaks(x, landmarks, noise, WIDE)[1] for noise in plan.given}
-    return Defects(plan, smallest_peaks(x, plan.counts), given, *free_noise(rng, plan))
+    noise, bounded = plan.noises[table.argmax(axis=1)], learn_quietly(y, plan.free_landmarks)
+    return Defects(plan, smallest, given, table.max(axis=1), noise, bounded)
 
 
 def plot_defects(result: Defects, count: int) -> Any:
     """The optimum against landmarks and against τ², and the objective with τ² free; `count` landmarks."""
-    figure, (optimum, given, free) = new_figure(3, height=3.6)
+    figure, panels = mosaic(["ABC"], height=3.6)
+    optimum, given, free = panels.values()
     counts, grid, lowest = result.plan.counts, result.plan.free_lengthscales, result.plan.noises[0]
     for (objective, rule), peaks in result.smallest.items():
         colour, line = ORANGE if objective == "as published" else BLUE, "-" if rule == "support" else "--"

@@ -51,11 +51,6 @@ class Plan(NamedTuple):
         """The line, as points."""
         return np.linspace(-4.0, 4.0, self.points)[:, None]
 
-    @property
-    def central(self) -> np.ndarray:
-        """The part of it that shares are of."""
-        return self.grid[np.abs(self.grid[:, 0]) <= 2.0]
-
 
 Fit = Callable[[np.ndarray], PosteriorEmbedding]
 
@@ -131,7 +126,7 @@ def excluded_share(n: int, laplace: bool, fit: Fit, rng: np.random.Generator, pl
     """How much of [-2, 2] the band of the witness excludes 0 on, one kernel for all data sets."""
     from scipy.special import ndtri
 
-    z, central = float(ndtri(0.5 + LEVEL / 2)), plan.central
+    z, central = float(ndtri(0.5 + LEVEL / 2)), plan.grid[np.abs(plan.grid[:, 0]) <= 2.0]
     shares = []
     with progress_bar(plan.repeats, np.inf, "bands", "data set") as bar:
         for _ in range(plan.repeats):
@@ -140,13 +135,6 @@ def excluded_share(n: int, laplace: bool, fit: Fit, rng: np.random.Generator, pl
             shares.append(np.mean(np.abs(p.mean(central) - q.mean(central)) > z * sd))
             bar.update(1)
     return Share(float(np.mean(shares)), float(np.std(shares) / np.sqrt(plan.repeats)), plan.repeats)
-
-
-def ridge(pooled: np.ndarray, plan: Plan) -> np.ndarray:
-    """The paper's objective on a grid of lengthscales and noises, for one observation."""
-    z = choose_landmarks(pooled, Landmarks("subset", RIDGE_LANDMARKS))
-    values = paper_surface(pooled, plan.lengthscales, plan.noises, z)
-    return values - values.max()
 
 
 def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, plan: Plan) -> LocalMode:
@@ -193,10 +181,11 @@ def run(
         null = witness(*draw_pair(last, False, rng), plan, rng, sample)
         same = excluded_share(last, False, _at_median(null), rng, plan)
         pooled = np.concatenate([p, q])
-        surface = ridge(pooled, plan)
+        marks = choose_landmarks(pooled, Landmarks("subset", RIDGE_LANDMARKS))
+        surface = paper_surface(pooled, plan.lengthscales, plan.noises, marks)
         differ = {n: excluded_share(n, True, _at_median(one), rng, plan) for n, one in witnesses.items()}
         local = {count: local_mode(pooled, count, rng, plan) for count in plan.counts}
-    return Result(plan, witnesses, null, same, differ, surface, local)
+    return Result(plan, witnesses, null, same, differ, surface - surface.max(), local)
 
 
 def _at_median(one: Witness) -> Fit:
@@ -230,17 +219,13 @@ def plot(result: Result) -> Any:
         axes.axhline(0.0, color=BLACK, linewidth=0.5)
         axes.set(title=f"{title}; 0 excluded on {one.excluded:.0%}", xlabel="s")
     legend(shown[0][0], loc="lower left")
-    _plot_scale(panels["a"], result.witnesses)
+    for one, n, colour in zip(result.witnesses.values(), result.witnesses, (ORANGE, BLUE), strict=False):
+        look: dict[str, Any] = {"histtype": "step", "density": True, "color": colour, "label": f"n = {n}"}
+        panels["a"].hist(one.samples.lengthscale.ravel(), 40, **look)
+    panels["a"].set(title="Posterior of ℓ, normalised objective", xlabel="ℓ")
+    legend(panels["a"])
     _plot_ridge(figure, panels["c"], result)
     return figure
-
-
-def _plot_scale(axes: Any, witnesses: dict[int, Witness]) -> None:
-    for (n, one), colour in zip(witnesses.items(), (ORANGE, BLUE), strict=False):
-        draws = one.samples.lengthscale.ravel()
-        axes.hist(draws, 40, histtype="step", density=True, color=colour, label=f"n = {n}")
-    axes.set(title="Posterior of ℓ, normalised objective", xlabel="ℓ")
-    legend(axes)
 
 
 def _plot_ridge(figure: Any, axes: Any, result: Result) -> None:

@@ -26,14 +26,8 @@ def writable(folder: Any) -> Path:
     return target
 
 
-def new_figure(columns: int, width: float = 4.2, height: float = 3.4) -> tuple[Any, Any]:
-    """A row of panels, without a display."""
-    figure, panels = mosaic(["ABCDEF"[:columns]], width, height)
-    return figure, list(panels.values())
-
-
-def mosaic(plan: list[str], width: float, height: float) -> tuple[Any, Any]:
-    """Panels laid out by letters, one string a row; width and height in inches of one cell."""
+def mosaic(plan: list[str], width: float = 4.2, height: float = 3.4) -> tuple[Any, Any]:
+    """Panels laid out by letters, one string a row; width and height in inches of one cell; no display."""
     from matplotlib.figure import Figure
 
     size = (width * len(plan[0]), height * len(plan))

@@ -13,25 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core.text import plain
-from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, legend, mosaic, new_figure
-from kembed.experiments.ozone_study import (
-    ALPHA,
-    CAUSE,
-    EFFECT,
-    KERNELS,
-    LEAST,
-    MARKS,
-    SEED,
-    Plan,
-    Study,
-    mark,
-    measure,
-    shares,
-)
+from kembed.experiments import ozone_study
+from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, legend, mosaic
+from kembed.experiments.ozone_study import ALPHA, CAUSE, EFFECT, KERNELS, MARKS, SEED, Study, mark, shares
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from kembed.graphs.graph import CausalGraph
 
 GREY, PALE = "#767676", "#E8E8E8"
@@ -46,17 +32,7 @@ WORDS = {
 COLOURS = {"-->": BLUE, "<--": ORANGE, "---": GREY, "<->": VERMILION, "": PALE}
 
 
-def run(
-    progress: bool | None = None,
-    cache: Any = None,
-    plan: Plan | None = None,
-    table: pl.DataFrame | None = None,
-) -> Study:
-    """Search for all graphs; p-values are kept in the folder `cache`, and found there by a later run."""
-    return measure(plan or Plan(), cache, progress, table)
-
-
-# Figures.
+run = ozone_study.measure
 
 
 def plot(study: Study) -> Any:
@@ -105,7 +81,8 @@ def _plot_shares(axes: Any, study: Study) -> None:
 
 def plot_sweep(study: Study) -> Any:
     """One lengthscale for all residuals: the edge, its p-values; and what taking trends out does."""
-    figure, (edges, pvalues, trends) = new_figure(3, width=4.4, height=3.6)
+    figure, panels = mosaic(["ABC"], width=4.4, height=3.6)
+    edges, pvalues, trends = panels.values()
     scales = list(study.sweep)
     counts = [len(graph.edges) for graph in study.sweep.values()]
     edges.semilogx(scales, counts, color=BLACK, linewidth=0.8)
@@ -151,9 +128,6 @@ def _plot_trends(axes: Any, study: Study) -> None:
     legend(axes, fontsize="x-small", ncols=3, loc="upper center", **close)
 
 
-# Words.
-
-
 def report(study: Study) -> list[str]:
     """What was measured, in words."""
     names = study.known.names
@@ -163,13 +137,15 @@ def report(study: Study) -> list[str]:
         f"The paper: {CAUSE} --> {EFFECT} with learned kernels, and no such edge by the median rule.",
     ]
     for title, graphs in (
-        (f"Trends over {LEAST:g} days or more taken out", study.main),
+        (f"Trends over {study.trends[0].least:g} days or more taken out", study.main),
         ("Trends left in", study.raw),
     ):
         sentences.append(f"{title}:")
         sentences += [f"  {NAMES[kernel]}: {_edge(graphs[kernel])}" for kernel in KERNELS]
     sentences.append(f"{CAUSE} and {EFFECT} over runs, trends taken out:")
-    sentences += [f"  {name}: {_shares(found)}" for name, found in frequencies(study).items()]
+    for name, found in frequencies(study).items():
+        words = ", ".join(f"{WORDS[one]} {share:.0%}" for one, share in found.items() if share > 0.0)
+        sentences.append(f"  {name}: {words}")
     sentences.append("One lengthscale for all residuals, in standard deviations:")
     sentences += [f"  {scale:.2f}: {_edge(graph)}" for scale, graph in study.sweep.items()]
     scales = "; ".join(
@@ -194,19 +170,12 @@ def report(study: Study) -> list[str]:
 def frequencies(study: Study) -> dict[str, dict[str, float]]:
     """The shares of the marks by what was varied and by kernel."""
     found = {}
-    for kernel in KERNELS:
-        graph = study.textbook[kernel]
+    for kernel, graph in study.textbook.items():
         found[f"{graph.n_orders} orders of the variables, {NAMES[kernel]}"] = shares(graph, graph.over_orders)
-    for kernel in KERNELS:
-        graph = study.main[kernel]
-        found[f"{graph.n_bootstrap} resamples of the rows, {NAMES[kernel]}"] = shares(
-            graph, graph.over_bootstrap
-        )
+    for kernel, graph in study.main.items():
+        title = f"{graph.n_bootstrap} resamples of the rows, {NAMES[kernel]}"
+        found[title] = shares(graph, graph.over_bootstrap)
     return {name: one for name, one in found.items() if one}
-
-
-def _shares(found: dict[str, float]) -> str:
-    return ", ".join(f"{WORDS[one]} {share:.0%}" for one, share in found.items() if share > 0.0)
 
 
 def _largest(graph: CausalGraph) -> float:
@@ -226,8 +195,7 @@ def _edge(graph: CausalGraph) -> str:
 def verdict(study: Study) -> list[str]:
     """What of the paper's statement holds."""
     learned, median = mark(study.main["bkl"]), mark(study.main["median"])
-    over = {kernel: study.main[kernel] for kernel in KERNELS}
-    often = {kernel: shares(graph, graph.over_bootstrap) for kernel, graph in over.items()}
+    often = {kernel: shares(graph, graph.over_bootstrap) for kernel, graph in study.main.items()}
     directed = "holds" if learned == "-->" else "does not hold"
     absent = "holds" if median == "" else "does not hold"
     sentences = [
@@ -235,7 +203,7 @@ def verdict(study: Study) -> list[str]:
         f"Its absence by the median rule {absent} in this graph: {WORDS[median]}.",
     ]
     if all(often.values()):
-        n = over["bkl"].n_bootstrap
+        n = study.main["bkl"].n_bootstrap
         both = (often["bkl"]["-->"], 1.0 - often["bkl"][""], often["median"][""])
         sentences.append(
             f"Over {n} resamples: {WORDS['-->']} in {both[0]:.0%} with learned kernels, adjacent in "

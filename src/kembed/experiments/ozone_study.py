@@ -103,12 +103,16 @@ def correlation(table: pl.DataFrame) -> float:
 
 
 def measure(
-    plan: Plan, cache: Any = None, progress: bool | None = None, table: pl.DataFrame | None = None
+    plan: Plan | None = None,
+    cache: Any = None,
+    progress: bool | None = None,
+    table: pl.DataFrame | None = None,
 ) -> Study:
-    """Search for all graphs; what a cache holds is not computed again."""
+    """Search for all graphs; p-values are kept in the folder `cache`, and found there by a later run."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     table = load_ozone().select("date", *OZONE_VARIABLES) if table is None else table
+    plan = plan or Plan()
     without, trends = take_out(table, LEAST)
     options: dict[str, Any] = {"alpha": ALPHA, "rng": SEED, "orientation": "majority"}
     resampled = {**options, "n_bootstrap": plan.resamples}

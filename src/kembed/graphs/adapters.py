@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class PgmpyTest:
 
     def __init__(self, data: Any, options: dict[str, Any]) -> None:
         self.data, self.options = data, options
-        self._last: tuple[SharedTester, Columns, Any] | None = None
+        self._last: Callable[[], Any] | None = None  # the outcome of the last call
         TESTERS.get(data, options)  # mistakes show here, not in the middle of a search
 
     def __call__(
@@ -136,7 +137,8 @@ class PgmpyTest:
             )
         tester, columns = self._asked(X, Y, Z, self.data if data is None else data)
         pvalue = tester.pvalue(*columns)
-        self.p_value_, self._last = pvalue, (tester, columns, None)
+        # Computed on request: most searches need p-values alone, and those may come from disk.
+        self.p_value_, self._last = pvalue, cache(partial(tester.test, *columns))
         return pvalue > level  # not the attribute, which another thread may have set by now
 
     def is_independent(
@@ -149,8 +151,7 @@ class PgmpyTest:
         """The statistic and the p-value."""
         tester, columns = self._asked(X, Y, Z, self.data)
         outcome = tester.test(*columns)
-        self.p_value_ = outcome.pvalue
-        self._last = (tester, columns, outcome)
+        self.p_value_, self._last = outcome.pvalue, lambda: outcome
         return outcome.statistic, outcome.pvalue
 
     @property
@@ -166,22 +167,22 @@ class PgmpyTest:
         return float((outcome.statistic - np.mean(outcome.null_distribution)) / spread) if spread else 0.0
 
     def _outcome(self, wanted: str) -> Any:
-        # Computed on request: most searches need p-values alone, and those may come from disk.
         if self._last is None:
             raise AttributeError(
                 f"{wanted} belongs to the last call, but there was none; call the test first"
             )
-        tester, columns, outcome = self._last
-        if outcome is None:
-            outcome = tester.test(*columns)
-            self._last = (tester, columns, outcome)
-        return outcome
+        return self._last()
 
     def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[SharedTester, Columns]:
         """The tester of the data, and where it has the columns."""
-        tester = TESTERS.get(data, self.options)
-        times = self.options["prewhiten"]
-        places = _places(data, len(tester.tester.names), times if isinstance(times, str) else None)
+        import narwhals.stable.v2 as nw
+
+        tester, times = TESTERS.get(data, self.options), self.options["prewhiten"]
+        labels: list[Any] = [f"x{place}" for place in range(len(tester.tester.names))]
+        frame = nw.from_native(data, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):  # a column of times is no variable
+            labels = [label for label in frame.columns if not isinstance(times, str) or label != times]
+        places = {label: place for place, label in enumerate(labels)}
 
         def place(label: Any, argument: str) -> int:
             if isinstance(label, Hashable) and label in places:
@@ -282,14 +283,3 @@ def _check(options: dict[str, Any]) -> None:
     for name in options:
         if name not in OPTIONS:
             raise TypeError(f"the test has no option {name!r}; its options are {', '.join(OPTIONS)}")
-
-
-def _places(data: Any, width: int, times: str | None) -> dict[Any, int]:
-    """Where the tester has the columns that pgmpy names; `times` is no variable there."""
-    import narwhals.stable.v2 as nw
-
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
-    labels: list[Any] = [f"x{place}" for place in range(width)]
-    if isinstance(frame, nw.DataFrame):
-        labels = [label for label in frame.columns if label != times]
-    return {label: place for place, label in enumerate(labels)}

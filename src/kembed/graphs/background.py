@@ -56,7 +56,19 @@ class Background:
                 raise ValueError(
                     f"{a!r} --> {b!r} is both required and forbidden; take it out of one of them"
                 )
-        self._refuse_cycles()
+        place = {name: i for i, name in enumerate(self.names)}
+        reach = reachable(_table(self.required, place))
+        for a, b in self.required:
+            if reach[place[b], place[a]]:
+                raise ValueError(
+                    f"the required edges go round in a circle through {a!r} --> {b!r}; drop one of them"
+                )
+        for early, late in self._in_time():
+            if reach[place[late], place[early]]:
+                raise ValueError(
+                    f"required edges lead from {late!r} to {early!r}, which stands in an earlier tier; "
+                    "drop one of them, or change the tiers"
+                )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,44 +80,19 @@ class Background:
         """The same about the variables of a table, by number; unknown names are refused."""
         for name in self.names:
             if name not in names:
-                near = " or ".join(map(repr, difflib.get_close_matches(name, names, 3, 0.6)))
-                hint = f"did you mean {near}?" if near else f"there are {', '.join(map(repr, names))}"
+                hint = likely(name, names, 3)
                 raise ValueError(f"background speaks of {name!r}, which is no variable of the data; {hint}")
         place = {name: i for i, name in enumerate(names)}
-        allowed = ~np.eye(len(names), dtype=bool)
-        required, tiered = np.zeros_like(allowed), np.zeros_like(allowed)
-        for a, b in self.forbidden:
-            allowed[place[a], place[b]] = False
-        for a, b in self.required:
-            required[place[a], place[b]] = True
-        for rank, tier in enumerate(self.tiers):
-            for early in tier:
-                for late in (name for later in self.tiers[rank + 1 :] for name in later):
-                    tiered[place[early], place[late]] = True
+        every = (self.forbidden, self.required, self._in_time())
+        forbidden, required, tiered = (_table(pairs, place) for pairs in every)
         # What is above another by required edges is not below it: that would be a cycle.
-        allowed &= ~(tiered | reachable(required)).T
-        return Knowledge(allowed, required, tiered)
+        above = (tiered | reachable(required)).T
+        return Knowledge(~(np.eye(len(names), dtype=bool) | forbidden | above), required, tiered)
 
-    def _refuse_cycles(self) -> None:
-        """Required edges must not go round in a circle, nor back in time."""
-        names = self.names
+    def _in_time(self) -> list[Pair]:
+        """Every pair of an earlier and a later variable; by the later one's tier, and then the earlier's."""
         tier = {name: rank for rank, group in enumerate(self.tiers) for name in group}
-        place = {name: i for i, name in enumerate(names)}
-        edges = np.zeros((len(names), len(names)), dtype=bool)
-        for a, b in self.required:
-            edges[place[a], place[b]] = True
-        reach = reachable(edges)
-        for a, b in self.required:
-            if reach[place[b], place[a]]:
-                raise ValueError(
-                    f"the required edges go round in a circle through {a!r} --> {b!r}; drop one of them"
-                )
-        for late, early in ((a, b) for a in tier for b in tier if tier[a] > tier[b]):
-            if reach[place[late], place[early]]:
-                raise ValueError(
-                    f"required edges lead from {late!r} to {early!r}, which stands in an earlier tier; "
-                    "drop one of them, or change the tiers"
-                )
+        return [(early, late) for late in tier for early in tier if tier[late] > tier[early]]
 
     def __repr__(self) -> str:
         arrows = {
@@ -115,6 +102,20 @@ class Background:
         arrows["tiers"] = " | ".join(", ".join(tier) for tier in self.tiers)
         words = "; ".join(f"{word}: {text}" for word, text in arrows.items() if text)
         return f"Background({words})"
+
+
+def _table(pairs: Iterable[Pair], place: dict[str, int]) -> Bool[np.ndarray, "p p"]:
+    """[i, j]: whether the i-th and the j-th are one of the pairs."""
+    table = np.zeros((len(place), len(place)), dtype=bool)
+    for a, b in pairs:
+        table[place[a], place[b]] = True
+    return table
+
+
+def likely(name: Any, names: tuple[str, ...], most: int) -> str:
+    """What an unknown name may have meant: at most so many others, or all."""
+    near = " or ".join(map(repr, difflib.get_close_matches(str(name), names, most)))
+    return f"did you mean {near}?" if near else f"there are {', '.join(map(repr, names))}"
 
 
 def reachable(edges: np.ndarray) -> np.ndarray:

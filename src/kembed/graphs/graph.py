@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -12,14 +11,14 @@ import numpy as np
 
 from kembed.core.drawing import Drawn
 from kembed.core.text import plain
-from kembed.graphs.background import Background, reachable
+from kembed.graphs.background import Background, likely, reachable
 from kembed.graphs.orientation import directed, unshielded
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-MARKS = ("-->", "---", "<->")
 KINDS = {"-->": "directed", "---": "undirected", "<->": "conflicting"}
+MARKS = tuple(KINDS)
 RUNS = {"orders": "orders", "bootstrap": "resamples"}  # what was searched again, and the word for it
 
 
@@ -127,17 +126,6 @@ class CausalGraph(Drawn):
             return self.over_bootstrap
         return shares(self.adjacency()) if self.over_orders is None else self.over_orders
 
-    def _frequencies(self, over: str | None) -> Float[np.ndarray, "p p 3"]:
-        if over is None:
-            return self.frequencies
-        tables = {"orders": self.over_orders, "bootstrap": self.over_bootstrap}
-        if over not in tables:
-            raise ValueError(f"over must be one of 'orders', 'bootstrap' or None, but {over!r} was given")
-        if tables[over] is None:
-            remedy = "n_bootstrap > 0" if over == "bootstrap" else "n_orders > 1"
-            raise ValueError(f"no {RUNS[over]} were run; search with {remedy}")
-        return np.asarray(tables[over])
-
     def has(self, a: str, b: str) -> bool:
         """Whether the two are adjacent."""
         return self._edge(a, b) is not None
@@ -153,7 +141,13 @@ class CausalGraph(Drawn):
         `over` says of which: "orders" of the variables tell how arbitrary the graph is, the "bootstrap" of
         the rows how sure. By default the bootstrap, or orders where no rows were resampled.
         """
-        table = self._frequencies(over)
+        tables = {None: self.frequencies, "orders": self.over_orders, "bootstrap": self.over_bootstrap}
+        if over not in tables:
+            raise ValueError(f"over must be one of 'orders', 'bootstrap' or None, but {over!r} was given")
+        if over is not None and tables[over] is None:
+            remedy = "n_bootstrap > 0" if over == "bootstrap" else "n_orders > 1"
+            raise ValueError(f"no {RUNS[over]} were run; search with {remedy}")
+        table = np.asarray(tables[over])
         i, j = _place(self.names, a), _place(self.names, b)
         if mark is None:
             return float(table[i, j].sum() + table[j, i, 0])
@@ -186,8 +180,9 @@ class CausalGraph(Drawn):
             first, second = (edge.a, edge.b) if edge else (a, b)
             row: dict[str, Any] = {"a": first, "mark": edge.mark if edge else "", "b": second}
             row |= {"pvalue": self.pvalues.get(frozenset((a, b)), float("nan")), "frequency": frequency}
-            marks = ("-->", "<--", "---", "<->")
-            rows.append(row | {mark: self.frequency(first, second, mark) for mark in marks})
+            for mark in ("-->", "<--", "---", "<->"):
+                row[mark] = self.frequency(first, second, mark)
+            rows.append(row)
         return sorted(rows, key=lambda row: (-row["frequency"], not row["mark"]))
 
     def shd(self, other: CausalGraph) -> int:
@@ -199,8 +194,7 @@ class CausalGraph(Drawn):
             )
         order = [other.names.index(name) for name in self.names]
         mine, theirs = self.adjacency(), other.adjacency()[np.ix_(order, order)]
-        differs = (mine != theirs) | (mine != theirs).T
-        return int(np.triu(differs).sum())
+        return int(np.triu((mine != theirs) | (mine != theirs).T).sum())
 
     def to_networkx(self) -> Any:
         """A `networkx.DiGraph`: edges that are not directed go both ways, and `mark` tells which they are."""
@@ -269,9 +263,7 @@ def shares(codes: np.ndarray) -> Float[np.ndarray, "p p 3"]:
 def _place(names: tuple[str, ...], name: str) -> int:
     if name in names:
         return names.index(name)
-    near = difflib.get_close_matches(str(name), names, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names))}"
-    raise ValueError(f"the graph has no variable {name!r}; {hint}")
+    raise ValueError(f"the graph has no variable {name!r}; {likely(name, names, 1)}")
 
 
 def _quoted(name: str) -> str:

@@ -83,9 +83,6 @@ def orient(skeleton: Skeleton, rule: str, names: tuple[str, ...], what: str = "P
     return directed(skeleton.adjacent, verdicts, skeleton.knowledge, names)
 
 
-# Colliders.
-
-
 def _separating(skeleton: Skeleton, rule: str, pairs: list[Pair], what: str) -> dict[Pair, list[Set]]:
     """The sets that separate each pair, among all that the rule asks for."""
     ledger = skeleton.ledger
@@ -118,9 +115,6 @@ def _verdict(ledger: Ledger, rule: str, pair: Pair, k: int, sets: list[Set]) -> 
     if rule == "majority":
         return None if 2 * holding == len(sets) else 2 * holding < len(sets)
     return {0: True, len(sets): False}.get(holding) if sets else None
-
-
-# Directions.
 
 
 def directed(
@@ -177,9 +171,6 @@ def _break_cycles(graph: Orientation, suspects: Iterable[Iterable[int]], names: 
         graph.disagree(i, j, f"{names[i]} --> {names[j]} would close a directed cycle")
 
 
-# Meek's rules.
-
-
 def _meek(graph: Orientation, names: tuple[str, ...]) -> None:
     """Point edges where the other way would make a cycle or a new collider, until nothing more follows."""
     while True:
@@ -209,12 +200,10 @@ def _meek(graph: Orientation, names: tuple[str, ...]) -> None:
 
 def _follows(graph: Orientation, arrows: np.ndarray, a: int, b: int) -> bool:
     """Whether one of the four rules of Meek (1995) makes the plain edge of a and b an arrow a --> b."""
-    adjacent = graph.adjacent
     into_b = np.flatnonzero(arrows[:, b]).tolist()
     # 1: c --> a - b, no collider. 2: a --> c --> b.
-    if any(graph.no_collider(c, a, b) for c in np.flatnonzero(arrows[:, a]).tolist()):
-        return True
-    if any(arrows[a, c] for c in into_b):
+    into_a = np.flatnonzero(arrows[:, a]).tolist()
+    if any(graph.no_collider(c, a, b) for c in into_a) or any(arrows[a, c] for c in into_b):
         return True
     # 3: a - c --> b and a - d --> b, where c - a - d is no collider.
     beside = [c for c in into_b if graph.plain(a, c)]
@@ -224,6 +213,6 @@ def _follows(graph: Orientation, arrows: np.ndarray, a: int, b: int) -> bool:
     return any(
         graph.plain(a, c) and graph.no_collider(c, a, b)
         for d in into_b
-        if adjacent[a, d]
+        if graph.adjacent[a, d]
         for c in np.flatnonzero(arrows[:, d]).tolist()
     )

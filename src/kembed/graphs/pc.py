@@ -136,21 +136,17 @@ def pc(
             nan_policy=nan_policy,
         )
     else:
-        given = {
+        for argument, given in {
             "kernel": not (isinstance(kernel, str) and kernel == KERNEL),
             "n_resamples": n_resamples != SIGNS,
             "prewhiten": prewhiten is not None,
             "cache": cache is not None,
-        }
-        if any(given.values()):
-            argument = next(name for name, asked in given.items() if asked)
-            raise ValueError(f"{argument} is for test='residuals'; leave it out with another test")
+        }.items():
+            if given:
+                raise ValueError(f"{argument} is for test='residuals'; leave it out with another test")
         decider = _decider(data, test, nan_policy)
-    if hasattr(decider, "n_resamples"):
-        _check_level(alpha, decider.n_resamples)
-    names = tuple(decider.names)
-    _check_names(names)
-    p = len(names)
+    _check_decider(decider, alpha)
+    names, p = tuple(decider.names), len(decider.names)
     most = p - 2 if max_given is None else min(checks.count(max_given, "max_given", 0), p - 2)
     if n_bootstrap and getattr(decider, "n_rows", None) is None:
         raise ValueError(
@@ -163,36 +159,42 @@ def pc(
     knowledge = (background or Background()).resolved(names)
     searched = Search(alpha, most, stable, orientation, knowledge, seed, n_orders)
     runs = n_orders + n_bootstrap
-
+    titles = [f"PC, run {run + 1} of {runs}" if runs > 1 else "PC" for run in range(runs)]
     with showing_progress(progress):
         began, tests = time.perf_counter(), Remembered(decider)
-        found, ledger = searched.run(tests, range(p), _title(0, runs))
+        found, ledger = searched.run(tests, range(p), titles[0])
         by_order, by_rows = shares(found.codes), np.zeros((p, p, 3))
         for k in range(1, n_orders):
             order = stream(seed, ORDERS, k).permutation(p)
-            by_order = by_order + shares(searched.run(tests, order, _title(k, runs))[0].codes)
+            by_order = by_order + shares(searched.run(tests, order, titles[k])[0].codes)
         for k in range(n_bootstrap):
             left = range(k, n_bootstrap)
             if min(n_jobs, len(left)) > 1 and time.perf_counter() - began > ALONE:
                 by_rows = by_rows + in_processes(searched, decider, left, n_jobs)
                 break
-            by_rows = by_rows + searched.resample(decider, k, _title(n_orders + k, runs))
-    graph = _graph(names, alpha, found, ledger)
-    return _counted(graph, by_order, by_rows, n_orders, n_bootstrap)
+            by_rows = by_rows + searched.resample(decider, k, titles[n_orders + k])
+    over_rows = by_rows / n_bootstrap if n_bootstrap else None
+    over: dict[str, Any] = {"over_orders": by_order / n_orders, "over_bootstrap": over_rows}
+    return _graph(names, alpha, found, ledger, n_orders=n_orders, n_bootstrap=n_bootstrap, **over)
 
 
-# What the user gave.
-
-
-def _check_level(alpha: float, n_resamples: int) -> None:
-    """Refuse a level that no p-value reaches: every pair would pass for independent."""
-    least = 1.0 / (n_resamples + 1)
+def _check_decider(decider: Any, alpha: float) -> None:
+    """Refuse a level that no p-value reaches, as every pair would pass for independent, and unclear names."""
+    least = 1.0 / (getattr(decider, "n_resamples", math.inf) + 1)
     if alpha < least:
         raise ValueError(
             f"alpha is {alpha:g}, but the smallest possible p-value is {least:.3g} with "
-            f"n_resamples={n_resamples}, so that no edge could be found; use "
+            f"n_resamples={decider.n_resamples}, so that no edge could be found; use "
             f"n_resamples={math.ceil(1.0 / alpha) - 1} or more"
         )
+    names = tuple(decider.names)
+    if len(names) < 2:
+        raise ValueError(
+            f"data has {len(names)} variable{'' if len(names) == 1 else 's'}; a graph needs two or more"
+        )
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"data has more than one variable named {name!r}; rename or drop one")
 
 
 def _decider(data: Any, test: Any, nan_policy: str) -> Decider:
@@ -239,63 +241,33 @@ def _check_same(table: Table, test: Any) -> None:
         raise ValueError(f"data has {len(table.values):,} rows, but test is about {rows:,}; {remedy}")
 
 
-def _check_names(names: tuple[str, ...]) -> None:
-    if len(names) < 2:
-        raise ValueError(
-            f"data has {len(names)} variable{'' if len(names) == 1 else 's'}; a graph needs two or more"
-        )
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"data has more than one variable named {name!r}; rename or drop one")
-
-
-# What comes out.
-
-
-def _title(run: int, runs: int) -> str:
-    return f"PC, run {run + 1} of {runs}" if runs > 1 else "PC"
-
-
-def _graph(names: tuple[str, ...], alpha: float, found: Orientation, ledger: Ledger) -> CausalGraph:
-    """The graph of the first run, with the tests behind it."""
+def _graph(
+    names: tuple[str, ...], alpha: float, found: Orientation, ledger: Ledger, **counted: Any
+) -> CausalGraph:
+    """The graph of the first run, with the tests behind it and the shares of runs."""
     separating, pvalues = {}, {}
     for i, j in combinations(range(len(names)), 2):
-        largest = ledger.largest(i, j)
-        if largest is None:
+        if (largest := ledger.largest(i, j)) is None:
             continue
         pair = frozenset((names[i], names[j]))
         pvalues[pair] = largest[0]
         # A pair that background knowledge took apart may have no set that separates it.
         if largest[0] > alpha and not found.adjacent[i, j]:
             separating[pair] = tuple(names[k] for k in largest[1])
-    edges = edges_of(names, found.codes)
-    tested = (pvalues.get(frozenset((edge.a, edge.b)), float("nan")) for edge in edges)
-    return CausalGraph(
+    graph = CausalGraph(
         names,
-        tuple(replace(edge, pvalue=pvalue) for edge, pvalue in zip(edges, tested, strict=True)),
+        edges_of(names, found.codes),
         separating_sets=separating,
         pvalues=pvalues,
         alpha=alpha,
         n_tests=ledger.n_tests,
         conflicts=tuple(Conflict(names[i], names[j], why) for (i, j), why in sorted(found.conflicts.items())),
         ambiguous=tuple((names[i], names[k], names[j]) for i, k, j in found.ambiguous),
-    )
-
-
-def _counted(
-    graph: CausalGraph, by_order: np.ndarray, by_rows: np.ndarray, n_orders: int, n_bootstrap: int
-) -> CausalGraph:
-    """The graph with the shares of runs."""
-    rows = by_rows / n_bootstrap if n_bootstrap else None
-    graph = replace(
-        graph,
-        over_orders=by_order / n_orders,
-        over_bootstrap=rows,
-        n_orders=n_orders,
-        n_bootstrap=n_bootstrap,
+        **counted,
     )
     edges = []
     for edge in graph.edges:
+        pvalue = pvalues.get(frozenset((edge.a, edge.b)), float("nan"))
         there, marked = (graph.frequency(edge.a, edge.b, mark) for mark in (None, edge.mark))
-        edges.append(replace(edge, frequency=there, mark_frequency=marked))
+        edges.append(replace(edge, pvalue=pvalue, frequency=there, mark_frequency=marked))
     return replace(graph, edges=tuple(edges))
