@@ -15,7 +15,7 @@ from kembed.conditional.conditioning import leading_features
 from kembed.core.backend import to_numpy
 from kembed.data.space import make_space
 from kembed.kernels.base import Kernel
-from kembed.kernels.of_space import space_kernel
+from kembed.kernels.discrete import space_kernel
 from kembed.learning.scan import COARSE
 from kembed.testing import kernel_words
 from kembed.testing.kernel_words import choose_kernel, unwrapped

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Float, to_numpy
 from kembed.core.linalg import Cholesky, cholesky
 from kembed.embeddings.empirical import BLOCK_ENTRIES, Embedding, Section, row_blocks, weighted_sum
 from kembed.embeddings.landmarks import choose_landmarks
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.measures import EmpiricalMeasure, Measure, as_measure
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = np.ndarray
 
 PriorMean = Callable[[np.ndarray], Any] | Embedding | None
 
@@ -50,13 +45,13 @@ class PosteriorEmbedding(Embedding):
         """What had to be added to the diagonal of A against rounding; 0 if nothing."""
         return self.factor.jitter
 
-    def mean(self, points: Any) -> Float[Array, " p"]:
+    def mean(self, points: Any) -> Float[np.ndarray, " p"]:
         """The posterior mean of μ at points, (p, D)."""
         points = self._points(points)
         prior = _evaluate_prior(self.prior_mean, points)
         return prior + weighted_sum(self._r, points, self.landmarks, self.coefficients)
 
-    def sd(self, points: Any) -> Float[Array, " p"]:
+    def sd(self, points: Any) -> Float[np.ndarray, " p"]:
         """The posterior standard deviation of μ at points."""
         points = self._points(points)
         variance = np.empty(len(points))
@@ -65,7 +60,7 @@ class PosteriorEmbedding(Embedding):
             variance[rows] = self._r.diagonal(points[rows]) - (half**2).sum(axis=0)
         return np.sqrt(np.maximum(variance, 0.0))  # rounding can leave -1e-17
 
-    def covariance(self, points: Any) -> Float[Array, "p p"]:
+    def covariance(self, points: Any) -> Float[np.ndarray, "p p"]:
         """The posterior covariance of μ between points."""
         points = self._points(points)
         half = self.factor.half_solve(self._r._gram(self.landmarks, points))
@@ -79,11 +74,11 @@ class PosteriorEmbedding(Embedding):
         mean = self.mean(points)
         return mean - reach, mean + reach
 
-    def sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[Array, "size p"]:
+    def sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[np.ndarray, "size p"]:
         """Draws of the function μ at points from the posterior."""
         return _draw(self.mean(points), self.covariance(points), size, rng)
 
-    def prior_sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[Array, "size p"]:
+    def prior_sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[np.ndarray, "size p"]:
         """Draws of the function μ at points from the prior GP(m, r)."""
         points = self._points(points)
         prior = _evaluate_prior(self.prior_mean, points)
@@ -176,7 +171,11 @@ def fit_embedding(
 
 
 def fit_with_pseudo_rows(
-    x: Float[Array, "n D"], kernel: Kernel, measure: EmpiricalMeasure, z: Float[Array, "m D"], count: float
+    x: Float[np.ndarray, "n D"],
+    kernel: Kernel,
+    measure: EmpiricalMeasure,
+    z: Float[np.ndarray, "m D"],
+    count: float,
 ) -> PosteriorEmbedding:
     """The posterior with the noise of the central limit theorem, widened by `count` pseudo-rows.
 
@@ -194,10 +193,10 @@ def fit_with_pseudo_rows(
 def condition(
     kernel: Kernel,
     measure: Measure,
-    z: Float[Array, "m D"],
+    z: Float[np.ndarray, "m D"],
     n: int,
-    mean: Float[Array, " m"],
-    noise: Float[Array, "m m"],
+    mean: Float[np.ndarray, " m"],
+    noise: Float[np.ndarray, "m m"],
     noise_model: str,
     prior_mean: PriorMean = None,
 ) -> PosteriorEmbedding:

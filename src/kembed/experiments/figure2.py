@@ -35,8 +35,8 @@ from kembed.experiments.published import (
     normalised_peaks,
     paper_peaks,
 )
-from kembed.kernels import Gaussian
 from kembed.kernels.measures import GaussianMeasure
+from kembed.kernels.stationary import Gaussian
 from kembed.learning.learned_kernel import LearnedKernel
 
 SEED = 1

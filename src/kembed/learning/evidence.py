@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from kembed.core.backend import Float
 
 # Words choose kernels on columns over their spreads; what `learn_kernel` learns is in the user's units.
 SPREADS = "spreads of the columns"

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
 from kembed.embeddings.posterior import fit_embedding
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
     from kembed.kernels.stationary import Stationary
     from kembed.learning.learned_kernel import LearnedKernel
 

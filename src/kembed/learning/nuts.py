@@ -11,12 +11,12 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import float64, namespace
+from kembed.core.backend import Array, Float, float64, namespace
 from kembed.core.linalg import median_of_pairs, squared_distances
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning.kernel_samples import KernelSamples, mode_shares, nearest_mode
@@ -24,11 +24,6 @@ from kembed.learning.learn import fit_kernel
 from kembed.learning.learned_kernel import LearnedKernel
 from kembed.learning.problem import Problem, Spec, noise_at, objective
 from kembed.learning.search import minus_hessian
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
 
 # Modes this many nats below the best have no share worth a chain.
 HOPELESS = 30.0

@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core.backend import float64, namespace
+from kembed.core.backend import Array, Float, float64, namespace
 from kembed.kernels.base import Components
 from kembed.kernels.convolution import convolved_mixture
 from kembed.kernels.measures import GaussianMeasure, Lebesgue, Measure
@@ -23,11 +23,6 @@ from kembed.learning.families import Family, unchecked
 from kembed.learning.frame import Frame
 from kembed.learning.integration import Rule, log_student_t
 from kembed.learning.objective import Fit, RowFeatures, evidence, fit_at, log_plug, row_features, streamed
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
 
 # The background is a multivariate Cauchy so many spreads wide.
 BACKGROUND_WIDTH = 10.0
@@ -245,7 +240,7 @@ def profile(
     E = problem.x.shape[1]
     if spec.paper:
         theta = spec.start(vector, 1.0, 0.0)
-        return _compiled_value(spec, theta, problem), theta
+        return float(float64("learn_kernel")(compiled()[0])(spec, theta, problem)[0]), theta
     kernel = spec.family.kernel(vector, E)
     weights = problem.weights
     n = weights.sum()
@@ -264,11 +259,6 @@ def profile(
         if value > best:
             best, theta = float(value), spec.start(vector, float(u), float(epsilon))
     return best, theta
-
-
-@float64("learn_kernel")
-def _compiled_value(spec: Spec, theta: Float[np.ndarray, " P"], problem: Problem) -> float:
-    return float(compiled()[0](spec, theta, problem)[0])
 
 
 def _share(log_p: Float[np.ndarray, " N"], problem: Problem) -> Any:

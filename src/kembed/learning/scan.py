@@ -6,10 +6,9 @@ wants the kernel itself calls `learn_kernel`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.core.ordering import sorted_rows
 from kembed.kernels.stationary import Gaussian
 from kembed.learning import search
@@ -17,9 +16,6 @@ from kembed.learning.evidence import Evidence
 from kembed.learning.families import Family
 from kembed.learning.prepare import Effort, prepare
 from kembed.learning.problem import Spec
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 # Enough to place a grid of scales; a volume element costs the cube of the axes.
 USUAL = Effort(rows=500, axes=16, landmarks=50, draws=1_024)

@@ -23,8 +23,7 @@ from kembed.data.space import Space
 from kembed.embeddings.heuristics import median_lengthscale
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Product
-from kembed.kernels.discrete import Delta, OnColumns
-from kembed.kernels.of_space import columns_by_kind, space_kernel
+from kembed.kernels.discrete import Delta, OnColumns, columns_by_kind, space_kernel
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.evidence import SPREADS, Evidence
 

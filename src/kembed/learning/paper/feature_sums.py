@@ -7,24 +7,20 @@ kernel, the landmarks and the data.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 from jax.flatten_util import ravel_pytree
 
+from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Scaled
 from kembed.kernels.stationary import Stationary
 from kembed.learning.objective import streamed
 from kembed.learning.paper.volumes import log_volumes, pivoted_log_volumes
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = jax.Array
 
 # Entries of a chunk of the feature matrix: 2 MiB, which stays in a core's cache.
 CHUNK_ENTRIES = 262_144

@@ -14,19 +14,13 @@ Row l of J is exp(a_l) t_l, a weight and a direction. Two ways to the determinan
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
+from kembed.core.backend import Bool, Float
 from kembed.learning.determinants import half_log_det, weighted_scatter
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    Array = jax.Array
 
 # Rows whose determinant loses more than this factor to cancellation go the slow way.
 CANCELLATION = 1e-4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kembed.kernels.of_space import space_kernel
+from kembed.kernels.discrete import space_kernel
 from kembed.permutation.gram import space_pairs
 from kembed.permutation.low_rank import LazyLowRank, LowRank, Member, random_features
 from kembed.testing.members.group import Group, Members, Rows

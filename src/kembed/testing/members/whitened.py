@@ -12,7 +12,7 @@ import numpy as np
 
 from kembed.embeddings.landmarks import Landmarks, place
 from kembed.kernels.base import Kernel
-from kembed.kernels.of_space import space_kernel
+from kembed.kernels.discrete import space_kernel
 from kembed.permutation.low_rank import LazyLowRank, LowRank, whitened
 from kembed.testing.members.group import Group, Members, Rows
 
