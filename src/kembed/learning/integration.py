@@ -84,7 +84,7 @@ def integration_rule(
 
 
 def _panels(y: Float[Array, " n"], landmarks: Float[Array, " m"], finest: float) -> Rule:
-    """Panels between quantiles of the data; a gap is cut from both ends in doubling steps up to its middle."""
+    """Panels between quantiles of the data; a gap is cut from both ends in doubling steps to its middle."""
     quantiles = np.quantile(y, np.linspace(0.0, 1.0, PANELS + 1))
     knots = np.unique(np.concatenate([quantiles, landmarks]))
     span = max(float(np.subtract(*np.quantile(y, [0.9, 0.1]))), finest)

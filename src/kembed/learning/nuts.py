@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,9 +87,8 @@ def sample_kernel(
     seed = int(checks.generator(rng).integers(2**31))
     state = learned.state
     spec = state.spec
-    hopeful = [
-        k for k, mode in enumerate(learned.modes) if mode.log_evidence > learned.log_evidence - HOPELESS
-    ]
+    least = learned.log_evidence - HOPELESS
+    hopeful = [k for k, mode in enumerate(learned.modes) if mode.log_evidence > least]
     peaks = [_free(spec, state.thetas[k], len(state.spread)) for k in hopeful]
     starts = [peaks[c % len(peaks)] for c in range(max(n_chains, len(peaks)))]
     started = time.perf_counter()
@@ -98,17 +98,13 @@ def sample_kernel(
     theta = _bounded(spec, free, held)
     nearest = nearest_mode(free, np.stack(peaks))
     mass = np.zeros(len(learned.modes))
-    mass[hopeful] = mode_shares(free, nearest, len(peaks), _log_density(spec, problem, held))
-    samples = KernelSamples(
-        learned=learned,
-        theta=theta,
-        free=free,
-        noise=_noises(spec, theta, problem),
-        diverging=diverging,
-        chain_mode=np.array(hopeful)[nearest],
-        mass=mass,
-        seconds=seconds,
+    programs = _programs()
+    mass[hopeful] = mode_shares(
+        free, nearest, len(peaks), lambda at: float(programs.height(spec, at, problem, held))
     )
+    noise_draws = np.stack([np.asarray(programs.noises(spec, chain, problem)) for chain in theta])
+    chain_mode = np.array(hopeful)[nearest]
+    samples = KernelSamples(learned, theta, free, noise_draws, diverging, chain_mode, mass, seconds)
     samples.warn()
     return samples
 
@@ -193,18 +189,9 @@ def _log_jacobian(spec: Spec, free: Any, theta: Any, E: int) -> Any:
     return total
 
 
-class Programs(NamedTuple):
-    """Compiled once for a size class; the spec, and counts before it, are static."""
-
-    begin: Any  # a chain
-    advance: Any  # a chain by a block of draws
-    noises: Any  # τ² of every draw
-    height: Any  # log posterior
-    slope: Any  # and its gradient
-
-
 @functools.cache
-def _programs() -> Programs:
+def _programs() -> SimpleNamespace:
+    """Compiled once for a size class; the spec, and the count after it, are static."""
     import jax
     from numpyro.infer.hmc import hmc
 
@@ -233,11 +220,12 @@ def _programs() -> Programs:
     def noises(spec: Spec, thetas: Any, problem: Problem) -> Any:
         return jax.lax.map(lambda theta: noise_at(spec, theta, problem), thetas)
 
-    return Programs(
-        begin=jax.jit(begin, static_argnums=(0, 1)),
-        advance=jax.jit(advance, static_argnums=(0, 1)),
-        noises=jax.jit(noises, static_argnums=0),
-        height=jax.jit(log_posterior, static_argnums=0),
+    double = float64("sample_kernel")
+    return SimpleNamespace(
+        begin=jax.jit(begin, static_argnums=(0, 1)),  # a chain
+        advance=jax.jit(advance, static_argnums=(0, 1)),  # a chain by a block of draws
+        noises=double(jax.jit(noises, static_argnums=0)),  # τ² of every draw
+        height=double(jax.jit(log_posterior, static_argnums=0)),
         slope=jax.jit(jax.grad(log_posterior, argnums=1), static_argnums=0),
     )
 
@@ -286,18 +274,3 @@ def _run(
     with bar:
         chains = [chain(number) for number in range(len(starts))]
     return np.stack([draws for draws, _ in chains]), np.stack([bad for _, bad in chains])
-
-
-@float64("sample_kernel")
-def _noises(spec: Spec, theta: Float[np.ndarray, "C N P"], problem: Problem) -> Float[np.ndarray, "C N"]:
-    return np.stack([np.asarray(_programs().noises(spec, chain, problem)) for chain in theta])
-
-
-def _log_density(spec: Spec, problem: Problem, held: Held) -> Callable[[Any], float]:
-    """The log posterior as a plain function of an unconstrained vector."""
-
-    @float64("sample_kernel")
-    def at(free: Float[np.ndarray, " p"]) -> float:
-        return float(_programs().height(spec, free, problem, held))
-
-    return at
