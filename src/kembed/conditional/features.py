@@ -16,7 +16,7 @@ from kembed.core.backend import to_numpy
 from kembed.data.space import make_space
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
-from kembed.learning.scan import COARSE
+from kembed.learning.evidence import COARSE
 from kembed.testing import kernel_words
 from kembed.testing.kernel_words import choose_kernel, unwrapped
 

@@ -16,6 +16,7 @@ from kembed.embeddings.landmarks import choose_landmarks
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.measures import EmpiricalMeasure, Measure, as_measure
 
+Array = np.ndarray
 PriorMean = Callable[[np.ndarray], Any] | Embedding | None
 
 
@@ -45,13 +46,13 @@ class PosteriorEmbedding(Embedding):
         """What had to be added to the diagonal of A against rounding; 0 if nothing."""
         return self.factor.jitter
 
-    def mean(self, points: Any) -> Float[np.ndarray, " p"]:
+    def mean(self, points: Any) -> Float[Array, " p"]:
         """The posterior mean of μ at points, (p, D)."""
         points = self._points(points)
         prior = _evaluate_prior(self.prior_mean, points)
         return prior + weighted_sum(self._r, points, self.landmarks, self.coefficients)
 
-    def sd(self, points: Any) -> Float[np.ndarray, " p"]:
+    def sd(self, points: Any) -> Float[Array, " p"]:
         """The posterior standard deviation of μ at points."""
         points = self._points(points)
         variance = np.empty(len(points))
@@ -60,7 +61,7 @@ class PosteriorEmbedding(Embedding):
             variance[rows] = self._r.diagonal(points[rows]) - (half**2).sum(axis=0)
         return np.sqrt(np.maximum(variance, 0.0))  # rounding can leave -1e-17
 
-    def covariance(self, points: Any) -> Float[np.ndarray, "p p"]:
+    def covariance(self, points: Any) -> Float[Array, "p p"]:
         """The posterior covariance of μ between points."""
         points = self._points(points)
         half = self.factor.half_solve(self._r._gram(self.landmarks, points))
@@ -74,11 +75,11 @@ class PosteriorEmbedding(Embedding):
         mean = self.mean(points)
         return mean - reach, mean + reach
 
-    def sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[np.ndarray, "size p"]:
+    def sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[Array, "size p"]:
         """Draws of the function μ at points from the posterior."""
         return _draw(self.mean(points), self.covariance(points), size, rng)
 
-    def prior_sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[np.ndarray, "size p"]:
+    def prior_sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[Array, "size p"]:
         """Draws of the function μ at points from the prior GP(m, r)."""
         points = self._points(points)
         prior = _evaluate_prior(self.prior_mean, points)
@@ -162,20 +163,28 @@ def fit_embedding(
     x = np.asarray(checks.points(x, "x"))
     z = choose_landmarks(x, landmarks)
     nu = to_numpy(as_measure(measure, "data", x))
-    n = len(x)
-    noise_model, given = _noise_model(noise, n, len(z))
-    mean, covariance = feature_moments(kernel, x, z, want_covariance=given is None)
-    if given is None:
-        given = covariance if noise_model == "full" else np.diag(np.diagonal(covariance))
+    n, m = len(x), len(z)
+    estimated = isinstance(noise, str)
+    if estimated:
+        checks.choice(noise, "noise", ("full", "diagonal"))
+        if n < 2:
+            raise ValueError(
+                f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}; "
+                "give noise as a number"
+            )
+    else:
+        noise = np.asarray(checks.positive(noise, "noise", ndim=(0, 1)))
+        given = np.diag(checks.vector(noise, "noise", m)) if noise.ndim else float(noise) * np.eye(m)
+    mean, covariance = feature_moments(kernel, x, z, want_covariance=estimated)
+    if estimated:
+        given = covariance if noise == "full" else np.diag(np.diagonal(covariance))
+        return condition(kernel, nu, z, n, mean, given, noise, prior_mean)
+    noise_model = "given" if noise.ndim else f"{float(noise):.6g}"
     return condition(kernel, nu, z, n, mean, given, noise_model, prior_mean)
 
 
 def fit_with_pseudo_rows(
-    x: Float[np.ndarray, "n D"],
-    kernel: Kernel,
-    measure: EmpiricalMeasure,
-    z: Float[np.ndarray, "m D"],
-    count: float,
+    x: Float[Array, "n D"], kernel: Kernel, measure: EmpiricalMeasure, z: Float[Array, "m D"], count: float
 ) -> PosteriorEmbedding:
     """The posterior with the noise of the central limit theorem, widened by `count` pseudo-rows.
 
@@ -193,10 +202,10 @@ def fit_with_pseudo_rows(
 def condition(
     kernel: Kernel,
     measure: Measure,
-    z: Float[np.ndarray, "m D"],
+    z: Float[Array, "m D"],
     n: int,
-    mean: Float[np.ndarray, " m"],
-    noise: Float[np.ndarray, "m m"],
+    mean: Float[Array, " m"],
+    noise: Float[Array, "m m"],
     noise_model: str,
     prior_mean: PriorMean = None,
 ) -> PosteriorEmbedding:
@@ -204,22 +213,6 @@ def condition(
     A = cholesky(kernel.convolved(measure).gram(z) + noise / n)
     coefficients = A.solve(mean - _evaluate_prior(prior_mean, z))
     return PosteriorEmbedding(kernel, measure, z, n, noise, noise_model, coefficients, prior_mean, A)
-
-
-def _noise_model(noise: Any, n: int, m: int) -> tuple[str, np.ndarray | None]:
-    """The name of the noise model, and its covariance where that is given and not estimated."""
-    if isinstance(noise, str):
-        checks.choice(noise, "noise", ("full", "diagonal"))
-        if n < 2:
-            raise ValueError(
-                f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}; "
-                "give noise as a number"
-            )
-        return noise, None
-    value = np.asarray(checks.positive(noise, "noise", ndim=(0, 1)))
-    if value.ndim == 1:
-        return "given", np.diag(checks.vector(value, "noise", m))
-    return f"{float(value):.6g}", float(value) * np.eye(m)
 
 
 def feature_moments(

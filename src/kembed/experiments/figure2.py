@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.embeddings.heuristics import median_lengthscale
-from kembed.embeddings.landmarks import Landmarks, choose_landmarks
+from kembed.embeddings.landmarks import Landmarks, choose_landmarks, median_lengthscale
 from kembed.embeddings.posterior import fit_embedding
 from kembed.experiments.errors import (
     ALPHA,

@@ -17,8 +17,7 @@ from kembed.core.backend import Array, Float, namespace
 
 # Up to here sums over landmarks are taken by differences, which lose nothing; beyond, by one matrix product.
 DIFFERENCE_DIMENSIONS = 3
-# Up to here a Cholesky unrolled over rows beats a loop.
-UNROLLED_DIMENSIONS = 6
+UNROLLED_DIMENSIONS = 6  # up to here a Cholesky unrolled over rows beats a loop
 
 
 def weighted_scatter(

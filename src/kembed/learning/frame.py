@@ -16,8 +16,7 @@ from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
 from kembed.core.ordering import distinct_rows
 
-# Directions in which the data spread less than this share of their widest are rounding.
-FLAT = 1e-10
+FLAT = 1e-10  # directions in which the data spread less than this share of their widest are rounding
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,8 @@ from kembed.embeddings.posterior import fit_embedding
 from kembed.kernels.stationary import Stationary
 from kembed.learning.learned_kernel import LearnedKernel
 
-# Beyond this the draws are not to be trusted, and the user is told.
-RHAT_LIMIT = 1.05
-# Draws behind the share of a mode: each costs an evaluation of the log posterior.
-SHARE_DRAWS = 40
+RHAT_LIMIT = 1.05  # beyond this the draws are not to be trusted, and the user is told
+SHARE_DRAWS = 40  # draws behind the share of a mode: each costs an evaluation of the log posterior
 
 
 def nearest_mode(free: Float[np.ndarray, "C N P"], peaks: Float[np.ndarray, "M P"]) -> Int[np.ndarray, " C"]:

@@ -16,7 +16,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float, to_numpy
 from kembed.core.ordering import sorted_rows
-from kembed.embeddings.heuristics import median_lengthscale
+from kembed.embeddings.landmarks import median_lengthscale
 from kembed.kernels.measures import GaussianMeasure, Lebesgue, Measure
 from kembed.kernels.stationary import Gaussian, Matern32, MultiScale, RationalQuadratic, Stationary
 from kembed.learning import search

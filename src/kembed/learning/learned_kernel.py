@@ -18,10 +18,8 @@ from kembed.learning.integration import log_student_t
 from kembed.learning.objective import Fit, log_mixture, log_plug, row_features
 from kembed.learning.problem import BACKGROUND_WIDTH, Spec
 
-# Densities at many points are computed in blocks of so many features: 8 MB.
-BLOCK_ENTRIES = 1_000_000
-# An effective share of the integration draws below this is told: forty draws of 4,096.
-LEAST_ESS = 0.01
+BLOCK_ENTRIES = 1_000_000  # densities at many points are computed in blocks of so many features: 8 MB
+LEAST_ESS = 0.01  # an effective share of the integration draws below this is told: forty draws of 4,096
 
 
 @dataclass(frozen=True, eq=False)

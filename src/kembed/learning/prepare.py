@@ -22,8 +22,7 @@ from kembed.learning.frame import Frame
 from kembed.learning.integration import Rule, integration_rule
 from kembed.learning.problem import Problem, padded_problem
 
-# Scales around the landmarks at which integration points are drawn.
-BANK = 4
+BANK = 4  # scales around the landmarks at which integration points are drawn
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,16 +28,13 @@ from kembed.learning.objective import Fit, RowFeatures, evidence, fit_at, log_pl
 BACKGROUND_WIDTH = 10.0
 EPSILON_BOUNDS = (1e-6, 0.05)  # beyond one row in twenty it is no background any more
 EPSILON_UNIT = 0.02  # ε is often 0, which a linear scale reaches in one step
-# Prior of ε, Beta(1, b): one row in twenty is already many.
-EPSILON_PRIOR = 20.0
+EPSILON_PRIOR = 20.0  # prior of ε, Beta(1, b): one row in twenty is already many
 START_EPSILON, EM_STEPS = 0.01, 8  # of the scan, which only places starts
 TEMPERATURE_BOUNDS = (1e-3, 1.0)  # above 1 the noise exceeds all the scatter there is
 ETA_BOUNDS = (0.3, 10.0)  # a ν narrower than the data says nothing of most, a wider one nothing at all
 LEAST_NOISE = 1e-100  # below, no landmark sees any row at this scale
-# Every so-manieth node of the rules of Matérn and rational quadratic kernels is used for R.
-EVERY_NODE = 3
-# Entries of a chunk of the feature matrix, beyond which rows are streamed.
-CHUNK_ENTRIES = 2_000_000
+EVERY_NODE = 3  # every so-manieth node of the rules of Matérn and rational quadratic kernels is used for R
+CHUNK_ENTRIES = 2_000_000  # entries of a chunk of the feature matrix, beyond which rows are streamed
 
 
 class Problem(NamedTuple):

@@ -17,12 +17,9 @@ from kembed.learning.objective import Fit
 from kembed.learning.prepare import Effort, Prepared
 from kembed.learning.problem import Problem, Spec, compiled, profile, size_class
 
-# Integration points of the scan, which only places starts.
-SCAN_POINTS = 1_024
-# So many starts at most: each is a search of its own.
-MAX_MODES = 5
-# From the maximum of a subsample it is not far, so a few steps do.
-NEWTON_STEPS = 3
+SCAN_POINTS = 1_024  # integration points of the scan, which only places starts
+MAX_MODES = 5  # so many starts at most: each is a search of its own
+NEWTON_STEPS = 3  # from the maximum of a subsample it is not far, so a few steps do
 # Two searches that end this close (in log scale and log temperature) found the same mode.
 SAME_MODE = 0.05
 DIFFERENCE = 1e-4  # step of the differences behind Hessians, in log scale

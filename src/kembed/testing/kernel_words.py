@@ -20,7 +20,7 @@ import numpy as np
 
 from kembed.core.backend import to_numpy
 from kembed.data.space import Space
-from kembed.embeddings.heuristics import median_lengthscale
+from kembed.embeddings.landmarks import median_lengthscale
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns, columns_by_kind, space_kernel
@@ -128,7 +128,7 @@ def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
 
 
 def _scanned(space: Space, effort: Effort) -> tuple[Kernel, Evidence | None]:
-    from kembed.learning.scan import best_scale, scan_evidence
+    from kembed.learning.evidence import best_scale, scan_evidence
 
     rows = space.numeric
     if says_nothing_of_scales(rows):

@@ -22,8 +22,7 @@ from kembed.kernels.stationary import Stationary
 from kembed.learning.objective import streamed
 from kembed.learning.paper.volumes import log_volumes, pivoted_log_volumes
 
-# Entries of a chunk of the feature matrix: 2 MiB, which stays in a core's cache.
-CHUNK_ENTRIES = 262_144
+CHUNK_ENTRIES = 262_144  # entries of a chunk of the feature matrix: 2 MiB, which stays in a core's cache
 # Up to so many hyperparameters their derivatives ride along in the one pass over the data.
 FORWARD_MODE_PARAMETERS = 3
 

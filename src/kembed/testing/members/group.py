@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kembed.data.space import Space
-from kembed.learning.evidence import SPREADS, Evidence
-from kembed.learning.scan import scan_evidence
+from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
 from kembed.permutation.low_rank import Member
 from kembed.testing.kernel_words import STAND_IN, says_nothing_of_scales
 
