@@ -164,23 +164,22 @@ def fit_embedding(
     z = choose_landmarks(x, landmarks)
     nu = to_numpy(as_measure(measure, "data", x))
     n, m = len(x), len(z)
-    estimated = isinstance(noise, str)
-    if estimated:
+    if isinstance(noise, str):
         checks.choice(noise, "noise", ("full", "diagonal"))
         if n < 2:
             raise ValueError(
                 f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}; "
                 "give noise as a number"
             )
-    else:
-        noise = np.asarray(checks.positive(noise, "noise", ndim=(0, 1)))
-        given = np.diag(checks.vector(noise, "noise", m)) if noise.ndim else float(noise) * np.eye(m)
-    mean, covariance = feature_moments(kernel, x, z, want_covariance=estimated)
-    if estimated:
+        mean, covariance = feature_moments(kernel, x, z, want_covariance=True)
         given = covariance if noise == "full" else np.diag(np.diagonal(covariance))
         return condition(kernel, nu, z, n, mean, given, noise, prior_mean)
-    noise_model = "given" if noise.ndim else f"{float(noise):.6g}"
-    return condition(kernel, nu, z, n, mean, given, noise_model, prior_mean)
+    value = np.asarray(checks.positive(noise, "noise", ndim=(0, 1)))
+    mean, _ = feature_moments(kernel, x, z, want_covariance=False)
+    if value.ndim == 1:
+        given = np.diag(checks.vector(value, "noise", m))
+        return condition(kernel, nu, z, n, mean, given, "given", prior_mean)
+    return condition(kernel, nu, z, n, mean, float(value) * np.eye(m), f"{float(value):.6g}", prior_mean)
 
 
 def fit_with_pseudo_rows(
