@@ -207,8 +207,7 @@ def _joint(left: Measure, right: Measure, P: Any, Q: Any, S: Any) -> tuple[Any, 
     """
     D = len(P)
     eye, none = np.eye(D), np.zeros((D, D))
-    c1, G1 = _mean_and_covariance(left, D)
-    c2, G2 = _mean_and_covariance(right, D)
+    (c1, G1), (c2, G2) = (_mean_and_covariance(measure, D) for measure in (left, right))
     if G1 is None and G2 is None:  # only x - y has a density
         return P + Q + S, eye, -eye, np.zeros(D)
     if G1 is None:  # u integrated out: x = u' + ε + ε'

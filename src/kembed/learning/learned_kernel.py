@@ -57,8 +57,7 @@ class State(NamedTuple):
     def kernel(self, theta: Float[np.ndarray, " P"]) -> Stationary:
         """The kernel of a vector θ, in the user's units."""
         kernel = self.spec.family.kernel(theta, len(self.spread))
-        in_units: Stationary = to_numpy(self.spec.family.in_units(kernel, self.frame.axes, self.frame.scale))
-        return in_units
+        return to_numpy(self.spec.family.in_units(kernel, self.frame.axes, self.frame.scale))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

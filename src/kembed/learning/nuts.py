@@ -245,12 +245,11 @@ def _run(
 
     programs = _programs()
     total = n_warmup + n_draws
-    # tqdm takes None for "on a terminal only"
-    hidden = None if progress is None else not progress
+    hidden = None if progress is None else not progress  # tqdm takes None for "on a terminal only"
     bar = tqdm(total=total * len(starts), disable=hidden, desc="sampling", unit="draw", leave=False)
 
     @float64("sample_kernel")
-    def chain(number: int) -> tuple[Any, Any]:
+    def chain(number: int) -> tuple[Any, ...]:
         import jax
 
         key = jax.random.fold_in(jax.random.key(seed), number)
@@ -267,10 +266,10 @@ def _run(
             state, block = programs.advance(spec, n_warmup, state, problem, held)
             blocks.append([np.asarray(part) for part in block])
             bar.update(min(BLOCK, total - begun))
-        draws, diverging = (np.concatenate(parts)[n_warmup:total] for parts in zip(*blocks, strict=True))
-        return draws, diverging
+        return tuple(np.concatenate(parts)[n_warmup:total] for parts in zip(*blocks, strict=True))
 
     # One after another: a program uses both cores already, and threads were measured to be slower.
     with bar:
         chains = [chain(number) for number in range(len(starts))]
-    return np.stack([draws for draws, _ in chains]), np.stack([bad for _, bad in chains])
+    draws, diverging = map(np.stack, zip(*chains, strict=True))
+    return draws, diverging

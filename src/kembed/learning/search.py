@@ -106,7 +106,7 @@ def refine(
     if small is not problem:
         # The best is finished on all rows; the others are only put on its scale.
         best, value = newton_maximum(spec, small, problem, found[0], box), compiled()[0]
-        others = (_found(spec, mode.theta, *value(spec, mode.theta, problem), box) for mode in found[1:])
+        others = (_found(spec, box, mode.theta, *value(spec, mode.theta, problem)) for mode in found[1:])
         found = sorted([best, *others], key=lambda mode: -mode.value)
     return found
 
@@ -138,7 +138,7 @@ def local_maximum(
             "the objective is not finite anywhere near the start; "
             "check the data for columns of extreme size, or give other landmarks"
         )
-    return _found(spec, last["theta"], last["value"], last["fit"], box)
+    return _found(spec, box, last["theta"], last["value"], last["fit"])
 
 
 def newton_maximum(
@@ -157,7 +157,7 @@ def newton_maximum(
         if best is not None and not value > best.value:
             return best
         converged = best is not None and np.abs(theta - best.theta).max() < 1e-4
-        best = _found(spec, theta, value, fit, box)
+        best = _found(spec, box, theta, value, fit)
         if converged or not steps_left:
             break
         slope = np.asarray(slope)
@@ -181,7 +181,7 @@ def minus_hessian(
     return 0.5 * (H + H.T)
 
 
-def _found(spec: Spec, theta: Any, value: Any, fit: Any, box: Float[np.ndarray, "P 2"]) -> Found:
+def _found(spec: Spec, box: Float[np.ndarray, "P 2"], theta: Any, value: Any, fit: Any) -> Found:
     count = int(spec.family.shape == "isotropic")
     near = np.abs(theta[:count, None] - box[:count]).min(initial=np.inf) < 1e-3
     return Found(theta, float(value), Fit(*map(np.asarray, fit)), bool(near))

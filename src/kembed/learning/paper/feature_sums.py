@@ -60,8 +60,7 @@ def _feature_sums_jvp(chunk_entries: int, primals: Any, tangents: Any) -> tuple[
         dense = jax.tree.map(
             lambda dot: jnp.zeros(dot.shape, dot.dtype) if _still(dot) else dot, tangents, is_leaf=_still
         )
-        whole = functools.partial(_streamed, chunk_entries=chunk_entries)
-        return jax.jvp(whole, primals, dense)
+        return jax.jvp(functools.partial(_streamed, chunk_entries=chunk_entries), primals, dense)
 
     def with_derivatives(w: Array, X: Array) -> tuple[FeatureSums, ...]:
         def at(values: Array) -> FeatureSums:
@@ -81,11 +80,8 @@ def _still(dot: Any) -> bool:
 
 
 def _streamed(kernel: Kernel, x: Any, weights: Any, landmarks: Any, chunk_entries: int) -> FeatureSums:
-    def sums(w: Array, X: Array) -> FeatureSums:
-        return _chunk_sums(kernel, X, w, landmarks)
-
-    total: FeatureSums = streamed(sums, weights, (x,), _chunks(x, landmarks, chunk_entries))
-    return total
+    chunks = _chunks(x, landmarks, chunk_entries)
+    return streamed(lambda w, X: _chunk_sums(kernel, X, w, landmarks), weights, (x,), chunks)
 
 
 def _chunks(x: Any, landmarks: Any, entries: int) -> int:
