@@ -82,16 +82,14 @@ class PosteriorEmbedding(Embedding):
     def prior_sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[Array, "size p"]:
         """Draws of the function μ at points from the prior GP(m, r)."""
         points = self._points(points)
-        prior = _evaluate_prior(self.prior_mean, points)
-        return _draw(prior, self._r._gram(points, points), size, rng)
+        return _draw(_evaluate_prior(self.prior_mean, points), self._r._gram(points, points), size, rng)
 
     @property
     def _r(self) -> Any:
         return self.kernel.convolved(self.measure)
 
     def _points(self, points: Any) -> np.ndarray:
-        checked = checks.points(points, "points", dimension=self.landmarks.shape[1])
-        return np.asarray(checked)
+        return np.asarray(checks.points(points, "points", dimension=self.landmarks.shape[1]))
 
     def _sections(self) -> list[Section]:
         sections: list[Section] = [(self.measure, self.landmarks, self.coefficients)]

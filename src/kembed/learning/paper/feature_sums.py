@@ -109,21 +109,16 @@ def _chunk_sums(kernel: Kernel, X: Any, weights: Any, Z: Any) -> FeatureSums:
         # ∂φ/∂x = -k · slope · Σ⁻¹(x - z)
         volumes = log_volumes((K * radial.slope(s)) ** 2, X, Z, log_weights)
         volumes = volumes - radial.log_det_covariance(X.shape[1])
-    else:
-        log_k, gradients = _log_gradients(kernel, X, Z)
+    else:  # no closed form
+
+        def log_k_at(x: Array, z: Array) -> Array:
+            return kernel._log_gram(x[None, :], z[None, :])[0, 0]
+
+        over_z = jax.vmap(jax.value_and_grad(log_k_at), (None, 0))
+        log_k, gradients = jax.vmap(over_z, (0, None))(X, Z)
         K = jnp.exp(log_k)
         volumes = pivoted_log_volumes(log_k, gradients)
     return FeatureSums(weights @ K, weights @ (K * K).sum(axis=1), weights @ volumes)
-
-
-def _log_gradients(kernel: Kernel, X: Any, Z: Any) -> tuple[Array, Array]:
-    """log k(x_i, z_l) and its gradient in x_i, for kernels without a closed form."""
-
-    def pair(x: Array, z: Array) -> Array:
-        return kernel._log_gram(x[None, :], z[None, :])[0, 0]
-
-    over_z = jax.vmap(jax.value_and_grad(pair), (None, 0))
-    return jax.vmap(over_z, (0, None))(X, Z)
 
 
 @jax.custom_jvp
