@@ -51,7 +51,7 @@ _HOME = {
     "hsic_test": "testing.independence",
     "learn_kernel": "learning.learn",
     "log_pseudolikelihood": "learning.paper.pseudolikelihood",
-    "median_lengthscale": "embeddings.heuristics",
+    "median_lengthscale": "embeddings.landmarks",
     "load_ozone": "data.datasets",
     "mmd_test": "testing.two_sample",
     "pc": "graphs.pc",

@@ -20,7 +20,7 @@ from kembed.graphs.graph import CausalGraph
 from kembed.graphs.orientation import RULES
 from kembed.graphs.pc import pc
 from kembed.graphs.skeleton import Ledger, Skeleton, search
-from kembed.kernels import Gaussian
+from kembed.kernels.stationary import Gaussian
 
 RNG = np.random.default_rng
 

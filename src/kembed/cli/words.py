@@ -52,7 +52,7 @@ def of_kernel(kernel: Any) -> str:
     >>> of_kernel(kembed.Gaussian([1.0, 2.5]))
     'Gaussian, lengthscales 1 to 2.5'
     """
-    from kembed.kernels import Delta, Gaussian, OnColumns, Product
+    from kembed import Delta, Gaussian, OnColumns, Product
 
     if isinstance(kernel, tuple):
         return " with ".join(of_kernel(part) for part in kernel)

@@ -23,8 +23,8 @@ from kembed.conditional.conditioning import ColumnRegression, Conditioner, Varia
 from kembed.core.backend import to_numpy
 from kembed.data.space import make_space
 from kembed.kernels.base import Kernel
-from kembed.kernels.of_space import space_kernel
-from kembed.learning.scan import COARSE
+from kembed.kernels.discrete import space_kernel
+from kembed.learning.evidence import COARSE
 from kembed.permutation import nulls
 from kembed.permutation.statistics import Values
 from kembed.testing import kernel_words

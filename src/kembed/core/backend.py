@@ -12,9 +12,17 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool as Bool
+    from jaxtyping import Float as Float
+    from jaxtyping import Int as Int
+else:  # shapes are for people and type checkers; nothing else needs jaxtyping
+    Bool = Float = Int = None
+Array = Any  # of NumPy or JAX
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

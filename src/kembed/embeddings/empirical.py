@@ -10,21 +10,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Float, to_numpy
 from kembed.core.drawing import Drawn
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.convolution import Convolved, section_inner
 from kembed.kernels.measures import EmpiricalMeasure, Measure
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = np.ndarray
 
 # Kernel matrices against many rows are made in blocks of at most this many entries (32 MiB).
 BLOCK_ENTRIES = 4_194_304
@@ -40,7 +35,7 @@ class Embedding(Drawn):
 
     kernel: Kernel
 
-    def mean(self, points: Any) -> Float[Array, " p"]:
+    def mean(self, points: Any) -> Float[np.ndarray, " p"]:
         """The estimate of μ at points, (p, D)."""
         raise NotImplementedError
 
@@ -88,7 +83,7 @@ class WeightedEmbedding(Embedding):
     weights: np.ndarray
     shrinkage: float = 0.0
 
-    def mean(self, points: Any) -> Float[Array, " p"]:
+    def mean(self, points: Any) -> Float[np.ndarray, " p"]:
         """Σ_i w_i k(s, x_i) at points s."""
         points = np.asarray(checks.points(points, "points", dimension=self.x.shape[1]))
         return weighted_sum(self.kernel, points, self.x, self.weights)

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Float, to_numpy
 from kembed.core.linalg import Cholesky, cholesky
 from kembed.embeddings.empirical import BLOCK_ENTRIES, Embedding, Section, row_blocks, weighted_sum
 from kembed.embeddings.landmarks import choose_landmarks
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.measures import EmpiricalMeasure, Measure, as_measure
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = np.ndarray
-
+Array = np.ndarray
 PriorMean = Callable[[np.ndarray], Any] | Embedding | None
 
 
@@ -86,16 +82,14 @@ class PosteriorEmbedding(Embedding):
     def prior_sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[Array, "size p"]:
         """Draws of the function μ at points from the prior GP(m, r)."""
         points = self._points(points)
-        prior = _evaluate_prior(self.prior_mean, points)
-        return _draw(prior, self._r._gram(points, points), size, rng)
+        return _draw(_evaluate_prior(self.prior_mean, points), self._r._gram(points, points), size, rng)
 
     @property
     def _r(self) -> Any:
         return self.kernel.convolved(self.measure)
 
     def _points(self, points: Any) -> np.ndarray:
-        checked = checks.points(points, "points", dimension=self.landmarks.shape[1])
-        return np.asarray(checked)
+        return np.asarray(checks.points(points, "points", dimension=self.landmarks.shape[1]))
 
     def _sections(self) -> list[Section]:
         sections: list[Section] = [(self.measure, self.landmarks, self.coefficients)]
@@ -167,12 +161,23 @@ def fit_embedding(
     x = np.asarray(checks.points(x, "x"))
     z = choose_landmarks(x, landmarks)
     nu = to_numpy(as_measure(measure, "data", x))
-    n = len(x)
-    noise_model, given = _noise_model(noise, n, len(z))
-    mean, covariance = feature_moments(kernel, x, z, want_covariance=given is None)
-    if given is None:
-        given = covariance if noise_model == "full" else np.diag(np.diagonal(covariance))
-    return condition(kernel, nu, z, n, mean, given, noise_model, prior_mean)
+    n, m = len(x), len(z)
+    if isinstance(noise, str):
+        checks.choice(noise, "noise", ("full", "diagonal"))
+        if n < 2:
+            raise ValueError(
+                f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}; "
+                "give noise as a number"
+            )
+        mean, covariance = feature_moments(kernel, x, z, want_covariance=True)
+        given = covariance if noise == "full" else np.diag(np.diagonal(covariance))
+        return condition(kernel, nu, z, n, mean, given, noise, prior_mean)
+    value = np.asarray(checks.positive(noise, "noise", ndim=(0, 1)))
+    mean, _ = feature_moments(kernel, x, z, want_covariance=False)
+    if value.ndim == 1:
+        given = np.diag(checks.vector(value, "noise", m))
+        return condition(kernel, nu, z, n, mean, given, "given", prior_mean)
+    return condition(kernel, nu, z, n, mean, float(value) * np.eye(m), f"{float(value):.6g}", prior_mean)
 
 
 def fit_with_pseudo_rows(
@@ -205,22 +210,6 @@ def condition(
     A = cholesky(kernel.convolved(measure).gram(z) + noise / n)
     coefficients = A.solve(mean - _evaluate_prior(prior_mean, z))
     return PosteriorEmbedding(kernel, measure, z, n, noise, noise_model, coefficients, prior_mean, A)
-
-
-def _noise_model(noise: Any, n: int, m: int) -> tuple[str, np.ndarray | None]:
-    """The name of the noise model, and its covariance where that is given and not estimated."""
-    if isinstance(noise, str):
-        checks.choice(noise, "noise", ("full", "diagonal"))
-        if n < 2:
-            raise ValueError(
-                f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}; "
-                "give noise as a number"
-            )
-        return noise, None
-    value = np.asarray(checks.positive(noise, "noise", ndim=(0, 1)))
-    if value.ndim == 1:
-        return "given", np.diag(checks.vector(value, "noise", m))
-    return f"{float(value):.6g}", float(value) * np.eye(m)
 
 
 def feature_moments(

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Float, to_numpy
 from kembed.core.linalg import cholesky
 from kembed.embeddings.empirical import WeightedEmbedding
 from kembed.kernels.base import Kernel, check_kernel
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = np.ndarray
 
 
 def shrinkage(x: Any, kernel: Kernel, lam: float | None = None) -> WeightedEmbedding:
@@ -43,7 +38,7 @@ def shrinkage(x: Any, kernel: Kernel, lam: float | None = None) -> WeightedEmbed
     return WeightedEmbedding(kernel, x, weights, float(lam))
 
 
-def leave_one_out_risk(K: Float[Array, "n n"], lam: Float[Array, " g"]) -> Float[Array, " g"]:
+def leave_one_out_risk(K: Float[np.ndarray, "n n"], lam: Float[np.ndarray, " g"]) -> Float[np.ndarray, " g"]:
     """Leave-one-out risk of S-KMSE for every λ, from one eigendecomposition: O(n³ + g n²).
 
     With ρ = (n-1)λ, G = (K + ρI)⁻¹ and h = G1, the estimator without row i has the weights
@@ -80,7 +75,7 @@ def leave_one_out_risk(K: Float[Array, "n n"], lam: Float[Array, " g"]) -> Float
     return risks
 
 
-def _leave_one_out_shrinkage(K: Float[Array, "n n"]) -> float:
+def _leave_one_out_shrinkage(K: Float[np.ndarray, "n n"]) -> float:
     """The λ of least leave-one-out risk: a grid over 16 decades, then a bounded search around the best."""
     from scipy.optimize import minimize_scalar
 
@@ -92,8 +87,6 @@ def _leave_one_out_shrinkage(K: Float[Array, "n n"]) -> float:
         return 0.0  # shrinking only hurts
     low, high = np.log(grid[best - 1]), np.log(grid[min(best + 1, len(grid) - 1)])
     found = minimize_scalar(
-        lambda log_lam: leave_one_out_risk(K, np.exp([log_lam]))[0],
-        bounds=(low, high),
-        method="bounded",
+        lambda log_lam: leave_one_out_risk(K, np.exp([log_lam]))[0], bounds=(low, high), method="bounded"
     )
     return float(np.exp(found.x))

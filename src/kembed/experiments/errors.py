@@ -11,7 +11,7 @@ import numpy as np
 from kembed.core.progress import progress_bar, showing_progress
 from kembed.embeddings.landmarks import Landmarks
 from kembed.experiments.mixtures import ROWS, grid_sample
-from kembed.kernels import Gaussian
+from kembed.kernels.stationary import Gaussian
 from kembed.learning.learn import learn_kernel
 from kembed.testing.two_sample import mmd_test
 

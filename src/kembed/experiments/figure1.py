@@ -15,7 +15,7 @@ from kembed.embeddings.empirical import empirical
 from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
 from kembed.experiments.mixtures import mixture_embedding
 from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
-from kembed.kernels import Gaussian
+from kembed.kernels.stationary import Gaussian
 
 SEED = 1
 LENGTHSCALE, CAPTION = 0.25, 0.1

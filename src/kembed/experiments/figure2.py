@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.embeddings.heuristics import median_lengthscale
-from kembed.embeddings.landmarks import Landmarks, choose_landmarks
+from kembed.embeddings.landmarks import Landmarks, choose_landmarks, median_lengthscale
 from kembed.embeddings.posterior import fit_embedding
 from kembed.experiments.errors import ALPHA, EPSILONS, REPETITIONS, RESAMPLES, Errors, Setting, measure_errors
 from kembed.experiments.figure2_defects import Defects, Plan, measure_defects, plot_defects, report_defects
@@ -27,8 +26,8 @@ from kembed.experiments.published import (
     normalised_peaks,
     paper_peaks,
 )
-from kembed.kernels import Gaussian
 from kembed.kernels.measures import GaussianMeasure
+from kembed.kernels.stationary import Gaussian
 from kembed.learning.learned_kernel import LearnedKernel
 
 SEED = 1

@@ -20,7 +20,7 @@ from kembed.embeddings.landmarks import Landmarks, choose_landmarks
 from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
 from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
 from kembed.experiments.published import paper_surface
-from kembed.kernels import Gaussian
+from kembed.kernels.stationary import Gaussian
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.learning.nuts import sample_kernel
 from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood

@@ -18,7 +18,7 @@ from kembed.data.datasets import OZONE_VARIABLES, load_ozone
 from kembed.graphs.background import Background
 from kembed.graphs.graph import CausalGraph
 from kembed.graphs.pc import pc
-from kembed.kernels import Gaussian
+from kembed.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:
     import polars as pl

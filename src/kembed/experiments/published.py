@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.kernels import Gaussian
+from kembed.kernels.stationary import Gaussian
 from kembed.learning.learn import learn_kernel
 from kembed.learning.learned_kernel import LearnedKernel
 from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import namespace, pytree, show
+from kembed.core.backend import Array, Float, namespace, pytree, show
 from kembed.kernels.measures import Measure
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
 
 # What kernels are made into by +, * and `convolved`. The files that define these put them here, so that this
 # one need not know them; the room's `__init__` imports them all.
@@ -109,7 +104,10 @@ class Kernel(PairFunction):
         if not isinstance(other, Kernel) or type(self) is not type(other):
             return NotImplemented
         mine, theirs = self._fields(), other._fields()
-        return mine.keys() == theirs.keys() and all(_equal(mine[name], theirs[name]) for name in mine)
+        return mine.keys() == theirs.keys() and all(
+            bool(a == b) if isinstance(a, Kernel | tuple) else np.array_equal(a, b)
+            for a, b in zip(mine.values(), theirs.values(), strict=True)
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -128,8 +126,7 @@ class Kernel(PairFunction):
 
     def _set(self, **values: Any) -> None:
         """Fill fields of the frozen object, in `__init__`."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(values)
 
 
 def check_kernel(value: Any, name: str = "kernel") -> Kernel:
@@ -143,9 +140,3 @@ def check_kernel(value: Any, name: str = "kernel") -> Kernel:
     else:
         hint = "use for example kembed.Gaussian(1.0)"
     raise TypeError(f"{name} must be a kernel object, but {value!r} was given; {hint}")
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, Kernel | tuple):
-        return bool(a == b)
-    return bool(np.array_equal(np.asarray(a), np.asarray(b)))

@@ -41,6 +41,7 @@ class Scaled(Kernel):
         return inner._replace(log_weights=inner.log_weights + self._log_variance())
 
 
+@kernel_class
 class _Combination(Kernel):
     """The parts of a sum or product, flattened: (a + b) + c has three parts."""
 
@@ -75,8 +76,6 @@ class Sum(_Combination):
     Sum(Gaussian(lengthscale=1), Matern32(lengthscale=0.5))
     """
 
-    kernels: tuple[Kernel, ...]
-
     def _gram(self, X: Any, Y: Any) -> Any:
         return sum(kernel._gram(X, Y) for kernel in self.kernels)
 
@@ -89,10 +88,7 @@ class Sum(_Combination):
     def components(self, dimension: int, *, finite: bool = True) -> Components:
         parts = self._parts(dimension, finite)
         xp = namespace(*(array for part in parts for array in part))
-        return Components(
-            xp.concatenate([part.log_weights for part in parts]),
-            xp.concatenate([part.precision for part in parts]),
-        )
+        return Components(*map(xp.concatenate, zip(*parts, strict=True)))
 
 
 @kernel_class
@@ -103,8 +99,6 @@ class Product(_Combination):
     >>> float((Gaussian(1.0) * Gaussian(2.0))([0.0], [1.0]))  # exp(-1/2 - 1/8)
     0.5352614285189903
     """
-
-    kernels: tuple[Kernel, ...]
 
     def _log_gram(self, X: Any, Y: Any) -> Any:
         return sum(kernel._log_gram(X, Y) for kernel in self.kernels)

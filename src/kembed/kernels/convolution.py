@@ -13,21 +13,16 @@ for kernels of every kind.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import namespace, pytree
+from kembed.core.backend import Array, Float, namespace, pytree
 from kembed.core.linalg import cholesky, psd_root, squared_distances, triangular_solve
 from kembed.kernels.base import MADE, Components, Kernel, PairFunction, check_kernel
 from kembed.kernels.composite import as_full
 from kembed.kernels.measures import EmpiricalMeasure, GaussianMeasure, Lebesgue, Measure
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
 
 
 @pytree
@@ -55,27 +50,24 @@ class Convolved(PairFunction):
                 "measure must be Lebesgue(), GaussianMeasure(...) or EmpiricalMeasure(...), "
                 f"but {measure!r} was given"
             )
-        object.__setattr__(self, "kernel", check_kernel(kernel))
-        object.__setattr__(self, "measure", measure)
+        vars(self).update(kernel=check_kernel(kernel), measure=measure)
 
     def diagonal(self, X: Any) -> Float[Array, " n"]:
         """The vector r(x_i, x_i)."""
-        X = checks.points(X, "X")
-        if isinstance(self.measure, EmpiricalMeasure):
-            self.measure.check_dimension(X.shape[1])
-            return self.kernel._gram(X, self.measure.points) ** 2 @ self.measure.weights
-        return convolved_mixture(self._components(X), self.measure, X, None)
+        return self._values(checks.points(X, "X"), None)
 
     def _gram(self, X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
-        if isinstance(self.measure, EmpiricalMeasure):
-            self.measure.check_dimension(X.shape[1])
-            left = self.kernel._gram(X, self.measure.points) * self.measure.weights
-            return left @ self.kernel._gram(self.measure.points, Y)
-        return convolved_mixture(self._components(X), self.measure, X, Y)
+        return self._values(X, Y)
 
-    def _components(self, X: Any) -> Components:
-        self.measure.check_dimension(X.shape[1])
-        return self.kernel.components(X.shape[1], finite=isinstance(self.measure, GaussianMeasure))
+    def _values(self, X: Any, Y: Any) -> Any:
+        """r at all pairs; its diagonal if Y is None."""
+        kernel, nu = self.kernel, self.measure
+        nu.check_dimension(X.shape[1])
+        if not isinstance(nu, EmpiricalMeasure):
+            parts = kernel.components(X.shape[1], finite=isinstance(nu, GaussianMeasure))
+            return convolved_mixture(parts, nu, X, Y)
+        left = kernel._gram(X, nu.points)
+        return left**2 @ nu.weights if Y is None else (left * nu.weights) @ kernel._gram(nu.points, Y)
 
     def __repr__(self) -> str:
         return f"Convolved({self.kernel!r}, {self.measure!r})"
@@ -86,16 +78,18 @@ def convolved_mixture(parts: Components, measure: Measure, X: Any, Y: Any) -> An
     log_weights, precision = parts
     if isinstance(measure, GaussianMeasure) and np.ndim(measure.covariance) == 2:
         precision = as_full(precision)
-    i, j, twice = _pairs(precision.shape[0], symmetric=isinstance(measure, Lebesgue))
+    count = precision.shape[0]
+    i, j = np.indices((count, count)).reshape(2, -1)
+    twice = np.ones(count * count)
+    if isinstance(measure, Lebesgue):  # r_pq = r_qp: only i <= j, counted twice
+        i, j = np.triu_indices(count)
+        twice = np.where(i == j, 1.0, 2.0)
     pairs = (log_weights[i] + log_weights[j] + np.log(twice), precision[i], precision[j])
 
     def term(log_weight: Any, P: Any, Q: Any) -> Any:
         log_coefficient, image_x, image_y = gaussian_pair(P, Q, measure, X, X if Y is None else Y)
-        if Y is None:
-            exponent = ((image_x - image_y) ** 2).sum(axis=1)
-        else:
-            exponent = squared_distances(image_x, image_y)
-        logarithm = log_weight + log_coefficient - 0.5 * exponent
+        pairwise = squared_distances if Y is not None else lambda a, b: ((a - b) ** 2).sum(axis=1)
+        logarithm = log_weight + log_coefficient - 0.5 * pairwise(image_x, image_y)
         return namespace(logarithm).exp(logarithm)
 
     return _accumulate(term, pairs)
@@ -145,24 +139,12 @@ def gaussian_pair(P: Any, Q: Any, measure: Measure, X: Any, Y: Any) -> tuple[Any
     return xp.log(measure.mass) - half_log_det, images[0], images[1]
 
 
-def _pairs(count: int, symmetric: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Indices i, j of all pairs of components; a symmetric r needs only i <= j, counted twice."""
-    if not symmetric:
-        i, j = np.indices((count, count)).reshape(2, -1)
-        return i, j, np.ones(count * count)
-    i, j = np.triu_indices(count)
-    return i, j, np.where(i == j, 1.0, 2.0)
-
-
 def _accumulate(term: Any, pairs: tuple[Any, ...]) -> Any:
     """Σ term(*pair), one (n, m) array at a time, in NumPy or as a JAX loop."""
     first = term(*(array[0] for array in pairs))
-    count = len(pairs[0])
-    if count == 1:
-        return first
-    if namespace(first) is np:
-        for index in range(1, count):
-            first += term(*(array[index] for array in pairs))
+    if namespace(first) is np or len(pairs[0]) == 1:
+        for pair in zip(*(array[1:] for array in pairs), strict=True):
+            first += term(*pair)
         return first
     import jax
 
@@ -225,8 +207,7 @@ def _joint(left: Measure, right: Measure, P: Any, Q: Any, S: Any) -> tuple[Any, 
     """
     D = len(P)
     eye, none = np.eye(D), np.zeros((D, D))
-    c1, G1 = _mean_and_covariance(left, D)
-    c2, G2 = _mean_and_covariance(right, D)
+    (c1, G1), (c2, G2) = (_mean_and_covariance(measure, D) for measure in (left, right))
     if G1 is None and G2 is None:  # only x - y has a density
         return P + Q + S, eye, -eye, np.zeros(D)
     if G1 is None:  # u integrated out: x = u' + ε + ε'

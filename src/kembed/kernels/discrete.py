@@ -1,20 +1,34 @@
-"""Kernels for tables with categories: equality of codes, and kernels that see only some columns."""
+"""Kernels for tables with categories: equality of codes, kernels that see only some columns.
+
+And the Gaussian of a space's distance, as a kernel on the user's own columns.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import is_traced, namespace
+from kembed.core.backend import Float, is_traced, namespace
+from kembed.data.space import Space
 from kembed.kernels.base import Components, Kernel, check_kernel, kernel_class
+from kembed.kernels.composite import Product
+from kembed.kernels.stationary import Gaussian
+
+
+class _NoMixture(Kernel):
+    def components(self, dimension: int, *, finite: bool = True) -> Components:
+        raise TypeError(
+            f"{type(self).__name__} is no mixture of squared exponentials, so that embeddings with priors "
+            "and kernel learning do not apply to it; use empirical, or a kernel such as Gaussian"
+        )
 
 
 @kernel_class
-class Delta(Kernel):
+class Delta(_NoMixture):
     """Equality of codes, k(x, y) = exp(-½ Σ_c penalty_c² [x_c ≠ y_c]), over the columns c.
 
     `penalty` is a positive number or a vector, one for each column: what a difference there costs, in
@@ -32,7 +46,15 @@ class Delta(Kernel):
     penalty: Any
 
     def __init__(self, penalty: Any = np.inf) -> None:
-        self._set(penalty=_check_penalty(penalty))
+        penalty = finite = checks.numbers(penalty, "penalty")
+        if not is_traced(penalty):
+            seen = np.asarray(penalty)
+            if not (seen > 0).all():
+                worst = seen[~(seen > 0)].flat[0]
+                raise ValueError(f"penalty must be positive (inf is allowed), but {worst:g} was given")
+            finite = np.where(np.isinf(seen), 1.0, seen)
+        checks.positive(finite, "penalty", ndim=(0, 1))
+        self._set(penalty=penalty[()])
 
     def check_dimension(self, dimension: int) -> None:
         """Refuse data whose width is not that of the penalties."""
@@ -71,12 +93,9 @@ class Delta(Kernel):
         self.check_dimension(X.shape[1])
         return namespace(X, self.penalty).zeros(X.shape[0])
 
-    def components(self, dimension: int, *, finite: bool = True) -> Components:
-        raise _no_mixture(self)
-
 
 @kernel_class
-class OnColumns(Kernel):
+class OnColumns(_NoMixture):
     """A kernel that sees only some columns of a wider table, k(x, y) = k'(x_columns, y_columns).
 
     >>> from kembed import Delta, Gaussian, OnColumns
@@ -91,14 +110,22 @@ class OnColumns(Kernel):
     columns: tuple[int, ...] = field(metadata={"static": True})
 
     def __init__(self, kernel: Kernel, columns: Iterable[int]) -> None:
-        self._set(kernel=check_kernel(kernel), columns=_check_columns(columns))
+        kernel, given = check_kernel(kernel), cast(Any, columns)
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            example = f"; write ({given},)" if isinstance(given, int | np.integer) else ""
+            raise TypeError(f"columns must be a tuple of column numbers, but {columns!r} was given{example}")
+        columns = tuple(checks.count(column, "every entry of columns", 0) for column in columns)
+        if not columns:
+            raise ValueError("columns is empty; give at least one column number")
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"columns must all be different, but {columns} was given")
+        self._set(kernel=kernel, columns=columns)
 
     def _seen(self, X: Any) -> Any:
         if max(self.columns) >= X.shape[1]:
             raise ValueError(
                 f"the kernel looks at column {max(self.columns)} but the data have {X.shape[1]} "
-                f"column{'s' if X.shape[1] != 1 else ''}, counted from 0; "
-                "give wider data or other columns"
+                f"column{'s' if X.shape[1] != 1 else ''}, counted from 0; give wider data or other columns"
             )
         return X[:, np.array(self.columns)]
 
@@ -111,38 +138,25 @@ class OnColumns(Kernel):
     def _log_diagonal(self, X: Any) -> Any:
         return self.kernel._log_diagonal(self._seen(X))
 
-    def components(self, dimension: int, *, finite: bool = True) -> Components:
-        raise _no_mixture(self)
+
+def space_kernel(space: Space, lengthscale: float | Float[np.ndarray, " E"]) -> Kernel:
+    """exp(-d²/2ℓ²) with the distance d of `Space`, on columns as the user gave them.
+
+    With a lengthscale for each numeric column, discrete ones take the geometric mean.
+    """
+    numeric, discrete = columns_by_kind(space)
+    if not discrete:
+        scales = lengthscale * space.spread
+        return Gaussian(float(scales[0]) if len(scales) == 1 else scales)
+    typical = float(np.exp(np.mean(np.log(lengthscale))))
+    delta = OnColumns(Delta(space.penalty / typical), discrete)
+    if not numeric:
+        return delta
+    return Product(OnColumns(Gaussian(lengthscale * space.spread[list(numeric)]), numeric), delta)
 
 
-def _check_penalty(value: Any) -> Any:
-    """Positive numbers, of which some may be infinite."""
-    penalty = finite = checks.numbers(value, "penalty")
-    if not is_traced(penalty):
-        seen = np.asarray(penalty)
-        if not (seen > 0).all():
-            worst = seen[~(seen > 0)].flat[0]
-            raise ValueError(f"penalty must be positive (inf is allowed), but {worst:g} was given")
-        finite = np.where(np.isinf(seen), 1.0, seen)
-    checks.positive(finite, "penalty", ndim=(0, 1))
-    return penalty[()]
-
-
-def _check_columns(value: Any) -> tuple[int, ...]:
-    """Different column numbers, at least one."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        example = f"; write ({value},)" if isinstance(value, int | np.integer) else ""
-        raise TypeError(f"columns must be a tuple of column numbers, but {value!r} was given{example}")
-    columns = tuple(checks.count(column, "every entry of columns", 0) for column in value)
-    if not columns:
-        raise ValueError("columns is empty; give at least one column number")
-    if len(set(columns)) < len(columns):
-        raise ValueError(f"columns must all be different, but {columns} was given")
-    return columns
-
-
-def _no_mixture(kernel: Kernel) -> TypeError:
-    return TypeError(
-        f"{type(kernel).__name__} is no mixture of squared exponentials, so that embeddings with priors and "
-        "kernel learning do not apply to it; use empirical, or a kernel such as Gaussian"
-    )
+def columns_by_kind(space: Space) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The places of the numeric columns, and of the discrete ones."""
+    kinds = (~space.categorical, space.categorical)
+    numeric, discrete = (tuple(int(c) for c in np.flatnonzero(kind)) for kind in kinds)
+    return numeric, discrete

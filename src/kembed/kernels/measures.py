@@ -62,12 +62,10 @@ class GaussianMeasure(Measure):
             _check_semidefinite(covariance)
         else:
             covariance = checks.positive(covariance, "covariance", ndim=(0, 1))
-        object.__setattr__(self, "centre", centre[()])
-        object.__setattr__(self, "covariance", covariance[()])
-        object.__setattr__(self, "mass", checks.positive(mass, "mass")[()])
+        mass = checks.positive(mass, "mass")[()]
+        vars(self).update(centre=centre[()], covariance=covariance[()], mass=mass)
 
     def check_dimension(self, dimension: int) -> None:
-        """Refuse data of another width than the measure has."""
         for name in ("centre", "covariance"):
             shape = np.shape(getattr(self, name))
             if shape and shape[0] != dimension:
@@ -120,11 +118,10 @@ class EmpiricalMeasure(Measure):
         if weights is None:
             weights = np.full(len(points), 1.0 / len(points))
         weights = checks.positive(weights, "weights", ndim=(1,))
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "weights", checks.vector(weights, "weights", len(points)))
+        vars(self).update(points=points, weights=checks.vector(weights, "weights", len(points)))
 
     def check_dimension(self, dimension: int) -> None:
-        """Refuse data of another width than the points have."""
+
         if self.points.shape[1] != dimension:
             raise ValueError(
                 f"the measure's points have {self.points.shape[1]} columns but the data have {dimension}; "

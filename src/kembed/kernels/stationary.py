@@ -55,8 +55,7 @@ class Stationary(Kernel):
 
     def _log_diagonal(self, X: Any) -> Any:
         self.check_dimension(X.shape[1])
-        xp = namespace(X, *self._fields().values())
-        return self.profile(xp.zeros(X.shape[0]))
+        return self.profile(namespace(X, *self._fields().values()).zeros(X.shape[0]))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -71,8 +70,7 @@ class Metric(Stationary):
 
     def __init__(self, lengthscale: Any = 1.0, *, covariance: Any = None) -> None:
         if covariance is None:
-            lengthscale = checks.positive(lengthscale, "lengthscale", ndim=(0, 1))[()]
-            self._set(lengthscale=lengthscale, cholesky=None)
+            self._set(lengthscale=checks.positive(lengthscale, "lengthscale", ndim=(0, 1))[()], cholesky=None)
         else:
             self._set(lengthscale=None, cholesky=checks.covariance_factor(covariance, "covariance"))
 
@@ -96,7 +94,6 @@ class Metric(Stationary):
         return xp.diag(xp.atleast_1d(self.lengthscale) ** 2)
 
     def scaled_distances(self, X: Any, Y: Any) -> Any:
-        """The matrix s(x_i, y_j)."""
         self.check_dimension(X.shape[1])
         if self.cholesky is not None:
             half = self._inverse().T
@@ -110,20 +107,17 @@ class Metric(Stationary):
         return Cholesky(self.cholesky).half_solve(np.eye(len(self.cholesky)))
 
     def log_det_covariance(self, dimension: int) -> Any:
-        """log |Σ|."""
         if self.cholesky is not None:
             return Cholesky(self.cholesky).log_det
         xp = namespace(self.lengthscale)
         return 2.0 * xp.sum(xp.log(self.lengthscale) * np.ones(dimension))
 
     def check_dimension(self, dimension: int) -> None:
-        """Refuse data whose width is not that of the lengthscales."""
         shape = np.shape(self.lengthscale if self.cholesky is None else self.cholesky)
         if shape and shape[0] != dimension:
             raise ValueError(
                 f"the kernel has {shape[0]} lengthscales but the data have {dimension} "
-                f"column{'' if dimension == 1 else 's'}; "
-                "give one lengthscale, or one for each column"
+                f"column{'' if dimension == 1 else 's'}; give one lengthscale, or one for each column"
             )
 
     def components(self, dimension: int, *, finite: bool = True) -> Components:
@@ -137,10 +131,8 @@ class Metric(Stationary):
     def hyperparameters(self) -> dict[str, Any]:
         """Names and values; a full covariance as the matrix."""
         named = super().hyperparameters()
-        if "cholesky" not in named:
-            return named
-        named.pop("cholesky")
-        return {"covariance": self.covariance, **named}
+        full = named.pop("cholesky", None) is not None
+        return {"covariance": self.covariance, **named} if full else named
 
 
 @kernel_class
@@ -215,9 +207,8 @@ class Matern12(Matern):
         return -safe_sqrt(s)
 
     def slope(self, s: Any) -> Any:
-        root = safe_sqrt(s)
         xp = namespace(s)
-        return xp.where(s > 0.0, 1.0 / xp.where(s > 0.0, root, 1.0), 0.0)
+        return xp.where(s > 0.0, 1.0 / xp.where(s > 0.0, safe_sqrt(s), 1.0), 0.0)
 
 
 @kernel_class

@@ -9,21 +9,15 @@ faster, and two such batches in one XLA program can wait for each other for ever
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import namespace
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
+from kembed.core.backend import Array, Float, namespace
 
 # Up to here sums over landmarks are taken by differences, which lose nothing; beyond, by one matrix product.
 DIFFERENCE_DIMENSIONS = 3
-# Up to here a Cholesky unrolled over rows beats a loop.
-UNROLLED_DIMENSIONS = 6
+UNROLLED_DIMENSIONS = 6  # up to here a Cholesky unrolled over rows beats a loop
 
 
 def weighted_scatter(

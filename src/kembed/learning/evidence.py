@@ -1,17 +1,33 @@
-"""What was learned about scales, in one shape: a curve of evidence, its peaks, and the unit they are in."""
+"""What was learned about scales, in one shape: a curve of evidence, its peaks, and the unit they are in.
+
+And which scales the evidence speaks for, quickly: the scan of `learn_kernel` without its refinement. A
+subsample, few landmarks, few integration points, NumPy only. Good enough to place a grid of scales; whoever
+wants the kernel itself calls `learn_kernel`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from kembed.core.backend import Float
+from kembed.core.ordering import sorted_rows
+from kembed.kernels.stationary import Gaussian
+from kembed.learning import search
+from kembed.learning.families import Family
+from kembed.learning.prepare import Effort, prepare
+from kembed.learning.problem import Spec
 
 # Words choose kernels on columns over their spreads; what `learn_kernel` learns is in the user's units.
 SPREADS = "spreads of the columns"
+# Enough to place a grid of scales; a volume element costs the cube of the axes.
+USUAL = Effort(rows=500, axes=16, landmarks=50, draws=1_024)
+# For hundreds of scans in a row; `benchmarks/conditional.py` has how far it is from `learn_kernel`.
+COARSE = Effort(
+    rows=120, axes=16, landmarks=16, draws=256, per_decade=3, temperatures=np.geomspace(0.1, 1.0, 2)
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,3 +57,31 @@ def typical_lengthscale(kernel: Any) -> float:
         return float(np.min(kernel.lengthscales))
     by_columns = kernel.lengthscale if kernel.cholesky is None else np.sqrt(np.diagonal(kernel.covariance))
     return float(np.exp(np.log(by_columns).mean()))
+
+
+def scan_evidence(x: Float[np.ndarray, "n D"], effort: Effort = USUAL) -> Evidence:
+    """The scan over an isotropic Gaussian's lengthscale: a function of the unordered rows.
+
+    The rows must not all be equal. Peaks at the ends of the scan are left out, unless there is no other.
+    """
+    rng = np.random.default_rng(0)
+    family = Family(Gaussian, "isotropic")
+    prepared = prepare(sorted_rows(x), family, effort, rng)
+    scales, values, _ = search.scan(Spec(family), prepared, effort, rng)
+    peaks = search.local_maxima(values)
+    inside = [k for k in peaks if 0 < k < len(scales) - 1] or peaks[:1]
+    size = float(prepared.frame.scale[0]) * prepared.stretch
+    return Evidence(scales * size, values / prepared.n - prepared.frame.log_unit, scales[inside] * size)
+
+
+def best_scale(scan: Evidence) -> float:
+    """The best peak of a scan, between its points where a parabola through three of them says so."""
+    k = int(np.flatnonzero(scan.lengthscales == scan.peaks[0])[0])
+    logs, values = np.log(scan.lengthscales), scan.log_evidence
+    if not 0 < k < len(logs) - 1:
+        return float(scan.peaks[0])
+    left, middle, right = values[k - 1 : k + 2]
+    bend = left - 2.0 * middle + right
+    if not (np.isfinite(bend) and bend < 0.0):
+        return float(scan.peaks[0])
+    return float(np.exp(logs[k] + (logs[1] - logs[0]) * 0.5 * (left - right) / bend))

@@ -8,28 +8,17 @@ returns the kernel in the user's units.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import namespace
-from kembed.kernels.stationary import (
-    Gaussian,
-    Matern12,
-    Matern32,
-    Matern52,
-    MultiScale,
-    RationalQuadratic,
-    Stationary,
-)
+from kembed.core.backend import Array, Float, namespace
+from kembed.kernels import stationary
+from kembed.kernels.stationary import Gaussian, MultiScale, RationalQuadratic, Stationary
 from kembed.learning.frame import Frame, column_frame, isotropic_frame
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
-
-FAMILIES = (Gaussian, RationalQuadratic, Matern12, Matern32, Matern52, MultiScale)
+MATERN = (stationary.Matern12, stationary.Matern32, stationary.Matern52)
+FAMILIES = (Gaussian, RationalQuadratic, *MATERN, MultiScale)
 # Ratios of the widest to the narrowest scale from which a multi-scale kernel starts.
 RATIOS = (4.0, 16.0)
 ALPHA_BOUNDS = (0.3, 30.0)  # below, tails too heavy for R; above, it is a Gaussian
@@ -138,8 +127,7 @@ def _lower(theta: Any, E: int) -> Any:
 def unchecked(cls: type, **values: Any) -> Any:
     """A kernel or measure without validation: the values may be traced."""
     made: Any = object.__new__(cls)
-    for name, value in values.items():
-        object.__setattr__(made, name, value)
+    vars(made).update(values)
     return made
 
 

@@ -9,18 +9,14 @@ whatever is computed from them is a function of the unordered sample.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
 from kembed.core.ordering import distinct_rows
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-# Directions in which the data spread less than this share of their widest are rounding.
-FLAT = 1e-10
+FLAT = 1e-10  # directions in which the data spread less than this share of their widest are rounding
 
 
 @dataclass(frozen=True, eq=False)

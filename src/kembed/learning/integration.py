@@ -8,18 +8,15 @@ several scales. Everything is in a frame (`frame.py`), where the data have unit 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, gammaln, ndtri
 
+from kembed.core.backend import Float
 from kembed.core.linalg import log_sum_exp
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = np.ndarray
-
+Array = np.ndarray
 DRAWS = 4_096
 FEW_DRAWS = 2_048  # where a low-discrepancy sequence does the work
 LOW_DISCREPANCY = 6  # up to so many axes
@@ -48,53 +45,11 @@ def integration_rule(
     draws: int | None = None,
 ) -> Rule:
     """A rule for densities with features of the size of `scales` around data of the given spread."""
-    if y.shape[1] == 1:
+    n, E = y.shape
+    if E == 1:
         return _panels(y[:, 0], landmarks[:, 0], float(scales[0]))
     if draws is None:
-        draws = FEW_DRAWS if y.shape[1] <= LOW_DISCREPANCY else DRAWS
-    return _importance(y, landmarks, scales, spread, rng, draws)
-
-
-def _panels(y: Float[Array, " n"], landmarks: Float[Array, " m"], finest: float) -> Rule:
-    """Panels between quantiles of the data; a gap is cut from both ends in doubling steps."""
-    quantiles = np.quantile(y, np.linspace(0.0, 1.0, PANELS + 1))
-    knots = np.unique(np.concatenate([quantiles, landmarks]))
-    span = max(float(np.subtract(*np.quantile(y, [0.9, 0.1]))), finest)
-    tail = 0.25 * span * (2.0 ** np.arange(TAIL_DOUBLINGS) - 1.0)[1:]
-    knots = np.concatenate([knots[0] - tail[::-1], knots, knots[-1] + tail])
-    gaps = np.diff(knots)
-    knots = knots[np.concatenate([[True], gaps > 1e-3 * finest])]
-    gaps = np.diff(knots)
-    left = np.maximum(np.concatenate([gaps[:1], gaps[:-1]]), 0.5 * finest)
-    right = np.maximum(np.concatenate([gaps[1:], gaps[-1:]]), 0.5 * finest)
-    cuts = [knots]
-    for start, gap, before, after in zip(knots[:-1], gaps, left, right, strict=True):
-        if gap > 2.5 * max(min(before, after), finest):  # not 2: the tails double exactly
-            cuts.append(start + _cuts(gap, before, after))
-    edges = np.unique(np.concatenate(cuts))
-    node, weight = np.polynomial.legendre.leggauss(NODES)
-    half = 0.5 * np.diff(edges)[:, None]
-    points = (edges[:-1, None] + half + half * node).ravel()
-    return Rule(points[:, None], np.log(half * weight).ravel())
-
-
-def _cuts(gap: float, before: float, after: float) -> Float[Array, " c"]:
-    """Cuts inside a gap, at doubling distances from either end up to the middle."""
-    steps = 2.0 ** np.arange(60) - 1.0
-    from_left = before * steps[1:]
-    from_right = gap - after * steps[1:]
-    return np.concatenate([from_left[from_left < 0.49 * gap], from_right[from_right > 0.51 * gap]])
-
-
-def _importance(
-    y: Float[Array, "n E"],
-    landmarks: Float[Array, "m E"],
-    scales: Float[Array, " B"],
-    spread: Float[Array, " E"],
-    rng: np.random.Generator,
-    draws: int,
-) -> Rule:
-    n, E = y.shape
+        draws = FEW_DRAWS if E <= LOW_DISCREPANCY else DRAWS
     freedom = max(5.0, float(E))
     centres = y if n <= CENTRES else y[np.sort(rng.choice(n, CENTRES, replace=False))]
     width = _widths(centres, spread)
@@ -105,23 +60,16 @@ def _importance(
         uniform, normal = _draws(count, E, rng)
         return normal * spread / np.sqrt(chdtri(freedom, uniform) / freedom)[:, None]
 
-    def around(
-        count: int, middle: Float[Array, "c E"], width: Float[Array, "c E"]
-    ) -> Float[Array, "count E"]:
+    def around(count: int, middle: Float[Array, "c E"], width: Float[Array, "c E"]) -> Float[Array, "S E"]:
         uniform, normal = _draws(count, E, rng)
         pick = np.minimum((uniform * len(middle)).astype(int), len(middle) - 1)
         return middle[pick] + width[pick] * normal
 
     marks = np.tile(landmarks, (len(scales), 1))
     mark_width = np.repeat(scales / np.sqrt(2.0), len(landmarks))[:, None] * np.ones(E)
-    points = np.concatenate(
-        [
-            student(share[0]),
-            WIDER * student(share[1]),
-            around(share[2], centres, width),
-            around(share[3], marks, mark_width),
-        ]
-    )
+    wide = [student(share[0]), WIDER * student(share[1])]
+    near = [around(share[2], centres, width), around(share[3], marks, mark_width)]
+    points = np.concatenate(wide + near)
 
     components = [
         log_student_t(points, spread, freedom),
@@ -133,6 +81,30 @@ def _importance(
     log_density = log_sum_exp(np.stack(components, axis=1) + np.log(weight), axis=1)
     correction = _calibrate(points, log_density, components, spread)
     return Rule(points, correction - log_density - np.log(draws))
+
+
+def _panels(y: Float[Array, " n"], landmarks: Float[Array, " m"], finest: float) -> Rule:
+    """Panels between quantiles of the data; a gap is cut from both ends in doubling steps to its middle."""
+    quantiles = np.quantile(y, np.linspace(0.0, 1.0, PANELS + 1))
+    knots = np.unique(np.concatenate([quantiles, landmarks]))
+    span = max(float(np.subtract(*np.quantile(y, [0.9, 0.1]))), finest)
+    tail = 0.25 * span * (2.0 ** np.arange(TAIL_DOUBLINGS) - 1.0)[1:]
+    knots = np.concatenate([knots[0] - tail[::-1], knots, knots[-1] + tail])
+    gaps = np.diff(knots)
+    knots = knots[np.concatenate([[True], gaps > 1e-3 * finest])]
+    gaps = np.diff(knots)
+    left = np.maximum(np.concatenate([gaps[:1], gaps[:-1]]), 0.5 * finest)
+    right = np.maximum(np.concatenate([gaps[1:], gaps[-1:]]), 0.5 * finest)
+    cuts, steps = [knots], (2.0 ** np.arange(60) - 1.0)[1:]
+    for start, gap, before, after in zip(knots[:-1], gaps, left, right, strict=True):
+        if gap > 2.5 * max(min(before, after), finest):  # not 2: the tails double exactly
+            from_left, from_right = before * steps, gap - after * steps
+            cuts += [start + from_left[from_left < 0.49 * gap], start + from_right[from_right > 0.51 * gap]]
+    edges = np.unique(np.concatenate(cuts))
+    node, weight = np.polynomial.legendre.leggauss(NODES)
+    half = 0.5 * np.diff(edges)[:, None]
+    points = (edges[:-1, None] + half + half * node).ravel()
+    return Rule(points[:, None], np.log(half * weight).ravel())
 
 
 def _calibrate(
@@ -162,9 +134,7 @@ def _calibrate(
     return np.log(np.clip(1.0 + centred @ solved, *CORRECTION_BOUNDS))
 
 
-def _draws(
-    count: int, E: int, rng: np.random.Generator
-) -> tuple[Float[Array, " count"], Float[Array, "count E"]]:
+def _draws(count: int, E: int, rng: np.random.Generator) -> tuple[Float[Array, " S"], Float[Array, "S E"]]:
     """A uniform and E standard normals a row: a randomly shifted Kronecker sequence in few dimensions.
 
     Its steps are powers of the root of g^(d+1) = g + 1, the generalised golden ratio (Roberts 2018).
@@ -212,7 +182,6 @@ def _log_mixture(
     precision = 1.0 / width**2
     squared = (points**2) @ precision.T - 2.0 * points @ (centres * precision).T
     squared += (centres**2 * precision).sum(axis=1)
-    log_height = (
-        -np.log(width).sum(axis=1) - 0.5 * width.shape[1] * np.log(2.0 * np.pi) - np.log(len(centres))
-    )
+    c, E = centres.shape
+    log_height = -np.log(width).sum(axis=1) - 0.5 * E * np.log(2.0 * np.pi) - np.log(c)
     return np.asarray(log_sum_exp(log_height - 0.5 * np.maximum(squared, 0.0), axis=1))

@@ -6,24 +6,19 @@ import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
 from kembed.embeddings.posterior import fit_embedding
+from kembed.kernels.stationary import Stationary
+from kembed.learning.learned_kernel import LearnedKernel
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
-    from kembed.kernels.stationary import Stationary
-    from kembed.learning.learned_kernel import LearnedKernel
-
-# Beyond this the draws are not to be trusted, and the user is told.
-RHAT_LIMIT = 1.05
-# Draws behind the share of a mode: each costs an evaluation of the log posterior.
-SHARE_DRAWS = 40
+RHAT_LIMIT = 1.05  # beyond this the draws are not to be trusted, and the user is told
+SHARE_DRAWS = 40  # draws behind the share of a mode: each costs an evaluation of the log posterior
 
 
 def nearest_mode(free: Float[np.ndarray, "C N P"], peaks: Float[np.ndarray, "M P"]) -> Int[np.ndarray, " C"]:
@@ -79,16 +74,13 @@ class KernelSamples(Drawn):
     def variables(self) -> dict[str, Float[np.ndarray, "C N ..."]]:
         """Every hyperparameter that was sampled, in the user's units, by name."""
         C, N, P = self.theta.shape
-        draws = [self._kernel(theta).hyperparameters() for theta in self.theta.reshape(-1, P)]
+        draws = [self.learned.state.kernel(theta).hyperparameters() for theta in self.theta.reshape(-1, P)]
         found = {}
         for name, value in draws[0].items():
             found[name] = np.stack([draw[name] for draw in draws]).reshape(C, N, *np.shape(value))
         if self.learned.state.spec.learn_noise:
             found["noise"] = self.noise
         return found
-
-    def _kernel(self, theta: Float[np.ndarray, " P"]) -> Stationary:
-        return self.learned.state.kernel(theta)
 
     @property
     def lengthscale(self) -> Float[np.ndarray, "C N ..."]:
@@ -128,9 +120,8 @@ class KernelSamples(Drawn):
         chosen = {name: value[chains] for name, value in self.variables.items()}
         if chains.sum() == 1:
             half = self.theta.shape[1] // 2
-            chosen = {
-                name: np.concatenate([v[:, :half], v[:, half : 2 * half]]) for name, v in chosen.items()
-            }
+            halves = slice(0, half), slice(half, 2 * half)
+            chosen = {name: np.concatenate([v[:, one] for one in halves]) for name, v in chosen.items()}
         return _arviz().from_dict(posterior=chosen)
 
     @functools.cached_property
@@ -151,11 +142,8 @@ class KernelSamples(Drawn):
         """Say what a reader of the draws must know."""
         news = []
         if len(np.unique(self.chain_mode)) > 1:
-            shares = ", ".join(
-                f"{self._kernel(theta)!r} {mass:.0%}"
-                for theta, mass in zip(self._centres(), self.mass, strict=True)
-                if mass > 0.0
-            )
+            held = [(self._draws(k).mean(axis=0), mass) for k, mass in enumerate(self.mass) if mass > 0.0]
+            shares = ", ".join(f"{self.learned.state.kernel(theta)!r} {mass:.0%}" for theta, mass in held)
             news.append(
                 f"the posterior has several modes and chains do not travel between them; their shares: "
                 f"{shares}. Draws of embeddings are weighted by these"
@@ -172,12 +160,6 @@ class KernelSamples(Drawn):
         for message in news:
             warnings.warn(message, UserWarning, stacklevel=3)
 
-    def _centres(self) -> list[Float[np.ndarray, " P"]]:
-        return [
-            self._draws(k).mean(axis=0) if (self.chain_mode == k).any() else theta
-            for k, theta in enumerate(self.learned.state.thetas)
-        ]
-
     def _draws(self, mode: int) -> Float[np.ndarray, "d P"]:
         return self.theta[self.chain_mode == mode].reshape(-1, self.theta.shape[2])
 
@@ -185,14 +167,10 @@ class KernelSamples(Drawn):
         """Kernels drawn from the posterior, modes in proportion to their share."""
         size = checks.count(size, "size")
         generator = checks.generator(rng)
-        present = np.array([(self.chain_mode == k).any() for k in range(len(self.mass))])
-        mass = np.where(present, self.mass, 0.0)
+        mass = np.where(np.isin(np.arange(len(self.mass)), self.chain_mode), self.mass, 0.0)
         modes = generator.choice(len(mass), size, p=mass / mass.sum())
-        drawn = []
-        for mode in modes:
-            pool = self._draws(mode)
-            drawn.append(self._kernel(pool[generator.integers(len(pool))]))
-        return drawn
+        pools = (self._draws(mode) for mode in modes)
+        return [self.learned.state.kernel(pool[generator.integers(len(pool))]) for pool in pools]
 
     def sample_embedding(
         self, points: Any, x: Any, size: int = 200, rng: Any = 0
@@ -202,13 +180,9 @@ class KernelSamples(Drawn):
         Every draw takes a kernel from the posterior, then a function from the posterior given that kernel.
         """
         generator = checks.generator(rng)
-        measure = self.learned.measure
-        return np.concatenate(
-            [
-                fit_embedding(x, kernel, measure=measure).sample(points, 1, generator)
-                for kernel in self.kernels(size, generator)
-            ]
-        )
+        kernels = self.kernels(size, generator)
+        fitted = (fit_embedding(x, kernel, measure=self.learned.measure) for kernel in kernels)
+        return np.concatenate([embedding.sample(points, 1, generator) for embedding in fitted])
 
     def __repr__(self) -> str:
         C, N, _ = self.theta.shape

@@ -6,26 +6,24 @@ and the result goes back to the user's units.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Float, to_numpy
 from kembed.core.ordering import sorted_rows
-from kembed.embeddings.heuristics import median_lengthscale
+from kembed.embeddings.landmarks import median_lengthscale
 from kembed.kernels.measures import GaussianMeasure, Lebesgue, Measure
 from kembed.kernels.stationary import Gaussian, Matern32, MultiScale, RationalQuadratic, Stationary
 from kembed.learning import search
 from kembed.learning.families import Family, family_of
 from kembed.learning.learned_kernel import Curve, LearnedKernel, Mode, State
-from kembed.learning.prepare import Effort, Prepared, Setting, prepare
+from kembed.learning.prepare import Effort, Setting, prepare
 from kembed.learning.problem import Problem, Spec
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 # With fewer rows half of them are no landmarks any more.
 MINIMUM_ROWS = 5
@@ -84,16 +82,7 @@ def learn_kernel(
     1000.0
 
     """
-    learned = fit_kernel(
-        x,
-        kernel,
-        noise=noise,
-        objective=objective,
-        landmarks=landmarks,
-        measure=measure,
-        prior=prior,
-        rng=rng,
-    )[0]
+    learned = fit_kernel(x, kernel, noise, objective, landmarks, measure, prior, rng)[0]
     learned.warn()
     return learned
 
@@ -101,7 +90,6 @@ def learn_kernel(
 def fit_kernel(
     x: Any,
     kernel: Stationary | str,
-    *,
     noise: float | str = "learn",
     objective: str = "normalised",
     landmarks: Any = None,
@@ -124,7 +112,8 @@ def fit_kernel(
         )
     if prior is not None and not callable(prior):
         raise TypeError(f"prior must be a function of (kernel, noise), but {prior!r} was given")
-    prior = None if prior is None else _Prior(prior)
+    # The user's prior under an identity of its own: what it closes over may change between calls.
+    prior = None if prior is None else functools.partial(prior)
     generator = checks.generator(rng)
     rows = sorted_rows(x)
     if (rows[0] == rows[-1]).all():
@@ -150,28 +139,6 @@ def fit_kernel(
     return replace(best, families={one.family: one.score for one, _ in found}), problem
 
 
-class _Prior:
-    """The user's prior under an identity of its own: what it closes over may change between calls."""
-
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
-        self.function = function
-
-    def __call__(self, kernel: Any, noise: Any) -> Any:
-        return self.function(kernel, noise)
-
-    def check(self, spec: Spec, prepared: Prepared) -> None:
-        """One number, not nan, at a kernel of the family."""
-        E = prepared.problem.x.shape[1]
-        start = spec.family.starts(float(np.median(prepared.scales)), E)[0]
-        frame = prepared.frame
-        kernel = spec.family.in_units(spec.family.kernel(start, E), frame.axes, frame.scale)
-        value = self.function(kernel, 1.0)
-        if value is None or np.shape(value) != () or np.isnan(value):
-            raise ValueError(
-                f"prior must return one number, the log density, but at {kernel!r} it returned {value!r}"
-            )
-
-
 def _families(rows: Float[np.ndarray, "n D"]) -> list[Family]:
     """Those that "auto" compares by evidence, each charged ½ log n a parameter (Schwarz 1978)."""
     D = rows.shape[1]
@@ -185,16 +152,20 @@ def _learned(
     rows: Float[np.ndarray, "n D"], spec: Spec, setting: Setting, effort: Effort, rng: np.random.Generator
 ) -> tuple[LearnedKernel, Problem]:
     prepared = prepare(rows, spec.family, effort, rng, setting)
-    if isinstance(spec.prior, _Prior):
-        spec.prior.check(spec, prepared)
-    scanned = search.scan(spec, prepared, effort, rng)
-    found = search.refine(spec, prepared, scanned, effort, rng)
-
     problem, n, frame = prepared.problem, prepared.n, prepared.frame
     E = problem.x.shape[1]
-    state = State(
-        spec, frame, problem.landmarks, problem.spread, tuple(mode.theta for mode in found), found[0].fit
-    )
+    if spec.prior is not None:  # one number, not nan, at a kernel of the family
+        start = spec.family.starts(float(np.median(prepared.scales)), E)[0]
+        kernel = spec.family.in_units(spec.family.kernel(start, E), frame.axes, frame.scale)
+        value = spec.prior(kernel, 1.0)
+        if value is None or np.shape(value) != () or np.isnan(value):
+            raise ValueError(
+                f"prior must return one number, the log density, but at {kernel!r} it returned {value!r}"
+            )
+    scanned = search.scan(spec, prepared, effort, rng)
+    found = search.refine(spec, prepared, scanned, effort, rng)
+    thetas = tuple(mode.theta for mode in found)
+    state = State(spec, frame, problem.landmarks, problem.spread, thetas, found[0].fit)
     modes = tuple(
         Mode(
             kernel=state.kernel(mode.theta),
@@ -206,22 +177,17 @@ def _learned(
         )
         for mode in found
     )
-    best = modes[0]
     measure: Any = setting.measure or Lebesgue()
     if setting.measure is None and not spec.paper:
         width = frame.axes * (frame.scale * problem.spread * spec.unpack(found[0].theta, E)[3])
         measure = GaussianMeasure(frame.centre, width @ width.T)
     size = float(np.exp(np.log(frame.scale).mean()))
     learned = LearnedKernel(
-        kernel=best.kernel,
-        noise=best.noise,
-        log_evidence=best.log_evidence,
-        background=best.background,
+        **vars(modes[0]),
         modes=modes,
         curve=Curve(scanned.scales * size, scanned.values / min(n, effort.scan_rows) - frame.log_unit),
         landmarks=frame.back(problem.landmarks),
         measure=measure,
-        ess=best.ess,
         objective="paper" if spec.paper else "normalised",
         family=spec.family.name,
         n=n,

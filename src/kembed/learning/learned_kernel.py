@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Float, to_numpy
 from kembed.core.drawing import Drawn
+from kembed.kernels.stationary import Stationary
 from kembed.learning.evidence import Evidence, typical_lengthscale
+from kembed.learning.frame import Frame
 from kembed.learning.integration import log_student_t
 from kembed.learning.objective import Fit, log_mixture, log_plug, row_features
 from kembed.learning.problem import BACKGROUND_WIDTH, Spec
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from kembed.kernels.stationary import Stationary
-    from kembed.learning.frame import Frame
-
-# Densities at many points are computed in blocks of so many features: 8 MB.
-BLOCK_ENTRIES = 1_000_000
-# An effective share of the integration draws below this is told: forty draws of 4,096.
-LEAST_ESS = 0.01
+BLOCK_ENTRIES = 1_000_000  # densities at many points are computed in blocks of so many features: 8 MB
+LEAST_ESS = 0.01  # an effective share of the integration draws below this is told: forty draws of 4,096
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,28 +57,22 @@ class State(NamedTuple):
     def kernel(self, theta: Float[np.ndarray, " P"]) -> Stationary:
         """The kernel of a vector θ, in the user's units."""
         kernel = self.spec.family.kernel(theta, len(self.spread))
-        in_units: Stationary = to_numpy(self.spec.family.in_units(kernel, self.frame.axes, self.frame.scale))
-        return in_units
+        return to_numpy(self.spec.family.in_units(kernel, self.frame.axes, self.frame.scale))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LearnedKernel(Drawn):
+class LearnedKernel(Mode, Drawn):
     """A kernel learned from data, with the evidence for it.
 
-    `kernel` and `noise` (τ²) are those of the best mode; `modes` has all that were found, the best first;
+    It is the best mode, with its `kernel` and `noise` (τ²); `modes` has all that were found, the best first;
     `curve` the objective over scales. `measure` and `landmarks` are those it was learned with, `background`
     is the share of rows left to the broad background, `ess` the effective share of the draws behind Z.
     """
 
-    kernel: Any
-    noise: float
-    log_evidence: float
-    background: float
     modes: tuple[Mode, ...]
     curve: Curve
     landmarks: Float[np.ndarray, "m D"]
     measure: Any
-    ess: float | None
     objective: str
     family: str
     n: int
@@ -146,18 +134,16 @@ class LearnedKernel(Drawn):
 
     def warn(self, *, edge: bool = True, stacklevel: int = 3) -> None:
         """Say what a reader of the result must know: an optimum at the edge, an integral by few draws."""
-        if edge and self.modes[0].at_edge:
-            warnings.warn(
+        if edge and self.at_edge:
+            message = (
                 f"the best lengthscale, {self.kernel!r}, is at the edge of the scanned range; the data may "
-                "be discrete or hold duplicates, or the objective may have no maximum (see .plot())",
-                UserWarning,
-                stacklevel=stacklevel,
+                "be discrete or hold duplicates, or the objective may have no maximum (see .plot())"
             )
+            warnings.warn(message, UserWarning, stacklevel=stacklevel)
         if self.ess is not None and self.ess < LEAST_ESS:
-            warnings.warn(
+            message = (
                 f"only {self.ess:.1%} of the draws behind the normalisation count in "
                 f"{len(self.state.spread)} dimensions, so evidence, density and lengthscale are rough; "
-                "learn on fewer columns or principal components",
-                UserWarning,
-                stacklevel=stacklevel,
+                "learn on fewer columns or principal components"
             )
+            warnings.warn(message, UserWarning, stacklevel=stacklevel)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import float64, namespace
+from kembed.core.backend import Array, Float, float64, namespace
 from kembed.core.linalg import median_of_pairs, squared_distances
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning.kernel_samples import KernelSamples, mode_shares, nearest_mode
@@ -24,11 +25,6 @@ from kembed.learning.learn import fit_kernel
 from kembed.learning.learned_kernel import LearnedKernel
 from kembed.learning.problem import Problem, Spec, noise_at, objective
 from kembed.learning.search import minus_hessian
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
 
 # Modes this many nats below the best have no share worth a chain.
 HOPELESS = 30.0
@@ -91,9 +87,8 @@ def sample_kernel(
     seed = int(checks.generator(rng).integers(2**31))
     state = learned.state
     spec = state.spec
-    hopeful = [
-        k for k, mode in enumerate(learned.modes) if mode.log_evidence > learned.log_evidence - HOPELESS
-    ]
+    least = learned.log_evidence - HOPELESS
+    hopeful = [k for k, mode in enumerate(learned.modes) if mode.log_evidence > least]
     peaks = [_free(spec, state.thetas[k], len(state.spread)) for k in hopeful]
     starts = [peaks[c % len(peaks)] for c in range(max(n_chains, len(peaks)))]
     started = time.perf_counter()
@@ -103,17 +98,13 @@ def sample_kernel(
     theta = _bounded(spec, free, held)
     nearest = nearest_mode(free, np.stack(peaks))
     mass = np.zeros(len(learned.modes))
-    mass[hopeful] = mode_shares(free, nearest, len(peaks), _log_density(spec, problem, held))
-    samples = KernelSamples(
-        learned=learned,
-        theta=theta,
-        free=free,
-        noise=_noises(spec, theta, problem),
-        diverging=diverging,
-        chain_mode=np.array(hopeful)[nearest],
-        mass=mass,
-        seconds=seconds,
+    programs = _programs()
+    mass[hopeful] = mode_shares(
+        free, nearest, len(peaks), lambda at: float(programs.height(spec, at, problem, held))
     )
+    noise_draws = np.stack([np.asarray(programs.noises(spec, chain, problem)) for chain in theta])
+    chain_mode = np.array(hopeful)[nearest]
+    samples = KernelSamples(learned, theta, free, noise_draws, diverging, chain_mode, mass, seconds)
     samples.warn()
     return samples
 
@@ -198,18 +189,9 @@ def _log_jacobian(spec: Spec, free: Any, theta: Any, E: int) -> Any:
     return total
 
 
-class Programs(NamedTuple):
-    """Compiled once for a size class; the spec, and counts before it, are static."""
-
-    begin: Any  # a chain
-    advance: Any  # a chain by a block of draws
-    noises: Any  # τ² of every draw
-    height: Any  # log posterior
-    slope: Any  # and its gradient
-
-
 @functools.cache
-def _programs() -> Programs:
+def _programs() -> SimpleNamespace:
+    """Compiled once for a size class; the spec, and the count after it, are static."""
     import jax
     from numpyro.infer.hmc import hmc
 
@@ -238,11 +220,12 @@ def _programs() -> Programs:
     def noises(spec: Spec, thetas: Any, problem: Problem) -> Any:
         return jax.lax.map(lambda theta: noise_at(spec, theta, problem), thetas)
 
-    return Programs(
-        begin=jax.jit(begin, static_argnums=(0, 1)),
-        advance=jax.jit(advance, static_argnums=(0, 1)),
-        noises=jax.jit(noises, static_argnums=0),
-        height=jax.jit(log_posterior, static_argnums=0),
+    double = float64("sample_kernel")
+    return SimpleNamespace(
+        begin=jax.jit(begin, static_argnums=(0, 1)),  # a chain
+        advance=jax.jit(advance, static_argnums=(0, 1)),  # a chain by a block of draws
+        noises=double(jax.jit(noises, static_argnums=0)),  # τ² of every draw
+        height=double(jax.jit(log_posterior, static_argnums=0)),
         slope=jax.jit(jax.grad(log_posterior, argnums=1), static_argnums=0),
     )
 
@@ -262,12 +245,11 @@ def _run(
 
     programs = _programs()
     total = n_warmup + n_draws
-    # tqdm takes None for "on a terminal only"
-    hidden = None if progress is None else not progress
+    hidden = None if progress is None else not progress  # tqdm takes None for "on a terminal only"
     bar = tqdm(total=total * len(starts), disable=hidden, desc="sampling", unit="draw", leave=False)
 
     @float64("sample_kernel")
-    def chain(number: int) -> tuple[Any, Any]:
+    def chain(number: int) -> tuple[Any, ...]:
         import jax
 
         key = jax.random.fold_in(jax.random.key(seed), number)
@@ -284,25 +266,10 @@ def _run(
             state, block = programs.advance(spec, n_warmup, state, problem, held)
             blocks.append([np.asarray(part) for part in block])
             bar.update(min(BLOCK, total - begun))
-        draws, diverging = (np.concatenate(parts)[n_warmup:total] for parts in zip(*blocks, strict=True))
-        return draws, diverging
+        return tuple(np.concatenate(parts)[n_warmup:total] for parts in zip(*blocks, strict=True))
 
     # One after another: a program uses both cores already, and threads were measured to be slower.
     with bar:
         chains = [chain(number) for number in range(len(starts))]
-    return np.stack([draws for draws, _ in chains]), np.stack([bad for _, bad in chains])
-
-
-@float64("sample_kernel")
-def _noises(spec: Spec, theta: Float[np.ndarray, "C N P"], problem: Problem) -> Float[np.ndarray, "C N"]:
-    return np.stack([np.asarray(_programs().noises(spec, chain, problem)) for chain in theta])
-
-
-def _log_density(spec: Spec, problem: Problem, held: Held) -> Callable[[Any], float]:
-    """The log posterior as a plain function of an unconstrained vector."""
-
-    @float64("sample_kernel")
-    def at(free: Float[np.ndarray, " p"]) -> float:
-        return float(_programs().height(spec, free, problem, held))
-
-    return at
+    draws, diverging = map(np.stack, zip(*chains, strict=True))
+    return draws, diverging

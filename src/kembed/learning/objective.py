@@ -19,19 +19,14 @@ nothing but that p is proportional to γ. Everything here is written for NumPy a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core.backend import namespace
+from kembed.core.backend import Array, Float, namespace
 from kembed.core.linalg import Cholesky, log_sum_exp, triangular_solve
 from kembed.kernels.stationary import Stationary
 from kembed.learning.determinants import DIFFERENCE_DIMENSIONS, half_log_det, weighted_scatter
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
 
 # Pivots below this share of what the diagonal was before terms cancelled are rounding.
 RIDGE = 1e-14

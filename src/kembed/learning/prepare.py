@@ -7,11 +7,12 @@ becomes a `Problem`. Only the unordered sample matters: rows are sorted before a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
 from kembed.core.ordering import distinct_rows, sorted_to_rounding
 from kembed.embeddings.landmarks import DEFAULT_COUNT, PER_COLUMN, Landmarks, as_rule, place
@@ -21,11 +22,7 @@ from kembed.learning.frame import Frame
 from kembed.learning.integration import Rule, integration_rule
 from kembed.learning.problem import Problem, padded_problem
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-# Scales around the landmarks at which integration points are drawn.
-BANK = 4
+BANK = 4  # scales around the landmarks at which integration points are drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +67,7 @@ def prepare(
     setting: Setting = Setting(),  # noqa: B008 - frozen
 ) -> Prepared:
     """Frame, canonical rows, landmarks, scales, spread, integration rule and problem, for sorted rows."""
-    frame = _own_units(rows, family) if setting.paper else _frame(rows, family)
+    frame = _frame(rows, family, setting.paper)
     y = sorted_to_rounding(frame.into(rows))
     if effort.rows is not None and len(y) > effort.rows:
         y = y[np.sort(rng.choice(len(y), effort.rows, replace=False))]
@@ -84,18 +81,16 @@ def prepare(
     scales = data_scales(y, z, effort.per_decade)
     spread = robust_spread(y[distinct_rows(y)])
     bank = np.geomspace(scales[0], np.sqrt(scales[0] * scales[-1]), BANK)
-    rule = Rule(z[:1], np.zeros(1))
+    rule, measure = Rule(z[:1], np.zeros(1)), setting.measure
     if not setting.paper:
         rule = integration_rule(y, z, bank, rng, spread, effort.draws)
-    measure = setting.measure
-    if measure is not None and not setting.paper:
-        measure = _in_frame(measure, frame)
+        measure = None if measure is None else _in_frame(measure, frame)
     problem = padded_problem(y, z, rule, spread, frame, setting.noise or 0.0, measure)
     return Prepared(problem, len(y), frame, scales, stretch)
 
 
-def _frame(rows: Float[np.ndarray, "n D"], family: Family) -> Frame:
-    """The family's frame; several lengthscales need columns that all vary."""
+def _frame(rows: Float[np.ndarray, "n D"], family: Family, paper: bool) -> Frame:
+    """The family's frame; none for the published objective, which is not the same in other units."""
     frame = family.frame(rows)
     if family.shape != "isotropic" and not (frame.full_rank and (frame.scale > 0.0).all()):
         constant = np.flatnonzero(np.ptp(rows, axis=0) == 0.0)
@@ -104,12 +99,9 @@ def _frame(rows: Float[np.ndarray, "n D"], family: Family) -> Frame:
             f"{what}, so its lengthscales cannot all be learned; drop redundant columns, "
             "or learn one lengthscale with Gaussian()"
         )
-    return frame
-
-
-def _own_units(rows: Float[np.ndarray, "n D"], family: Family) -> Frame:
-    """No frame at all: the published objective is not the same in other units."""
-    if not _frame(rows, family).full_rank:
+    if not paper:
+        return frame
+    if not frame.full_rank:
         raise ValueError(
             "x has constant or dependent columns, where the paper's objective is -infinity; drop them"
         )

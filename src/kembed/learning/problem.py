@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core.backend import float64, namespace
+from kembed.core.backend import Array, Float, float64, namespace
 from kembed.kernels.base import Components
 from kembed.kernels.convolution import convolved_mixture
 from kembed.kernels.measures import GaussianMeasure, Lebesgue, Measure
@@ -24,25 +24,17 @@ from kembed.learning.frame import Frame
 from kembed.learning.integration import Rule, log_student_t
 from kembed.learning.objective import Fit, RowFeatures, evidence, fit_at, log_plug, row_features, streamed
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
-
 # The background is a multivariate Cauchy so many spreads wide.
 BACKGROUND_WIDTH = 10.0
 EPSILON_BOUNDS = (1e-6, 0.05)  # beyond one row in twenty it is no background any more
 EPSILON_UNIT = 0.02  # ε is often 0, which a linear scale reaches in one step
-# Prior of ε, Beta(1, b): one row in twenty is already many.
-EPSILON_PRIOR = 20.0
+EPSILON_PRIOR = 20.0  # prior of ε, Beta(1, b): one row in twenty is already many
 START_EPSILON, EM_STEPS = 0.01, 8  # of the scan, which only places starts
 TEMPERATURE_BOUNDS = (1e-3, 1.0)  # above 1 the noise exceeds all the scatter there is
 ETA_BOUNDS = (0.3, 10.0)  # a ν narrower than the data says nothing of most, a wider one nothing at all
 LEAST_NOISE = 1e-100  # below, no landmark sees any row at this scale
-# Every so-manieth node of the rules of Matérn and rational quadratic kernels is used for R.
-EVERY_NODE = 3
-# Entries of a chunk of the feature matrix, beyond which rows are streamed.
-CHUNK_ENTRIES = 2_000_000
+EVERY_NODE = 3  # every so-manieth node of the rules of Matérn and rational quadratic kernels is used for R
+CHUNK_ENTRIES = 2_000_000  # entries of a chunk of the feature matrix, beyond which rows are streamed
 
 
 class Problem(NamedTuple):
@@ -245,7 +237,7 @@ def profile(
     E = problem.x.shape[1]
     if spec.paper:
         theta = spec.start(vector, 1.0, 0.0)
-        return _compiled_value(spec, theta, problem), theta
+        return float(float64("learn_kernel")(compiled()[0])(spec, theta, problem)[0]), theta
     kernel = spec.family.kernel(vector, E)
     weights = problem.weights
     n = weights.sum()
@@ -264,11 +256,6 @@ def profile(
         if value > best:
             best, theta = float(value), spec.start(vector, float(u), float(epsilon))
     return best, theta
-
-
-@float64("learn_kernel")
-def _compiled_value(spec: Spec, theta: Float[np.ndarray, " P"], problem: Problem) -> float:
-    return float(compiled()[0](spec, theta, problem)[0])
 
 
 def _share(log_p: Float[np.ndarray, " N"], problem: Problem) -> Any:

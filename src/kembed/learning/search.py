@@ -8,24 +8,18 @@ then finished on all rows by Newton steps whose Hessian comes from the subsample
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core.backend import float64
+from kembed.core.backend import Float, float64
 from kembed.learning.objective import Fit
 from kembed.learning.prepare import Effort, Prepared
 from kembed.learning.problem import Problem, Spec, compiled, profile, size_class
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-# Integration points of the scan, which only places starts.
-SCAN_POINTS = 1_024
-# So many starts at most: each is a search of its own.
-MAX_MODES = 5
-# From the maximum of a subsample it is not far, so a few steps do.
-NEWTON_STEPS = 3
+SCAN_POINTS = 1_024  # integration points of the scan, which only places starts
+MAX_MODES = 5  # so many starts at most: each is a search of its own
+NEWTON_STEPS = 3  # from the maximum of a subsample it is not far, so a few steps do
 # Two searches that end this close (in log scale and log temperature) found the same mode.
 SAME_MODE = 0.05
 DIFFERENCE = 1e-4  # step of the differences behind Hessians, in log scale
@@ -52,16 +46,11 @@ def scan(spec: Spec, prepared: Prepared, effort: Effort, rng: np.random.Generato
     """The objective on the grid of scales, and at each scale the best vector to start from."""
     problem = _scan_problem(prepared.problem, prepared.n, effort.scan_rows, rng)
     E = problem.x.shape[1]
-    best = [
-        max(
-            (
-                profile(spec, start, effort.temperatures, problem)
-                for start in spec.family.starts(float(scale), E)
-            ),
-            key=lambda pair: pair[0],
-        )
-        for scale in prepared.scales
-    ]
+    best = []
+    for scale in prepared.scales:
+        starts = spec.family.starts(float(scale), E)
+        tried = [profile(spec, start, effort.temperatures, problem) for start in starts]
+        best.append(max(tried, key=lambda pair: pair[0]))
     return Scan(prepared.scales, np.array([value for value, _ in best]), [theta for _, theta in best])
 
 
@@ -102,22 +91,23 @@ def refine(
     small, most = problem, effort.refine_rows
     if n > most:
         small = _on_rows(problem, np.sort(rng.choice(n, most, replace=False)), size_class(most) - most)
-    found: list[Found] = []
     if not np.isfinite(scanned.values).any():
         raise ValueError(
             "the objective is not finite at any scale of the data; "
             "check that landmarks lie among the data, and that prior is finite somewhere"
         )
+    found: list[Found] = []
+    count = spec.family.size(E) + spec.learn_noise  # the background's share does not tell modes apart
     for k in local_maxima(scanned.values)[:MAX_MODES]:
         mode = local_maximum(spec, small, scanned.starts[k], box)
-        if not any(_same(spec, mode, other, E) for other in found):
+        if not any(np.abs(mode.theta - other.theta)[:count].max() < SAME_MODE for other in found):
             found.append(mode)
     found.sort(key=lambda mode: -mode.value)
     if small is not problem:
         # The best is finished on all rows; the others are only put on its scale.
-        best = newton_maximum(spec, small, problem, found[0], box)
-        found = [best, *(_evaluated(spec, problem, mode) for mode in found[1:])]
-        found.sort(key=lambda mode: -mode.value)
+        best, value = newton_maximum(spec, small, problem, found[0], box), compiled()[0]
+        others = (_found(spec, box, mode.theta, *value(spec, mode.theta, problem)) for mode in found[1:])
+        found = sorted([best, *others], key=lambda mode: -mode.value)
     return found
 
 
@@ -141,20 +131,14 @@ def local_maximum(
         return -float(value) / n, -slope / n
 
     start = np.clip(start, box[:, 0], box[:, 1])
-    minimize(
-        downhill,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=box,
-        options={"maxiter": 60, "ftol": 1e-12, "gtol": 1e-7, "maxls": 10},
-    )
+    options = {"maxiter": 60, "ftol": 1e-12, "gtol": 1e-7, "maxls": 10}
+    minimize(downhill, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
     if not last:
         raise FloatingPointError(
             "the objective is not finite anywhere near the start; "
             "check the data for columns of extreme size, or give other landmarks"
         )
-    return _found(spec, last["theta"], last["value"], last["fit"], box)
+    return _found(spec, box, last["theta"], last["value"], last["fit"])
 
 
 def newton_maximum(
@@ -173,7 +157,7 @@ def newton_maximum(
         if best is not None and not value > best.value:
             return best
         converged = best is not None and np.abs(theta - best.theta).max() < 1e-4
-        best = _found(spec, theta, float(value), fit, box)
+        best = _found(spec, box, theta, value, fit)
         if converged or not steps_left:
             break
         slope = np.asarray(slope)
@@ -192,30 +176,12 @@ def minus_hessian(
 ) -> Float[np.ndarray, "P P"]:
     """Minus the second derivatives by differences of the gradient, backwards where `upper` is near."""
     base = slope(at)
-    signs = np.where(at + DIFFERENCE <= upper, 1.0, -1.0)
-    steps = [sign * DIFFERENCE for sign in signs]
-    H = np.stack(
-        [(base - slope(at + step * unit)) / step for step, unit in zip(steps, np.eye(len(at)), strict=True)]
-    )
+    steps = np.where(at + DIFFERENCE <= upper, DIFFERENCE, -DIFFERENCE)
+    H = np.stack([(base - slope(at + move)) / step for step, move in zip(steps, np.diag(steps), strict=True)])
     return 0.5 * (H + H.T)
 
 
-def _evaluated(spec: Spec, problem: Problem, mode: Found) -> Found:
-    value, fit = compiled()[0](spec, mode.theta, problem)
-    return mode._replace(value=float(value), fit=_plain(fit))
-
-
-def _found(spec: Spec, theta: Any, value: float, fit: Any, box: Float[np.ndarray, "P 2"]) -> Found:
-    count = {"isotropic": 1, "ard": 0, "full": 0}[spec.family.shape]
+def _found(spec: Spec, box: Float[np.ndarray, "P 2"], theta: Any, value: Any, fit: Any) -> Found:
+    count = int(spec.family.shape == "isotropic")
     near = np.abs(theta[:count, None] - box[:count]).min(initial=np.inf) < 1e-3
-    return Found(theta, value, _plain(fit), bool(near))
-
-
-def _plain(fit: Any) -> Fit:
-    return Fit(*(np.asarray(part) for part in fit))
-
-
-def _same(spec: Spec, a: Found, b: Found, E: int) -> bool:
-    """Whether two searches ended in one place; the background's share does not count."""
-    count = spec.family.size(E) + spec.learn_noise
-    return bool(np.abs(a.theta[:count] - b.theta[:count]).max() < SAME_MODE)
+    return Found(theta, float(value), Fit(*map(np.asarray, fit)), bool(near))

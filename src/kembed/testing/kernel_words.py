@@ -20,11 +20,10 @@ import numpy as np
 
 from kembed.core.backend import to_numpy
 from kembed.data.space import Space
-from kembed.embeddings.heuristics import median_lengthscale
+from kembed.embeddings.landmarks import median_lengthscale
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Product
-from kembed.kernels.discrete import Delta, OnColumns
-from kembed.kernels.of_space import columns_by_kind, space_kernel
+from kembed.kernels.discrete import Delta, OnColumns, columns_by_kind, space_kernel
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.evidence import SPREADS, Evidence
 
@@ -124,7 +123,7 @@ def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
 
 
 def _scanned(space: Space, effort: Effort) -> tuple[Kernel, Evidence | None]:
-    from kembed.learning.scan import best_scale, scan_evidence
+    from kembed.learning.evidence import best_scale, scan_evidence
 
     rows = space.numeric
     if says_nothing_of_scales(rows):

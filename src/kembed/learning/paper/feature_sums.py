@@ -7,27 +7,22 @@ kernel, the landmarks and the data.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 from jax.flatten_util import ravel_pytree
 
+from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Scaled
 from kembed.kernels.stationary import Stationary
 from kembed.learning.objective import streamed
 from kembed.learning.paper.volumes import log_volumes, pivoted_log_volumes
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = jax.Array
-
-# Entries of a chunk of the feature matrix: 2 MiB, which stays in a core's cache.
-CHUNK_ENTRIES = 262_144
+CHUNK_ENTRIES = 262_144  # entries of a chunk of the feature matrix: 2 MiB, which stays in a core's cache
 # Up to so many hyperparameters their derivatives ride along in the one pass over the data.
 FORWARD_MODE_PARAMETERS = 3
 
@@ -65,8 +60,7 @@ def _feature_sums_jvp(chunk_entries: int, primals: Any, tangents: Any) -> tuple[
         dense = jax.tree.map(
             lambda dot: jnp.zeros(dot.shape, dot.dtype) if _still(dot) else dot, tangents, is_leaf=_still
         )
-        whole = functools.partial(_streamed, chunk_entries=chunk_entries)
-        return jax.jvp(whole, primals, dense)
+        return jax.jvp(functools.partial(_streamed, chunk_entries=chunk_entries), primals, dense)
 
     def with_derivatives(w: Array, X: Array) -> tuple[FeatureSums, ...]:
         def at(values: Array) -> FeatureSums:
@@ -86,11 +80,8 @@ def _still(dot: Any) -> bool:
 
 
 def _streamed(kernel: Kernel, x: Any, weights: Any, landmarks: Any, chunk_entries: int) -> FeatureSums:
-    def sums(w: Array, X: Array) -> FeatureSums:
-        return _chunk_sums(kernel, X, w, landmarks)
-
-    total: FeatureSums = streamed(sums, weights, (x,), _chunks(x, landmarks, chunk_entries))
-    return total
+    chunks = _chunks(x, landmarks, chunk_entries)
+    return streamed(lambda w, X: _chunk_sums(kernel, X, w, landmarks), weights, (x,), chunks)
 
 
 def _chunks(x: Any, landmarks: Any, entries: int) -> int:
@@ -118,21 +109,16 @@ def _chunk_sums(kernel: Kernel, X: Any, weights: Any, Z: Any) -> FeatureSums:
         # ∂φ/∂x = -k · slope · Σ⁻¹(x - z)
         volumes = log_volumes((K * radial.slope(s)) ** 2, X, Z, log_weights)
         volumes = volumes - radial.log_det_covariance(X.shape[1])
-    else:
-        log_k, gradients = _log_gradients(kernel, X, Z)
+    else:  # no closed form
+
+        def log_k_at(x: Array, z: Array) -> Array:
+            return kernel._log_gram(x[None, :], z[None, :])[0, 0]
+
+        over_z = jax.vmap(jax.value_and_grad(log_k_at), (None, 0))
+        log_k, gradients = jax.vmap(over_z, (0, None))(X, Z)
         K = jnp.exp(log_k)
         volumes = pivoted_log_volumes(log_k, gradients)
     return FeatureSums(weights @ K, weights @ (K * K).sum(axis=1), weights @ volumes)
-
-
-def _log_gradients(kernel: Kernel, X: Any, Z: Any) -> tuple[Array, Array]:
-    """log k(x_i, z_l) and its gradient in x_i, for kernels without a closed form."""
-
-    def pair(x: Array, z: Array) -> Array:
-        return kernel._log_gram(x[None, :], z[None, :])[0, 0]
-
-    over_z = jax.vmap(jax.value_and_grad(pair), (None, 0))
-    return jax.vmap(over_z, (0, None))(X, Z)
 
 
 @jax.custom_jvp

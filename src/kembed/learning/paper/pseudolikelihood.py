@@ -10,24 +10,19 @@ The data enter through three sums over rows, so they are streamed in chunks of b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from kembed.core import checks
-from kembed.core.backend import float64, is_traced
+from kembed.core.backend import Float, float64, is_traced
 from kembed.core.linalg import Cholesky
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.measures import Lebesgue, Measure, as_measure
 from kembed.learning.paper.feature_sums import CHUNK_ENTRIES, FeatureSums, feature_sums
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = jax.Array
 
 
 def log_pseudolikelihood(

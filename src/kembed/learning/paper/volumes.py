@@ -14,28 +14,19 @@ Row l of J is exp(a_l) t_l, a weight and a direction. Two ways to the determinan
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
+from kembed.core.backend import Bool, Float
 from kembed.learning.determinants import half_log_det, weighted_scatter
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    Array = jax.Array
-
-# Rows whose determinant loses more than this factor to cancellation go the slow way.
-CANCELLATION = 1e-4
-# Sums of squared weights below this are not trusted: second derivatives hold their cubes.
-UNDERFLOW = 1e-90
+CANCELLATION = 1e-4  # rows whose determinant loses more than this factor to cancellation go the slow way
+UNDERFLOW = 1e-90  # sums of squared weights below this are not trusted: second derivatives hold their cubes
 # The slow way takes rows in at most so many blocks, of at least so many rows: few enough to compile at once.
 BLOCKS, LEAST_BLOCK = 32, 32
-# A residual this small against its vector is rounding, and the vector lies in the span.
-IN_SPAN = 1e-14
+IN_SPAN = 1e-14  # a residual this small against its vector is rounding, and the vector lies in the span
 
 
 def log_volumes(

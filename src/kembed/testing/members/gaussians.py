@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from kembed.kernels.of_space import space_kernel
+from kembed.kernels.discrete import space_kernel
 from kembed.permutation.gram import space_pairs
 from kembed.permutation.low_rank import LazyLowRank, Member, random_features
 from kembed.testing.members.rows import Rows

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kembed.data.space import Space
-from kembed.learning.evidence import SPREADS, Evidence
-from kembed.learning.scan import scan_evidence
+from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
 from kembed.testing.kernel_words import STAND_IN, says_nothing_of_scales
 
 MAX_PEAKS = 3  # modes of the evidence that get members: each of them is work

@@ -12,7 +12,7 @@ import numpy as np
 
 from kembed.embeddings.landmarks import Landmarks, place
 from kembed.kernels.base import Kernel
-from kembed.kernels.of_space import space_kernel
+from kembed.kernels.discrete import space_kernel
 from kembed.permutation.low_rank import LazyLowRank, whitened
 from kembed.testing.members.rows import Rows
 from kembed.testing.procedure import Choice
