@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.conditional.regression import learn_regression, regression_residuals
+from kembed.core.backend import Float
 from kembed.data.columns import Labelled
 from kembed.data.tables import Table
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 WEEK = 7.0  # days: the least timescale unless told, above the one to three days of the weather
 # Neighbours in time must be seen together: starts are compared, and the best is finished, on a stretch of

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +23,11 @@ from kembed.conditional.conditioning import ColumnRegression, as_variable, conte
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
 from kembed.conditional.sides import Settings, Sides, check, multipliers
 from kembed.core import checks
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Float, Int, to_numpy
 from kembed.data.tables import Table, read_tables
 from kembed.kernels.base import Kernel
 from kembed.testing.outcome import TestOutcome, resampled_outcome
 from kembed.testing.procedure import Choice
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 MINIMUM = 10  # rows; fewer leave no regression a chance
 MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from kembed.core.backend import Bool, Float, Int
 
 # Coordinates that agree to this many digits are tied when rows of a frame are sorted: rounding in the frame
 # leaves 1e-12, and neighbouring rows of double precision data differ by more.

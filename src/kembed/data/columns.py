@@ -14,16 +14,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import is_jax, is_traced
+from kembed.core.backend import Bool, is_jax, is_traced
 from kembed.core.text import listing
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool
 
 # What is neither number nor text, and what to do about it; by NumPy's kinds, and by types of objects.
 _REMEDIES = {

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.backend import Float
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.data.space import Space, make_space
 from kembed.data.tables import Table
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 
 @dataclass(frozen=True, eq=False)

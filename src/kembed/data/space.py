@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed.core.backend import Bool, Float
 from kembed.core.linalg import median_of_pairs, robust_spread, squared_distances
 from kembed.core.ordering import sorted_rows
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
 
 # The median is taken over at most so many rows, an even choice of the sorted ones: half a million distances.
 MEDIAN_ROWS = 1_000

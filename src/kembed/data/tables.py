@@ -7,16 +7,14 @@ A sample may come `Labelled`: then errors call it by that name and count its row
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.backend import Bool, Float, Int
 from kembed.core.text import counted, listing, rows
 from kembed.data.columns import Sample, read_sample, title
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 NAN_POLICIES = ("raise", "omit", "propagate")  # as in SciPy
 

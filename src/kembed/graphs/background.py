@@ -5,12 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool
+from kembed.core.backend import Bool
 
 Pair = tuple[str, str]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from kembed.core.backend import Float, Int
 
 Set = tuple[int, ...]
 # Shares of variance below this are rounding: the correlations themselves carry about 1e-15 per row.

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn
 from kembed.core.text import plain
 from kembed.graphs.background import Background, likely, reachable
 from kembed.graphs.orientation import directed, unshielded
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 KINDS = {"-->": "directed", "---": "undirected", "<->": "conflicting"}
 MARKS = tuple(KINDS)

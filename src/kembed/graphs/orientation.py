@@ -10,17 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed.core.backend import Bool
 from kembed.core.progress import progress_bar
 from kembed.graphs.background import Knowledge, reachable
 from kembed.graphs.deciders import Set
 from kembed.graphs.skeleton import UNKNOWN, Ledger, Pair, Skeleton, pair_of
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool
 
 RULES = ("majority", "conservative", "max-p", "first")
 Triple = tuple[int, int, int]  # i - k - j with i < j, the middle one second

@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed.core.backend import Bool
 from kembed.core.progress import progress_bar
 from kembed.graphs.background import Knowledge
 from kembed.graphs.deciders import Remembered, Set
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool
 
 Pair = tuple[int, int]
 UNKNOWN = float("inf")  # nobody knows beforehand how long a test takes, so that every level shows its bar

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
 from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 # The trace left over when a factor counts as exact, as a share of the whole.
 EXACT = 1e-12

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.backend import Float
 from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
 from kembed.permutation.gram import Pairs
 from kembed.permutation.low_rank import Member, member_pairs
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 STATISTICS = ("unbiased", "biased", "features")
 NULLS = ("permutation", "gamma", "spectral", "wild")

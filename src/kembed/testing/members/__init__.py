@@ -14,16 +14,13 @@ not meet.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.testing.members import gaussians, whitened
 from kembed.testing.members.rows import Rows
 from kembed.testing.procedure import Choice, together
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 GROUPS = (gaussians, whitened)
 
