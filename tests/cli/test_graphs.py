@@ -328,7 +328,7 @@ def test_an_interrupted_search_ends_its_processes_and_goes_on_later(place, tmp_p
         assert running_in(running.pid) >= 3  # this one, and two that search resamples
         time.sleep(2.0)
         os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C does: to all of them
-        out, err = running.communicate(timeout=30)
+        out, err = running.communicate(timeout=120)
     assert running.returncode == 130
     assert (out, err.splitlines()[0]) == ("", "kembed: interrupted")
     assert "Traceback" not in err

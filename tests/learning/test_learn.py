@@ -348,8 +348,7 @@ class TestBadInput:
         rough = dataclasses.replace(learned, ess=0.004)
         with pytest.warns(UserWarning, match=r"only 0\.4% of the draws .* in 2 dimensions"):
             rough.warn()
-        at_edge = dataclasses.replace(learned.modes[0], at_edge=True)
-        cornered = dataclasses.replace(learned, modes=(at_edge,))
+        cornered = dataclasses.replace(learned, at_edge=True)
         with pytest.warns(UserWarning, match="edge of the scanned range"):
             cornered.warn()
         with warnings.catch_warnings():
