@@ -22,6 +22,7 @@ import pytest
 import kembed
 from kembed import experiments
 from kembed.cli import options, run, tour
+from kembed.cli.app import COMMANDS
 from kembed.cli.inputs import load_pair
 from kembed.cli.screen import Screen
 from kembed.core.progress import progress_bar, showing_progress
@@ -468,7 +469,7 @@ def demo(tmp_path_factory):
 
 def test_the_page_has_every_command():
     text = PAGE.read_text()
-    for command in ("test", "witness", "report", "independence", "graph", "learn", "reproduce", "demo"):
+    for command in COMMANDS:
         assert f"$ kembed {command}" in text
     assert len(SHOWN) >= 6
 
@@ -480,14 +481,7 @@ def test_help_names_commands_files_and_exit_codes(call):
     code, out, _ = call("--help")
     assert code == 0
     for word in (
-        "test",
-        "witness",
-        "report",
-        "independence",
-        "graph",
-        "learn",
-        "reproduce",
-        "demo",
+        *COMMANDS,
         "Parquet",
     ):
         assert word in out

@@ -144,11 +144,12 @@ class Screen:
 
     def finish(self, payload: dict[str, Any], how: str = "") -> None:
         """What was written, and how to get the same again; with `--json`, the one object."""
-        if payload["output"] is not None:
+        if payload.get("output") is not None:
             self.wrote([payload["output"]])
-        seeded = any(word == "--seed" or word.startswith("--seed=") for word in self.arguments)
-        again = ["kembed", *self.arguments, *([] if seeded else ["--seed", str(payload["seed"])])]
-        title = f"kembed {__version__}, seed {payload['seed']}{how}. To repeat:"
+        seed = payload.get("seed")  # None where nothing is drawn
+        seeded = seed is None or any(word.partition("=")[0] == "--seed" for word in self.arguments)
+        again = ["kembed", *self.arguments, *([] if seeded else ["--seed", str(seed)])]
+        title = f"kembed {__version__}{'' if seed is None else f', seed {seed}'}{how}. To repeat:"
         self.more(title, f"  {shlex.join(again)}", style="dim")
         if self.json:
             try:
