@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -83,7 +82,7 @@ def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) 
             parallel_config("loky", n_jobs=min(n_jobs, len(resamples)), **how),
             progress_bar(len(resamples), float("inf"), "PC on resamples", "resample") as shown,
         ):
-            with _deaf_to_interrupts():
+            with _interrupts_wait():
                 found = Parallel(return_as="generator", batch_size=1)(jobs)
             for one in found:
                 total = total + one
@@ -101,16 +100,16 @@ def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) 
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes started here do not hear Ctrl-C, which reaches all: the asking process ends the others."""
-    if threading.current_thread() is not threading.main_thread():  # others may not say what is heard
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C, which reaches all, waits until this is left; processes started here never hear it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _in_process(searched: Search, decider: Any, k: int) -> np.ndarray:
