@@ -12,8 +12,6 @@ demo: $(STAMP)
 
 # Two workers on two cores: a BLAS that starts threads of its own would only get in its own way.
 test: export OMP_NUM_THREADS = 1
-# Most of the time goes into compiling JAX programs that run for a moment: the compiler need not do its best.
-test: export XLA_FLAGS = --xla_backend_optimization_level=0
 test: $(STAMP)
 	$(BIN)/python -m pytest
 
