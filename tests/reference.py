@@ -677,71 +677,27 @@ def warped(k: Kernel, covariance: Any) -> Kernel:
     return turned
 
 
-def log_volume_dense(k: Kernel, x: Any, Z: Any) -> float:
-    """log gamma(x) = 1/2 log det J'J at 90 digits, for dimensions too many for log_volume_fd's minors."""
-    with mp.workdps(90):
-        J = _jacobian_mp(k, np.atleast_1d(np.asarray(x, dtype=float)), _points(Z))
-        return float(mp.log(mp.det(J.T * J)) / 2)
-
-
-def log_normaliser(
-    k: Kernel, dk: Kernel, Z: Any, mu: Any, tau2: float, low: float, high: float, steps: int
+def leave_one_out(
+    k: Kernel, log_integral: float, X: Any, background: Callable[[Array], float], epsilon: float = 0.02
 ) -> float:
-    """log of int N(phi_z(x); mu, tau2 I) gamma(x) dx on a line, by the trapezoid rule.
+    """Sum of log{(1-eps) mean over rows that are not x_i of k(x_i, x_j)/integral + eps b(x_i)}, by loops.
 
-    dk(x, z) = d k(x, z) / dx. The integrand must have died off at low and high.
+    k is the kernel at half its width, and log_integral that of k(x, y) over y.
     """
-    Z, logs = _points(Z), []
-    for t in np.linspace(low, high, steps):
-        x = np.array([t])
-        distance = sum((k(x, z) - mu_l) ** 2 for z, mu_l in zip(Z, mu, strict=True))
-        squared_volume = sum(dk(x, z) ** 2 for z in Z)
-        if squared_volume > 0.0:
-            log_normal = -0.5 * (distance / tau2 + len(Z) * math.log(2 * math.pi * tau2))
-            logs.append(log_normal + 0.5 * math.log(squared_volume))
-    top = max(logs)
-    return top + math.log(sum(math.exp(v - top) for v in logs) * (high - low) / (steps - 1))
+    X, total = _points(X), 0.0
+    for x in X:
+        others = [k(x, y) for y in X if not np.array_equal(x, y)]
+        inside = sum(others) / len(others) / math.exp(log_integral)
+        total += math.log((1.0 - epsilon) * inside + epsilon * background(x))
+    return total
 
 
-def log_normalised(
-    k: Kernel, dk: Kernel, r: Kernel, X: Any, Z: Any, tau2: float, low: float, high: float, steps: int
-) -> float:
-    """The paper's log pseudolikelihood minus n log Z(mu_bar), mu_bar the posterior mean of mu(z); D = 1."""
-    X, Z = _points(X), _points(Z)
-    R, mu_hat = gram(r, Z, Z), empirical(k, X, Z)
-    mu_bar = R @ np.linalg.inv(R + tau2 / len(X) * np.eye(len(Z))) @ mu_hat
-    log_z = log_normaliser(k, dk, Z, mu_bar, tau2, low, high, steps)
-    return log_pseudolikelihood(k, r, X, Z, tau2) - len(X) * log_z
-
-
-def log_evidence_exact(
-    K: Array, log_volumes: Array, R: Array, tau2: float, log_z: Callable[[Array], Array], grid: int
-) -> float:
-    """log of int N(mu; 0, R) prod_i { N(phi_i; mu, tau2 I) gamma_i / Z(mu) } dmu for two landmarks.
-
-    K (n, 2) and log_volumes (n) are those of the rows, log_z takes an array of mus. mu = L w with R = LL',
-    so that the prior is N(w; 0, I) dw; w runs over a square grid of side [-8, 8], which is then laid anew
-    over the part that counts. Only the prior ends the integral: 1/Z(mu)^n can undo the likelihood's decay.
-    """
-    L, m = np.linalg.cholesky(R), K.shape[1]
-    box = [(-8.0, 8.0), (-8.0, 8.0)]
-    for _ in range(4):
-        first, second = (np.linspace(low, high, grid) for low, high in box)
-        logs = []
-        for a in first:
-            mu = np.array([L @ [a, b] for b in second])
-            rows = log_volumes - 0.5 * ((K[None] - mu[:, None]) ** 2).sum(axis=2) / tau2
-            rows = rows - 0.5 * m * math.log(2 * math.pi * tau2) - log_z(mu)[:, None]
-            logs.append(rows.sum(axis=1) - 0.5 * (a * a + second * second) - math.log(2 * math.pi))
-        values = np.array(logs)
-        top = values.max()
-        steps = first[1] - first[0], second[1] - second[0]
-        counts = np.argwhere(values > top - 40.0)
-        box = [
-            (side[counts[:, axis].min()] - step, side[counts[:, axis].max()] + step)
-            for axis, (side, step) in enumerate(zip((first, second), steps, strict=True))
-        ]
-    return float(top + math.log(np.exp(values - top).sum() * steps[0] * steps[1]))
+def cauchy_density(x: Array, widths: Any) -> float:
+    """The multivariate Cauchy density about 0: a normal divided by the root of an independent Gamma."""
+    D = len(x)
+    constant = math.gamma((D + 1) / 2) / math.pi ** ((D + 1) / 2)
+    squared = sum((x_d / w) ** 2 for x_d, w in zip(x, widths, strict=True))
+    return constant / math.prod(widths) / (1.0 + squared) ** ((D + 1) / 2)
 
 
 # --------------------------------------------------------------------------------------
@@ -1453,25 +1409,6 @@ def wild_hsic_loops(K: Array, L: Array, w: Sequence[float]) -> float:
     H = np.eye(n) - np.ones((n, n)) / n
     Kc, Lc = H @ K @ H, H @ L @ H
     return sum(w[i] * w[j] * Kc[i, j] * Lc[i, j] for i in range(n) for j in range(n)) / n**2
-
-
-def linear_mmd2_loops(K: Array, x: Sequence[int], y: Sequence[int]) -> float:
-    """The mean of k(x₁,x₂) + k(y₁,y₂) - k(x₁,y₂) - k(x₂,y₁) over quadruples one after another."""
-    terms = []
-    for i in range(0, 2 * (min(len(x), len(y)) // 2), 2):
-        a, b, c, d = x[i], x[i + 1], y[i], y[i + 1]
-        terms.append(K[a, b] + K[c, d] - K[a, d] - K[b, c])
-    return sum(terms) / len(terms)
-
-
-def block_mmd2_loops(K: Array, x: Sequence[int], y: Sequence[int], blocks: int) -> float:
-    """The mean of the unbiased MMD² over blocks of rows one after another."""
-    n, m = len(x) // blocks, len(y) // blocks
-    total = 0.0
-    for b in range(blocks):
-        rows = [*x[b * n : (b + 1) * n], *y[b * m : (b + 1) * m]]
-        total += mmd2_loops(K[np.ix_(rows, rows)], [True] * n + [False] * m, biased=False)
-    return total / blocks
 
 
 def step_down_loops(observed: Sequence[float], draws: Array) -> list[float]:

@@ -87,6 +87,8 @@ def run_learn(
         f"The data speak for a lengthscale of {best:.3g}{'' if one else ' spreads of the columns'}; "
         f"the median rule gives {median:.3g}."
     )
+    if learned.rivals:
+        sentence += f" {learned.rivals}"
     scaled = words.lengthscales(learned.kernel, space.spread)
     screen.say(sentence)
     rows, _ = loaded.facts((learned.n,))
@@ -95,8 +97,6 @@ def run_learn(
             rows,
             ("family", learned.family),
             ("log evidence", f"{learned.log_evidence:.2f}"),
-            ("noise", f"{learned.noise:.3g}"),
-            ("background", f"{learned.background:.1%} of rows"),
             *([] if learned.families is None else [("families", words.scores(learned.families))]),
         ]
     )
@@ -116,16 +116,13 @@ def run_learn(
             "lengthscale": best,
             "median": median,
             "kernel_used": repr(learned.kernel),
-            "noise": learned.noise,
             "log_evidence": learned.log_evidence,
-            "background": learned.background,
             "by_column": [
                 {"name": name, "spread": spread, "lengthscale": own[0] if len(own) == 1 else own}
                 for name, spread, own in zip(loaded.frame.columns, space.spread, scaled, strict=True)
             ],
             "modes": [
-                {"kernel": repr(mode.kernel), "noise": mode.noise, "log_evidence": mode.log_evidence}
-                for mode in learned.modes
+                {"kernel": repr(mode.kernel), "log_evidence": mode.log_evidence} for mode in learned.modes
             ],
             "families": learned.families,
             "seed": seeded.seed,

@@ -67,6 +67,15 @@ def log_sum_exp(values: Any, axis: int | None = None) -> Any:
         return top.reshape(total.shape) + xp.log(total)
 
 
+def log_gamma(value: Any) -> Any:
+    """The function log Γ for NumPy, or for JAX where `value` is of JAX."""
+    if namespace(value) is np:
+        from scipy.special import gammaln
+    else:
+        from jax.scipy.special import gammaln
+    return gammaln
+
+
 def triangular_solve(lower: Float[Array, "D D"], right: Float[Array, "D n"], transposed: bool = False) -> Any:
     """L⁻¹ B for a lower triangular L, or L⁻ᵀ B."""
     if namespace(lower, right) is np:

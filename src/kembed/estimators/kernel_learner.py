@@ -15,7 +15,7 @@ from kembed.estimators.random_state import as_rng
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning.learn import MINIMUM_ROWS, learn_kernel
 
-OPTIONS = ("noise", "objective", "landmarks", "measure", "prior")  # those of `learn_kernel`
+OPTIONS = ("prior", "objective", "noise", "landmarks", "measure")  # those of `learn_kernel`
 
 
 class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -31,11 +31,11 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         `"isotropic"`: a Gaussian with one lengthscale; `"ard"`: one for each column; `"full"`: a full
         covariance; `"auto"`: the family with the highest evidence; or a pattern such as `Matern32()`, as
         `learn_kernel` takes it.
-    noise, objective, landmarks, measure, prior
+    prior, objective, noise, landmarks, measure
         As in `learn_kernel`.
     random_state
-        Seed of landmarks and integration points; None is fresh entropy. With one seed the same rows, in any
-        order, give the same kernel.
+        Seed of the rows that are looked at where there are many, and of landmarks; None is fresh entropy.
+        With one seed the same rows, in any order, give the same kernel.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     gamma_
         1/2ℓ², for estimators that write exp(-γ‖x-y‖²).
     learned_
-        All that was learned: evidence, modes, landmarks, `log_density`, `plot`.
+        All that was learned: evidence, modes, `log_density`, `plot`.
     n_features_in_, feature_names_in_
         The columns seen in `fit`.
 
@@ -69,19 +69,19 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         self,
         kernel: Stationary | str = "isotropic",
         *,
-        noise: float | str = "learn",
-        objective: str = "normalised",
+        prior: Callable[[Any], Any] | str | None = "gamma",
+        objective: str = "leave-one-out",
+        noise: float | None = None,
         landmarks: Any = None,
-        measure: str = "data",
-        prior: Callable[[Any, Any], Any] | None = None,
+        measure: Any = None,
         random_state: Any = 0,
     ) -> None:
         self.kernel = kernel
-        self.noise = noise
+        self.prior = prior
         self.objective = objective
+        self.noise = noise
         self.landmarks = landmarks
         self.measure = measure
-        self.prior = prior
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> KernelLearner:

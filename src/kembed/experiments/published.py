@@ -1,14 +1,12 @@
-"""Local maxima of the published objective with τ² given, and of the normalised one."""
+"""Local maxima of the published objective with τ² given, and of the leave-one-out one."""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kembed.kernels.stationary import Gaussian
-from kembed.learning.learn import learn_kernel
 from kembed.learning.learned_kernel import LearnedKernel
 from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood
 
@@ -51,8 +49,8 @@ def paper_peaks(
     return values, _peaks(found)
 
 
-def normalised_peaks(learned: LearnedKernel) -> list[Peak]:
-    """The modes of the normalised objective, from small to large."""
+def learned_peaks(learned: LearnedKernel) -> list[Peak]:
+    """The modes of the leave-one-out objective, from small to large."""
     return _peaks([(float(mode.kernel.lengthscale), mode.log_evidence / learned.n) for mode in learned.modes])
 
 
@@ -63,10 +61,3 @@ def best(peaks: list[Peak]) -> float:
 
 def _peaks(found: list[tuple[float, float]]) -> list[Peak]:
     return [Peak(*one, one[1] == max(value for _, value in found)) for one in sorted(found)]
-
-
-def learn_quietly(x: np.ndarray, landmarks: Any) -> LearnedKernel:
-    """The normalised objective's kernel; a best mode at the edge of the scan is ours to tell."""
-    with warnings.catch_warnings():  # few landmarks resolve no cluster
-        warnings.filterwarnings("ignore", "the best lengthscale", UserWarning)
-        return learn_kernel(x, landmarks=landmarks)

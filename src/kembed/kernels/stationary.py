@@ -15,7 +15,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import namespace
-from kembed.core.linalg import Cholesky, log_sum_exp, safe_sqrt, squared_distances
+from kembed.core.linalg import Cholesky, log_gamma, log_sum_exp, safe_sqrt, squared_distances
 from kembed.kernels import scale_mixtures
 from kembed.kernels.base import Components, Kernel, kernel_class
 
@@ -42,6 +42,15 @@ class Stationary(Kernel):
     def log_det_covariance(self, dimension: int) -> Any:
         """log |Σ|."""
         return 0.0
+
+    def log_volume(self, dimension: int) -> Any:
+        """log ∫ exp ψ(|u|²) du: the integral of the kernel where Σ = I."""
+        log_weights, c = self.scales(dimension, finite=False)
+        return log_sum_exp(log_weights - 0.5 * dimension * namespace(c).log(c / (2.0 * np.pi)))
+
+    def log_integral(self, dimension: int) -> Any:
+        """log ∫ k(x, y) dy, by which the kernel becomes a density."""
+        return self.log_volume(dimension) + 0.5 * self.log_det_covariance(dimension)
 
     def check_dimension(self, dimension: int) -> None:
         """Refuse data whose width is not that of the lengthscales."""
@@ -177,6 +186,15 @@ class RationalQuadratic(Metric):
     def slope(self, s: Any) -> Any:
         return 1.0 / (1.0 + s / (2.0 * self.alpha))
 
+    def log_volume(self, dimension: int) -> Any:
+        # a Student t with 2α - D degrees of freedom; ∞ where that is not positive
+        gammaln, half = log_gamma(self.alpha), 0.5 * dimension
+        xp = namespace(self.alpha)
+        heavy = self.alpha <= half
+        excess = xp.where(heavy, 1.0, self.alpha - half)
+        total = half * xp.log(2.0 * np.pi * self.alpha) + gammaln(excess) - gammaln(self.alpha)
+        return xp.where(heavy, np.inf, total)
+
     def scales(self, dimension: int, finite: bool) -> tuple[Any, Any]:
         return scale_mixtures.rational_quadratic(self.alpha, dimension, finite)
 
@@ -185,6 +203,11 @@ class Matern(Metric):
     """What the Matérn kernels share: a mixture of Gaussians over scales."""
 
     nu: ClassVar[float]
+
+    def log_volume(self, dimension: int) -> Any:
+        # E (2πt)^(D/2) for t ~ Gamma(ν, rate ν)
+        gammaln, half = log_gamma(self.nu), 0.5 * dimension
+        return half * np.log(2.0 * np.pi / self.nu) + gammaln(self.nu + half) - gammaln(self.nu)
 
     def scales(self, dimension: int, finite: bool) -> tuple[Any, Any]:
         return scale_mixtures.matern(self.nu, dimension, finite)

@@ -1,8 +1,7 @@
 """What was learned about scales, in one shape: a curve of evidence, its peaks, and the unit they are in.
 
-And which scales the evidence speaks for, quickly: the scan of `learn_kernel` without its refinement. A
-subsample, few landmarks, few integration points, NumPy only. Good enough to place a grid of scales; whoever
-wants the kernel itself calls `learn_kernel`.
+And which scales the evidence speaks for, quickly: the scan of `learn_kernel` without its refinement, on a
+subsample. Good enough to place a grid of scales; whoever wants the kernel itself calls `learn_kernel`.
 """
 
 from __future__ import annotations
@@ -17,17 +16,13 @@ from kembed.core.ordering import sorted_rows
 from kembed.kernels.stationary import Gaussian
 from kembed.learning import search
 from kembed.learning.families import Family
-from kembed.learning.prepare import Effort, prepare
-from kembed.learning.problem import Spec
+from kembed.learning.problem import Effort, Spec, prepare
 
 # Words choose kernels on columns over their spreads; what `learn_kernel` learns is in the user's units.
 SPREADS = "spreads of the columns"
-# Enough to place a grid of scales; a volume element costs the cube of the axes.
-USUAL = Effort(rows=500, axes=16, landmarks=50, draws=1_024)
+USUAL = Effort(centres=500, entries=250_000)  # enough to place a grid of scales
 # For hundreds of scans in a row; `benchmarks/conditional.py` has how far it is from `learn_kernel`.
-COARSE = Effort(
-    rows=120, axes=16, landmarks=16, draws=256, per_decade=3, temperatures=np.geomspace(0.1, 1.0, 2)
-)
+COARSE = Effort(centres=200, entries=40_000, per_decade=5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,24 +59,21 @@ def scan_evidence(x: Float[np.ndarray, "n D"], effort: Effort = USUAL) -> Eviden
 
     The rows must not all be equal. Peaks at the ends of the scan are left out, unless there is no other.
     """
-    rng = np.random.default_rng(0)
     family = Family(Gaussian, "isotropic")
-    prepared = prepare(sorted_rows(x), family, effort, rng)
-    scales, values, _ = search.scan(Spec(family), prepared, effort, rng)
+    prepared = prepare(sorted_rows(x), family, effort, np.random.default_rng(0))
+    scales, values, _ = search.scan(Spec(family), prepared)
     peaks = search.local_maxima(values)
     inside = [k for k in peaks if 0 < k < len(scales) - 1] or peaks[:1]
-    size = float(prepared.frame.scale[0]) * prepared.stretch
-    return Evidence(scales * size, values / prepared.n - prepared.frame.log_unit, scales[inside] * size)
+    size = float(prepared.frame.scale[0]) * prepared.carried
+    at = np.array([_between(np.log(scales), values, k) for k in inside])
+    return Evidence(scales * size, values / prepared.n - prepared.frame.log_unit, at * size)
 
 
-def best_scale(scan: Evidence) -> float:
-    """The best peak of a scan, between its points where a parabola through three of them says so."""
-    k = int(np.flatnonzero(scan.lengthscales == scan.peaks[0])[0])
-    logs, values = np.log(scan.lengthscales), scan.log_evidence
+def _between(logs: Float[np.ndarray, " L"], values: Float[np.ndarray, " L"], k: int) -> float:
+    """The scale of a peak, between points of the grid where a parabola through three of them says so."""
     if not 0 < k < len(logs) - 1:
-        return float(scan.peaks[0])
+        return float(np.exp(logs[k]))
     left, middle, right = values[k - 1 : k + 2]
     bend = left - 2.0 * middle + right
-    if not (np.isfinite(bend) and bend < 0.0):
-        return float(scan.peaks[0])
-    return float(np.exp(logs[k] + (logs[1] - logs[0]) * 0.5 * (left - right) / bend))
+    move = 0.5 * (left - right) / bend if np.isfinite(bend) and bend < 0.0 else 0.0
+    return float(np.exp(logs[k] + (logs[1] - logs[0]) * move))

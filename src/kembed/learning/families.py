@@ -1,8 +1,8 @@
 """Kernel families as vectors of free numbers, and back: what an optimiser or a sampler walks in.
 
 A family is a kernel class and the shape of its lengthscale. In the frame of the data (`frame.py`) its vector
-holds logarithms of lengthscales (and entries of a Cholesky factor), log α, logits of weights; `in_units`
-returns the kernel in the user's units.
+holds logarithms of lengthscales (and entries of a Cholesky factor), log(α - E/2), logits of weights;
+`in_units` returns the kernel in the user's units.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ MATERN = (stationary.Matern12, stationary.Matern32, stationary.Matern52)
 FAMILIES = (Gaussian, RationalQuadratic, *MATERN, MultiScale)
 # Ratios of the widest to the narrowest scale from which a multi-scale kernel starts.
 RATIOS = (4.0, 16.0)
-ALPHA_BOUNDS = (0.3, 30.0)  # below, tails too heavy for R; above, it is a Gaussian
+# α beyond D/2, where the kernel has an integral: below, tails of no moment; above, it is a Gaussian.
+ALPHA_BOUNDS = (0.25, 30.0)
 LOGIT_BOUND = 4.0  # a scale of less weight than exp(-4) is none
 ENTRY_BOUND = 5.0  # of the unit lower triangle, in a frame where the data are white
-# A single lengthscale of several may leave the scanned range by this factor: an irrelevant column's does.
-ROOM = 10.0
+ROOM = 10.0  # axes of a full covariance may be so much longer or shorter than the scanned scales
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ class Family:
         a, b = np.log(low), np.log(high)
         wide = (a - np.log(ROOM), b + np.log(ROOM))
         if self.cls is MultiScale:
-            return [(a, b)] + [wide] * (self.scales - 1) + [(-LOGIT_BOUND, LOGIT_BOUND)] * (self.scales - 1)
+            return [(a, b)] * self.scales + [(-LOGIT_BOUND, LOGIT_BOUND)] * (self.scales - 1)
         extra = [tuple(np.log(ALPHA_BOUNDS))] * self._extra
         if self.shape == "isotropic":
             return [(a, b), *extra]
         if self.shape == "ard":
-            return [*[wide] * E, *extra]
+            return [*[(a, b)] * E, *extra]
         i, j = np.tril_indices(E)
         return [*(wide if r == c else (-ENTRY_BOUND, ENTRY_BOUND) for r, c in zip(i, j, strict=True)), *extra]
 
@@ -100,7 +100,7 @@ class Family:
         else:
             values = {"lengthscale": xp.exp(theta[:E] if self.shape == "ard" else theta[0]), "cholesky": None}
         if self._extra:
-            values["alpha"] = xp.exp(theta[self.size(E) - 1])
+            values["alpha"] = 0.5 * E + xp.exp(theta[self.size(E) - 1])
         return unchecked(self.cls, **values)
 
     def in_units(self, kernel: Any, axes: Any, scale: Any) -> Stationary:

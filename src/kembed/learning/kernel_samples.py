@@ -21,14 +21,14 @@ RHAT_LIMIT = 1.05  # beyond this the draws are not to be trusted, and the user i
 SHARE_DRAWS = 40  # draws behind the share of a mode: each costs an evaluation of the log posterior
 
 
-def nearest_mode(free: Float[np.ndarray, "C N P"], peaks: Float[np.ndarray, "M P"]) -> Int[np.ndarray, " C"]:
+def nearest_mode(theta: Float[np.ndarray, "C N P"], peaks: Float[np.ndarray, "M P"]) -> Int[np.ndarray, " C"]:
     """The mode nearest to the mean of every chain, in units of the chain's own spread."""
-    mean, spread = free.mean(axis=1), free.std(axis=1) + 1e-9
+    mean, spread = theta.mean(axis=1), theta.std(axis=1) + 1e-9
     return np.argmin((((mean[:, None] - peaks) / spread[:, None]) ** 2).sum(axis=2), axis=1)
 
 
 def mode_shares(
-    free: Float[np.ndarray, "C N P"],
+    theta: Float[np.ndarray, "C N P"],
     which: Int[np.ndarray, " C"],
     count: int,
     log_density: Callable[[Float[np.ndarray, " P"]], float],
@@ -38,10 +38,10 @@ def mode_shares(
     With q the normal distribution of a mode's draws, log ∫p over the mode is about the mean of log p - log q
     over them; it is exact where the mode is normal.
     """
-    P = free.shape[2]
+    P = theta.shape[2]
     log_mass = np.full(count, -np.inf)
     for k in np.unique(which):
-        draws = free[which == k].reshape(-1, P)
+        draws = theta[which == k].reshape(-1, P)
         covariance = np.cov(draws.T).reshape(P, P) + 1e-12 * np.eye(P)
         some = draws[np.linspace(0, len(draws) - 1, SHARE_DRAWS).astype(int)]
         offset = some - draws.mean(axis=0)
@@ -56,15 +56,13 @@ def mode_shares(
 class KernelSamples(Drawn):
     """Draws from the posterior over kernels.
 
-    `lengthscale` and `noise` (τ²) have shape (chains, draws) and so on. `chain_mode` says in
+    `lengthscale` has shape (chains, draws) and so on. `chain_mode` says in
     which of `learned.modes` each chain lives, `mass` what share of the posterior each mode holds; draws used
     for embeddings are weighted by it.
     """
 
     learned: LearnedKernel
     theta: Float[np.ndarray, "C N P"]
-    free: Float[np.ndarray, "C N P"]
-    noise: Float[np.ndarray, "C N"]
     diverging: Bool[np.ndarray, "C N"]
     chain_mode: Int[np.ndarray, " C"]
     mass: Float[np.ndarray, " M"]
@@ -78,8 +76,6 @@ class KernelSamples(Drawn):
         found = {}
         for name, value in draws[0].items():
             found[name] = np.stack([draw[name] for draw in draws]).reshape(C, N, *np.shape(value))
-        if self.learned.state.spec.learn_noise:
-            found["noise"] = self.noise
         return found
 
     @property

@@ -15,33 +15,36 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import Float, to_numpy
+from kembed.core.linalg import robust_spread
 from kembed.core.ordering import sorted_rows
-from kembed.embeddings.landmarks import median_lengthscale
+from kembed.embeddings.landmarks import Landmarks, as_rule, place
 from kembed.kernels.measures import GaussianMeasure, Lebesgue, Measure
 from kembed.kernels.stationary import Gaussian, Matern32, MultiScale, RationalQuadratic, Stationary
 from kembed.learning import search
 from kembed.learning.families import Family, family_of
 from kembed.learning.learned_kernel import Curve, LearnedKernel, Mode, State
-from kembed.learning.prepare import Effort, Setting, prepare
-from kembed.learning.problem import Problem, Spec
+from kembed.learning.problem import Effort, Prepared, Spec, prepare, prepare_paper
 
-# With fewer rows half of them are no landmarks any more.
-MINIMUM_ROWS = 5
-FULL = Effort()
+MINIMUM_ROWS = 5  # fewer say nothing of a scale
+PAPER_LANDMARKS, PER_COLUMN = 100, 10  # of the published objective, unless told
+OBJECTIVES = ("leave-one-out", "paper")
 
 
 def learn_kernel(
     x: Any,
     kernel: Stationary | str = Gaussian(),  # noqa: B008 - a frozen pattern
     *,
-    noise: float | str = "learn",
-    objective: str = "normalised",
+    prior: Callable[[Any], Any] | str | None = "gamma",
+    objective: str = "leave-one-out",
+    noise: float | None = None,
     landmarks: Any = None,
-    measure: Measure | str = "data",
-    prior: Callable[[Any, Any], Any] | None = None,
+    measure: Measure | None = None,
     rng: Any = 0,
 ) -> LearnedKernel:
     """Learn a kernel's hyperparameters from data, without labels.
+
+    Every row is foretold from the others through the kernel at half its width, and the kernel that foretells
+    best is taken: the resolution that n rows carry. See the theory page.
 
     Parameters
     ----------
@@ -50,24 +53,22 @@ def learn_kernel(
     kernel
         A pattern: its class and the shape of its lengthscale say what is learned, its numbers do not matter.
         `Gaussian()` is isotropic, `Gaussian(np.ones(D))` has a lengthscale for each column (ARD),
-        `Gaussian(covariance=np.eye(D))` a full matrix; `MultiScale([1, 1])` has two scales;
+        `Gaussian.from_covariance(np.eye(D))` a full matrix; `MultiScale([1, 1])` has two scales;
         `RationalQuadratic()` and the Matérn kernels likewise. `"auto"` compares families by evidence.
-    noise
-        `"learn"`, or τ² itself.
-    objective
-        `"normalised"`, or `"paper"` for the objective as published (it needs `noise`; see the theory page).
-    landmarks
-        How many, a rule (`"support"`, the default, `"subset"`, `"kmeans"`, `"quantiles"`,
-        `Landmarks(rule, size)`), or the points.
-    measure
-        ν of the prior: `"data"`, a normal distribution as wide as the data, `"learn"` to learn its width η,
-        or a `GaussianMeasure`. The paper's objective takes Lebesgue measure for `"data"`, or any object.
     prior
-        A function (kernel, τ²) → log density in your units, which JAX can differentiate; it is added to the
-        log evidence, and the answer is the posterior mode.
+        `"gamma"`: every lengthscale, in units of the median distance (of the column's spread where every
+        column has its own), is Gamma(2, 2); None is flat; or a function of the kernel in your units, the log
+        density of the logarithms of its lengthscales (where there are several, one that JAX can
+        differentiate). The answer is the mode of their posterior.
+    objective
+        `"leave-one-out"`, or `"paper"` for the objective as published, which needs `noise`.
+    noise, landmarks, measure
+        Of the published objective alone, which has no prior unless you give one: τ²; how many landmarks, a
+        rule (`"support"`, the default, `"subset"`, `"kmeans"`, `"quantiles"`, `Landmarks(rule, size)`) or
+        the points; ν, Lebesgue measure unless given.
     rng
-        Seed or generator of landmarks and integration points; None is fresh entropy. The default makes the
-        kernel a function of the sample, in whatever order.
+        Seed or generator of the rows that are looked at where there are many, and of landmarks; None is fresh
+        entropy. The default makes the kernel a function of the sample, in whatever order.
 
     Examples
     --------
@@ -75,14 +76,14 @@ def learn_kernel(
     >>> from kembed import learn_kernel
     >>> x = np.random.default_rng(0).normal(size=(200, 1))
     >>> learned = learn_kernel(x)
-    >>> print(1.0 < learned.kernel.lengthscale < 2.5)
+    >>> print(0.5 < learned.kernel.lengthscale < 1.0)
     True
     >>> in_millimetres = learn_kernel(1000.0 * x)
     >>> round(float(in_millimetres.kernel.lengthscale / learned.kernel.lengthscale), 3)
     1000.0
 
     """
-    learned = fit_kernel(x, kernel, noise, objective, landmarks, measure, prior, rng)[0]
+    learned = fit_kernel(x, kernel, prior, objective, noise, landmarks, measure, rng)[0]
     learned.warn()
     return learned
 
@@ -90,53 +91,73 @@ def learn_kernel(
 def fit_kernel(
     x: Any,
     kernel: Stationary | str,
-    noise: float | str = "learn",
-    objective: str = "normalised",
+    prior: Callable[[Any], Any] | str | None = "gamma",
+    objective: str = "leave-one-out",
+    noise: float | None = None,
     landmarks: Any = None,
-    measure: Measure | str = "data",
-    prior: Callable[[Any, Any], Any] | None = None,
+    measure: Measure | None = None,
     rng: Any = 0,
-    effort: Effort = FULL,
-) -> tuple[LearnedKernel, Problem]:
+    effort: Effort = Effort(),  # noqa: B008 - frozen
+) -> tuple[LearnedKernel, Prepared]:
     """What `learn_kernel` does, without a word of warning; and the problem that was solved."""
     x = np.asarray(checks.points(x, "x", minimum=MINIMUM_ROWS))
-    paper = checks.choice(objective, "objective", ("normalised", "paper")) == "paper"
-    if not isinstance(measure, Measure):
-        checks.choice(measure, "measure", ("data", "learn"))
-    if not isinstance(noise, str):
-        noise = float(checks.positive(noise, "noise"))
-    elif checks.choice(noise, "noise", ("learn",)) and paper:
-        raise ValueError(
-            "the paper's objective has no maximum when noise is learned as well (it grows without limit "
-            "as the lengthscale grows and the noise falls); give noise, for example the paper's noise=1.0"
-        )
-    if prior is not None and not callable(prior):
-        raise TypeError(f"prior must be a function of (kernel, noise), but {prior!r} was given")
+    paper = checks.choice(objective, "objective", OBJECTIVES) == "paper"
+    _check_paper(paper, noise=noise, landmarks=landmarks, measure=measure)
+    if isinstance(prior, str):
+        checks.choice(prior, "prior", ("gamma",))
+    elif prior is not None and not callable(prior):
+        raise TypeError(f"prior must be 'gamma', None or a function of the kernel, but {prior!r} was given")
     # The user's prior under an identity of its own: what it closes over may change between calls.
-    prior = None if prior is None else functools.partial(prior)
+    prior = functools.partial(prior) if callable(prior) else prior
+    if paper and isinstance(prior, str):
+        prior = None  # published without one on kernels; the user's own is heeded
     generator = checks.generator(rng)
     rows = sorted_rows(x)
     if (rows[0] == rows[-1]).all():
         raise ValueError("all rows of x are equal, so there is no scale to learn; check the data")
-    given = to_numpy(measure) if isinstance(measure, Measure) else None
-    setting = Setting(None if isinstance(noise, str) else noise, landmarks, given, paper)
 
-    def learn(family: Family) -> tuple[LearnedKernel, Problem]:
-        spec = Spec(family, setting.noise is None, measure == "learn" and not paper, prior, not paper, paper)
-        return _learned(rows, spec, setting, effort, generator)
+    def learn(family: Family) -> tuple[LearnedKernel, Prepared]:
+        spec = Spec(family, prior, paper)
+        if not paper:
+            prepared = prepare(rows, family, effort, generator)
+            return _learned(rows, spec, prepared), prepared
+        z = _landmarks(rows, landmarks, generator)
+        ground = Lebesgue() if measure is None else to_numpy(measure)
+        prepared = prepare_paper(rows, family, effort, z, float(noise or 0.0), ground)
+        learned = _learned(rows, spec, prepared)
+        return replace(learned, landmarks=z, noise=noise, measure=ground, rows=None), prepared
 
     if not isinstance(kernel, str):
         return learn(family_of(kernel, x.shape[1]))
     checks.choice(kernel, "kernel", ("auto",))
     if paper:
-        raise ValueError("kernel='auto' needs objective='normalised': the paper's does not compare families")
+        raise ValueError("kernel='auto' compares no families by the paper's objective; leave that out")
     state = generator.bit_generator.state
     found = []
     for family in _families(rows):
-        generator.bit_generator.state = state  # every family on the same landmarks
+        generator.bit_generator.state = state  # every family on the same rows
         found.append(learn(family))
-    best, problem = max(found, key=lambda one: one[0].score)
-    return replace(best, families={one.family: one.score for one, _ in found}), problem
+    best, prepared = max(found, key=lambda one: one[0].score)
+    return replace(best, families={one.family: one.score for one, _ in found}), prepared
+
+
+def _check_paper(paper: bool, **given: Any) -> None:
+    """Noise, landmarks and measure belong to the published objective, which cannot do without noise."""
+    if not paper:
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(
+                    f"{name} is of the published objective alone; leave it out, or give objective='paper'"
+                )
+        return
+    if given["noise"] is None:
+        raise ValueError(
+            "the paper's objective has no maximum when noise is learned as well (it grows without limit "
+            "as the lengthscale grows and the noise falls); give noise, for example the paper's noise=1.0"
+        )
+    checks.positive(given["noise"], "noise")
+    if given["measure"] is not None and not isinstance(given["measure"], Measure):
+        raise TypeError(f"measure must be a measure such as Lebesgue(), but {given['measure']!r} was given")
 
 
 def _families(rows: Float[np.ndarray, "n D"]) -> list[Family]:
@@ -148,51 +169,55 @@ def _families(rows: Float[np.ndarray, "n D"]) -> list[Family]:
     return [family_of(pattern, D) for pattern in patterns]
 
 
-def _learned(
-    rows: Float[np.ndarray, "n D"], spec: Spec, setting: Setting, effort: Effort, rng: np.random.Generator
-) -> tuple[LearnedKernel, Problem]:
-    prepared = prepare(rows, spec.family, effort, rng, setting)
-    problem, n, frame = prepared.problem, prepared.n, prepared.frame
-    E = problem.x.shape[1]
-    if spec.prior is not None:  # one number, not nan, at a kernel of the family
+def _landmarks(
+    rows: Float[np.ndarray, "n D"], landmarks: Any, rng: np.random.Generator
+) -> Float[np.ndarray, "m D"]:
+    """Landmarks of the published objective; never more than half the rows: the rest must judge them."""
+    n, D = rows.shape
+    rule = as_rule(landmarks, "support")
+    if rule is None:
+        z = np.asarray(checks.points(landmarks, "landmarks", dimension=D))
+    else:
+        usual = max(min(max(PAPER_LANDMARKS, PER_COLUMN * D), n // 2), D + 1)
+        z = place(rows, rule if rule.size is not None else Landmarks(rule.rule, usual), rng)
+    if len(z) < D + 1:
+        raise ValueError(
+            f"there are {len(z)} landmarks for {D} columns, and at least {D + 1} are needed; "
+            "give more landmarks, more (distinct) rows or fewer columns"
+        )
+    return z
+
+
+def _learned(rows: Float[np.ndarray, "n D"], spec: Spec, prepared: Prepared) -> LearnedKernel:
+    n, frame = prepared.n, prepared.frame
+    E, isotropic = len(frame.scale), spec.family.shape == "isotropic"
+    if callable(spec.prior):  # one number, not nan, at a kernel of the family
         start = spec.family.starts(float(np.median(prepared.scales)), E)[0]
         kernel = spec.family.in_units(spec.family.kernel(start, E), frame.axes, frame.scale)
-        value = spec.prior(kernel, 1.0)
+        value = spec.prior(kernel)
         if value is None or np.shape(value) != () or np.isnan(value):
             raise ValueError(
                 f"prior must return one number, the log density, but at {kernel!r} it returned {value!r}"
             )
-    scanned = search.scan(spec, prepared, effort, rng)
-    found = search.refine(spec, prepared, scanned, effort, rng)
-    thetas = tuple(mode.theta for mode in found)
-    state = State(spec, frame, problem.landmarks, problem.spread, thetas, found[0].fit)
+    scanned = search.scan(spec, prepared)
+    found = search.refine(spec, prepared, scanned)
+    state = State(spec, frame, tuple(mode.theta for mode in found), prepared.carried)
     modes = tuple(
-        Mode(
-            kernel=state.kernel(mode.theta),
-            noise=float(mode.fit.noise),
-            log_evidence=float(mode.fit.log_evidence) - n * frame.log_unit,
-            background=float(spec.unpack(mode.theta, E)[2]),
-            ess=None if spec.paper or E == 1 else float(mode.fit.ess),
-            at_edge=mode.at_edge,
-        )
-        for mode in found
+        Mode(state.kernel(mode.theta), mode.log_evidence - n * frame.log_unit, mode.at_edge) for mode in found
     )
-    measure: Any = setting.measure or Lebesgue()
-    if setting.measure is None and not spec.paper:
-        width = frame.axes * (frame.scale * problem.spread * spec.unpack(found[0].theta, E)[3])
-        measure = GaussianMeasure(frame.centre, width @ width.T)
-    size = float(np.exp(np.log(frame.scale).mean()))
-    learned = LearnedKernel(
+    width = frame.axes * (frame.scale * robust_spread(frame.into(rows)))
+    size = prepared.carried * float(np.exp(np.log(frame.scale).mean()))
+    return LearnedKernel(
         **vars(modes[0]),
         modes=modes,
-        curve=Curve(scanned.scales * size, scanned.values / min(n, effort.scan_rows) - frame.log_unit),
-        landmarks=frame.back(problem.landmarks),
-        measure=measure,
-        objective="paper" if spec.paper else "normalised",
+        curve=Curve(scanned.scales * size, scanned.values / n - frame.log_unit),
+        measure=GaussianMeasure(frame.centre, width @ width.T),
+        objective="paper" if spec.paper else "leave-one-out",
         family=spec.family.name,
         n=n,
-        parameters=spec.size(E),
+        parameters=spec.family.size(E),
         state=state,
-        median=median_lengthscale(rows) if spec.family.shape == "isotropic" else None,
+        rows=rows,
+        median=float(prepared.problem.unit * frame.scale[0]) if isotropic else None,
+        range=float(np.ptp(rows)) if rows.shape[1] == 1 else None,
     )
-    return learned, problem

@@ -1,9 +1,10 @@
-"""What `learn_kernel` returns: the kernel with its evidence, every mode, and the density it implies."""
+"""What `learn_kernel` returns: the kernel with its evidence, every mode, and the density of the data."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,15 +12,13 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float, to_numpy
 from kembed.core.drawing import Drawn
+from kembed.core.linalg import Cholesky
 from kembed.kernels.stationary import Stationary
 from kembed.learning.evidence import Evidence, typical_lengthscale
 from kembed.learning.frame import Frame
-from kembed.learning.integration import log_student_t
-from kembed.learning.objective import Fit, log_mixture, log_plug, row_features
-from kembed.learning.problem import BACKGROUND_WIDTH, Spec
+from kembed.learning.problem import Spec
 
-BLOCK_ENTRIES = 1_000_000  # densities at many points are computed in blocks of so many features: 8 MB
-LEAST_ESS = 0.01  # an effective share of the integration draws below this is told: forty draws of 4,096
+CLOSE = 3.0  # nats: a mode not further below the best is as good as it, and told
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,59 +26,57 @@ class Mode:
     """One local maximum of the objective."""
 
     kernel: Any  # of the family that was learned
-    noise: float  # τ²
-    log_evidence: float
-    background: float  # ε, the share of rows the background takes
-    ess: float | None  # effective share of the importance weights behind Z; None where Z is a quadrature
+    log_evidence: float  # log pseudolikelihood of the data
     at_edge: bool  # of the scanned scales
 
     def __repr__(self) -> str:
-        return f"Mode({self.kernel!r}, noise={self.noise:.4g}, log_evidence={self.log_evidence:.2f})"
+        return f"Mode({self.kernel!r}, log_evidence={self.log_evidence:.2f})"
 
 
 class Curve(NamedTuple):
-    """The objective over scales, best over the other hyperparameters, for one observation."""
+    """The objective over scales, best over shapes, for one observation."""
 
     lengthscale: Float[np.ndarray, " L"]
-    log_evidence: Float[np.ndarray, " L"]  # a mean over rows; of a subsample where rows are many
+    log_evidence: Float[np.ndarray, " L"]
 
 
 class State(NamedTuple):
-    """The model in the frame: what densities and samplers need, but no data."""
+    """The model in the frame: what densities and samplers need."""
 
     spec: Spec
     frame: Frame
-    landmarks: Float[np.ndarray, "m E"]
-    spread: Float[np.ndarray, " E"]
     thetas: tuple[Float[np.ndarray, " P"], ...]  # of every mode
-    fit: Fit  # of the best
+    carried: float  # scale at all rows over that of the rows that were looked at
 
     def kernel(self, theta: Float[np.ndarray, " P"]) -> Stationary:
         """The kernel of a vector θ, in the user's units."""
-        kernel = self.spec.family.kernel(theta, len(self.spread))
-        return to_numpy(self.spec.family.in_units(kernel, self.frame.axes, self.frame.scale))
+        kernel = self.spec.family.kernel(theta, len(self.frame.scale))
+        return to_numpy(self.spec.family.in_units(kernel, self.frame.axes, self.carried * self.frame.scale))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedKernel(Mode, Drawn):
     """A kernel learned from data, with the evidence for it.
 
-    It is the best mode, with its `kernel` and `noise` (τ²); `modes` has all that were found, the best first;
-    `curve` the objective over scales. `measure` and `landmarks` are those it was learned with, `background`
-    is the share of rows left to the broad background, `ess` the effective share of the draws behind Z.
+    It is the best mode; `modes` has all that were found, the best first; `curve` the objective over scales;
+    `measure` is a normal distribution as wide as the data, for priors of embeddings. With the published
+    objective `landmarks`, `noise` and `measure` are those it was learned with.
     """
 
     modes: tuple[Mode, ...]
     curve: Curve
-    landmarks: Float[np.ndarray, "m D"]
     measure: Any
     objective: str
     family: str
     n: int
     parameters: int
     state: State = field(repr=False)
+    rows: Float[np.ndarray, "n D"] | None = field(repr=False)  # until the density is fitted
+    landmarks: Float[np.ndarray, "m D"] | None = None
+    noise: float | None = None
     families: dict[str, float] | None = None  # with kernel="auto": every family's score
     median: float | None = None  # the median rule on the same rows; None beside several lengthscales
+    range: float | None = None  # of the one column there is
 
     @property
     def score(self) -> float:
@@ -93,16 +90,29 @@ class LearnedKernel(Mode, Drawn):
 
     def __repr__(self) -> str:
         others = f", {len(self.modes)} modes" if len(self.modes) > 1 else ""
-        ess = f", ess {self.ess:.0%}" if self.ess is not None else ""
-        return (
-            f"LearnedKernel({self.kernel!r}, noise={self.noise:.4g}, "
-            f"log_evidence={self.log_evidence:.2f}, n={self.n}, m={len(self.landmarks)}{others}{ess})"
-        )
+        return f"LearnedKernel({self.kernel!r}, log_evidence={self.log_evidence:.2f}, n={self.n}{others})"
+
+    @cached_property
+    def density(self) -> Any:
+        """The density of the data by a logistic Gaussian process, in the kernel's coordinates.
+
+        It has a scale of its own: that of log p is not that of the embedding (see the theory page).
+        """
+        if self.rows is None:
+            raise ValueError(
+                "the paper's objective comes with no density; learn with objective='leave-one-out'"
+            )
+        if not self.state.frame.full_rank:
+            raise ValueError(
+                "the data have constant or dependent columns, so they have no density; drop those columns"
+            )
+        from kembed.learning.density import fit_density
+
+        y = self._coordinates(self.rows)[0]
+        return fit_density(y, np.random.default_rng(0))
 
     def log_density(self, points: Any) -> Float[np.ndarray, " p"]:
-        """log p(x) of the density that the normalised model implies, at new points, (p, D).
-
-        (1-ε) N(φ_z(x); μ̄, τ²I) γ(x)/Z + ε b(x), in the units of the data: it integrates to 1.
+        """log p(x) of the data's density at new points, (p, D), in the units of the data: it integrates to 1.
 
         >>> import numpy as np
         >>> from kembed import learn_kernel
@@ -111,39 +121,42 @@ class LearnedKernel(Mode, Drawn):
         >>> round(float(np.exp(learn_kernel(x).log_density(grid)).sum() * 0.01), 2)
         1.0
         """
-        if self.objective == "paper":
-            raise ValueError(
-                "the paper's objective is not a density; learn with objective='normalised' for log_density"
-            )
-        frame, z = self.state.frame, self.state.landmarks
-        points = np.asarray(checks.points(points, "points", dimension=len(frame.centre)))
-        if not frame.full_rank:
-            raise ValueError(
-                "the data have constant or dependent columns, so they have no density; drop those columns"
-            )
-        y = frame.into(points)
-        block = max(1, BLOCK_ENTRIES // len(z))
-        parts = [self._in_frame(y[start : start + block]) for start in range(0, len(y), block)]
-        return np.concatenate(parts) - frame.log_unit
+        points = np.asarray(checks.points(points, "points", dimension=len(self.state.frame.centre)))
+        y, log_unit = self._coordinates(points)
+        return self.density.log_density(y) - log_unit
 
-    def _in_frame(self, y: Float[np.ndarray, "p E"]) -> Float[np.ndarray, " p"]:
-        spec, _, z, spread, thetas, fit = self.state
-        kernel, _, epsilon, _ = spec.unpack(thetas[0], len(spread))
-        log_p = log_plug(row_features(kernel, y, z), fit.mean, fit.noise) - fit.log_z
-        return log_mixture(log_p, log_student_t(y, BACKGROUND_WIDTH * spread, 1.0), epsilon)
+    def _coordinates(self, x: Float[np.ndarray, "n D"]) -> tuple[Float[np.ndarray, "n E"], float]:
+        """Points in coordinates in which the kernel's metric is round, and the log volume of their unit."""
+        frame, spec = self.state.frame, self.state.spec
+        y, log_unit = frame.into(x), frame.log_unit
+        kernel: Any = spec.family.kernel(self.state.thetas[0], y.shape[1])
+        if spec.family.shape == "ard":
+            return y / kernel.lengthscale, log_unit + float(np.log(kernel.lengthscale).sum())
+        if spec.family.shape == "full":
+            factor = Cholesky(kernel.cholesky)
+            return factor.half_solve(y.T).T, log_unit + 0.5 * float(factor.log_det)
+        return y, log_unit
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A pickled result keeps the density and not the data.
+        if self.rows is not None and self.state.frame.full_rank:
+            _ = self.density
+        return {**vars(self), "rows": None}
 
     def warn(self, *, edge: bool = True, stacklevel: int = 3) -> None:
-        """Say what a reader of the result must know: an optimum at the edge, an integral by few draws."""
+        """Say what a reader of the result must know: an optimum at the edge, or two as good as each other."""
         if edge and self.at_edge:
             message = (
                 f"the best lengthscale, {self.kernel!r}, is at the edge of the scanned range; the data may "
                 "be discrete or hold duplicates, or the objective may have no maximum (see .plot())"
             )
             warnings.warn(message, UserWarning, stacklevel=stacklevel)
-        if self.ess is not None and self.ess < LEAST_ESS:
-            message = (
-                f"only {self.ess:.1%} of the draws behind the normalisation count in "
-                f"{len(self.state.spread)} dimensions, so evidence, density and lengthscale are rough; "
-                "learn on fewer columns or principal components"
-            )
-            warnings.warn(message, UserWarning, stacklevel=stacklevel)
+
+    @property
+    def rivals(self) -> str:
+        """One sentence on modes that are nearly as good as the best, "" if there is none."""
+        near = [mode for mode in self.modes[1:] if self.log_evidence - mode.log_evidence < CLOSE]
+        if not near:
+            return ""
+        scales = ", ".join(f"{typical_lengthscale(mode.kernel):.3g}" for mode in near)
+        return f"The data speak nearly as loudly for a lengthscale of {scales} (within {CLOSE:g} nats)."

@@ -1,4 +1,4 @@
-"""Full Bayes over kernels: NUTS over the hyperparameters and the temperature.
+"""Full Bayes over kernels: NUTS over the hyperparameters.
 
 The only importer of NumPyro. The log density is the one `learning` climbs; chains start in every mode that
 has a chance. Between modes far apart no chain ever travels, so what share of the posterior each one holds is
@@ -12,20 +12,20 @@ import functools
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import Array, Float, float64, namespace
-from kembed.core.linalg import median_of_pairs, squared_distances
-from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
+from kembed.core.backend import Array, Float, float64
+from kembed.kernels.stationary import Gaussian, Stationary
 from kembed.learning.kernel_samples import KernelSamples, mode_shares, nearest_mode
 from kembed.learning.learn import fit_kernel
-from kembed.learning.learned_kernel import LearnedKernel
-from kembed.learning.problem import Problem, Spec, noise_at, objective
+from kembed.learning.problem import Effort, Problem, Spec, objective
 from kembed.learning.search import minus_hessian
 
+# A gradient costs all pairs, and thousands are needed: fewer rows are foretold, each standing for more.
+SAMPLED = Effort(centres=1_000, entries=200_000)
 # Modes this many nats below the best have no share worth a chain.
 HOPELESS = 30.0
 TARGET_ACCEPTANCE = 0.8  # the usual choice for NUTS (Hoffman & Gelman 2014)
@@ -37,25 +37,19 @@ def sample_kernel(
     x: Any,
     kernel: Stationary | str = Gaussian(),  # noqa: B008 - a frozen pattern
     *,
-    noise: float | str = "learn",
-    landmarks: Any = None,
-    prior: Callable[[Any, Any], Any] | None = None,
+    prior: Callable[[Any], Any] | str | None = "gamma",
     n_chains: int = 4,
     n_warmup: int = 300,
     n_draws: int = 500,
     progress: bool | None = None,
     rng: Any = 0,
 ) -> KernelSamples:
-    """Draws from the posterior of the kernel's hyperparameters and of τ², by NUTS.
+    """Draws from the posterior of the kernel's hyperparameters, by NUTS.
 
     Parameters
     ----------
-    x, kernel, noise, landmarks
-        As for `learn_kernel`; the normalised objective is the likelihood.
-    prior
-        A function (kernel, τ²) → log density in your units. By default every lengthscale, in units of the
-        median distance, is Gamma(1, 1), and so are α and the temperature τ²/tr Cov[φ_z] (below 1). Yours
-        replaces that of the kernel. The share of the background stays what `learn_kernel` found.
+    x, kernel, prior
+        As for `learn_kernel`, whose objective is the log posterior of the logarithms of lengthscales.
     n_chains, n_warmup, n_draws
         Chains, adaptation steps and draws of each. There is at least one chain for every mode with a chance.
     progress
@@ -68,7 +62,7 @@ def sample_kernel(
     >>> import numpy as np
     >>> from kembed import sample_kernel
     >>> x = np.random.default_rng(0).normal(size=(60, 1))
-    >>> samples = sample_kernel(x, landmarks=20, n_chains=2, n_draws=300, progress=False)
+    >>> samples = sample_kernel(x, n_chains=2, n_draws=300, progress=False)
     >>> samples.lengthscale.shape
     (2, 300)
 
@@ -82,111 +76,30 @@ def sample_kernel(
     n_draws = checks.count(n_draws, "n_draws", 4)
     if isinstance(kernel, str):
         raise TypeError("kernel must be a kernel object here; use learn_kernel(x, kernel='auto').kernel")
-    learned, problem = fit_kernel(x, kernel, noise=noise, landmarks=landmarks, prior=prior, rng=rng)
+    learned, prepared = fit_kernel(x, kernel, prior, rng=rng, effort=SAMPLED)
     learned.warn(edge=False)  # an optimum at the edge is no matter to a posterior
     seed = int(checks.generator(rng).integers(2**31))
-    state = learned.state
+    state, problem = learned.state, prepared.problem
     spec = state.spec
     least = learned.log_evidence - HOPELESS
     hopeful = [k for k, mode in enumerate(learned.modes) if mode.log_evidence > least]
-    peaks = [_free(spec, state.thetas[k], len(state.spread)) for k in hopeful]
+    peaks = [state.thetas[k] for k in hopeful]
     starts = [peaks[c % len(peaks)] for c in range(max(n_chains, len(peaks)))]
     started = time.perf_counter()
-    held = held_fixed(learned)
-    free, diverging = _run(spec, problem, held, starts, n_warmup, n_draws, seed, progress)
+    theta, diverging = _run(spec, problem, starts, n_warmup, n_draws, seed, progress)
     seconds = time.perf_counter() - started
-    theta = _bounded(spec, free, held)
-    nearest = nearest_mode(free, np.stack(peaks))
+    nearest = nearest_mode(theta, np.stack(peaks))
     mass = np.zeros(len(learned.modes))
-    programs = _programs()
-    mass[hopeful] = mode_shares(
-        free, nearest, len(peaks), lambda at: float(programs.height(spec, at, problem, held))
-    )
-    noise_draws = np.stack([np.asarray(programs.noises(spec, chain, problem)) for chain in theta])
-    chain_mode = np.array(hopeful)[nearest]
-    samples = KernelSamples(learned, theta, free, noise_draws, diverging, chain_mode, mass, seconds)
+    height = _programs().height
+    mass[hopeful] = mode_shares(theta, nearest, len(peaks), lambda at: float(height(spec, at, problem)))
+    samples = KernelSamples(learned, theta, diverging, np.array(hopeful)[nearest], mass, seconds)
     samples.warn()
     return samples
 
 
-class Held(NamedTuple):
-    """What is not sampled: the unit of the lengthscales' prior, and ε in fiftieths."""
-
-    scale: Any
-    epsilon: Any
-
-
-def held_fixed(learned: LearnedKernel) -> Held:
-    """The median distance of the landmarks, and the ε of the best mode, for `log_posterior`."""
-    state = learned.state
-    distances = np.sqrt(squared_distances(state.landmarks, state.landmarks))
-    epsilon = state.thetas[0][_position(state.spec, len(state.spread))]
-    return Held(np.float64(median_of_pairs(distances)), np.float64(epsilon))
-
-
-def log_posterior(spec: Spec, free: Float[Array, " P"], problem: Problem, held: Held) -> Any:
-    """Log evidence, log prior and log Jacobian at an unconstrained vector."""
-    import jax.numpy as jnp
-
-    E = problem.x.shape[1]
-    theta = _bounded(spec, free, held)
-    total, fit = objective(spec, theta, problem)
-    kernel: Any = spec.family.kernel(theta, E)
-    total = total + _log_jacobian(spec, free, theta, E)
-    if spec.family.cls is MultiScale:  # logits of the weights are standard normal, whatever else is said
-        total = total - 0.5 * (theta[spec.family.scales : spec.family.size(E)] ** 2).sum()
-    if spec.prior is not None and spec.learn_noise:  # the user's is a density in τ², not in u
-        total = total + jnp.log(fit.noise) - theta[spec.family.size(E)]
-    if spec.prior is None:
-        L = getattr(kernel, "cholesky", None)
-        scales = kernel.lengthscales if isinstance(kernel, MultiScale) else kernel.lengthscale
-        if L is not None:  # its axes' lengths, and normal off-diagonal entries
-            scales = jnp.diagonal(L)
-            total = total - 0.5 * (jnp.tril(L / scales[:, None], -1) ** 2).sum()
-        total = total - jnp.sum(scales) / held.scale
-        if hasattr(kernel, "alpha"):
-            total = total - kernel.alpha
-    return total
-
-
-def _position(spec: Spec, E: int) -> int:
-    """Where ε stands in θ, which is also how many numbers are sampled."""
-    return spec.family.size(E) + spec.learn_noise
-
-
-def _bounded(spec: Spec, free: Any, held: Held) -> Any:
-    """θ from the unconstrained vector: u is a logistic curve, ε is put in, the rest is as it is."""
-    xp = namespace(free)
-    parts = [free[..., k] for k in range(free.shape[-1])]
-    if spec.learn_noise:
-        parts[-1] = -xp.logaddexp(0.0, -parts[-1])
-    parts.append(held.epsilon + 0.0 * parts[0])
-    return xp.stack(parts, axis=-1)
-
-
-def _free(spec: Spec, theta: Float[np.ndarray, " P"], E: int) -> Float[np.ndarray, " p"]:
-    """The unconstrained vector of a mode, moved off the bound it may sit on."""
-    free = np.array(theta[: _position(spec, E)], dtype=float)
-    if spec.learn_noise:
-        value = min(float(np.exp(free[-1])), 0.9)
-        free[-1] = np.log(value / (1.0 - value))
-    return free
-
-
-def _log_jacobian(spec: Spec, free: Any, theta: Any, E: int) -> Any:
-    """log |∂(parameters)/∂(free)|: lengthscales and α are exponentials, u is logistic."""
-    xp = namespace(free)
-    family = spec.family
-    if family.cls is MultiScale:
-        total = theta[: family.scales].sum()
-    elif family.shape == "full":
-        corners = np.cumsum(np.arange(1, E + 1)) - 1  # the diagonal in the lower triangle's order
-        total = theta[corners].sum() + theta[E * (E + 1) // 2 : family.size(E)].sum()
-    else:
-        total = theta[: family.size(E)].sum()  # log ℓ, and log α where there is one
-    if spec.learn_noise:
-        total = total - xp.logaddexp(0.0, -free[-1]) - xp.logaddexp(0.0, free[-1])
-    return total
+def log_posterior(spec: Spec, theta: Float[Array, " P"], problem: Problem) -> Any:
+    """The objective of `learn_kernel`."""
+    return objective(spec, theta, problem)[0]
 
 
 @functools.cache
@@ -195,16 +108,16 @@ def _programs() -> SimpleNamespace:
     import jax
     from numpyro.infer.hmc import hmc
 
-    def start(spec: Spec, warmup: int, free: Any, key: Any, given: Any, **more: Any) -> tuple[Any, Any]:
-        def potential(problem: Problem, held: Held) -> Any:
-            return lambda free: -log_posterior(spec, free, problem, held)
+    def start(spec: Spec, warmup: int, theta: Any, key: Any, given: Any, **more: Any) -> tuple[Any, Any]:
+        def potential(problem: Problem) -> Any:
+            return lambda theta: -log_posterior(spec, theta, problem)
 
         init, step = hmc(potential_fn_gen=potential, algo="NUTS")
         options = {"dense_mass": True, "target_accept_prob": TARGET_ACCEPTANCE, "max_tree_depth": TREE_DEPTH}
-        return init(free, warmup, model_args=given, rng_key=key, **options, **more), step
+        return init(theta, warmup, model_args=given, rng_key=key, **options, **more), step
 
-    def begin(spec: Spec, warmup: int, free: Any, mass: Any, key: Any, *given: Any) -> Any:
-        return start(spec, warmup, free, key, given, step_size=0.5, inverse_mass_matrix=mass)[0]
+    def begin(spec: Spec, warmup: int, theta: Any, mass: Any, key: Any, *given: Any) -> Any:
+        return start(spec, warmup, theta, key, given, step_size=0.5, inverse_mass_matrix=mass)[0]
 
     def advance(spec: Spec, warmup: int, state: Any, *given: Any) -> Any:
         steps = []
@@ -217,14 +130,10 @@ def _programs() -> SimpleNamespace:
 
         return jax.lax.scan(body, state, None, length=BLOCK)
 
-    def noises(spec: Spec, thetas: Any, problem: Problem) -> Any:
-        return jax.lax.map(lambda theta: noise_at(spec, theta, problem), thetas)
-
     double = float64("sample_kernel")
     return SimpleNamespace(
         begin=jax.jit(begin, static_argnums=(0, 1)),  # a chain
         advance=jax.jit(advance, static_argnums=(0, 1)),  # a chain by a block of draws
-        noises=double(jax.jit(noises, static_argnums=0)),  # τ² of every draw
         height=double(jax.jit(log_posterior, static_argnums=0)),
         slope=jax.jit(jax.grad(log_posterior, argnums=1), static_argnums=0),
     )
@@ -233,7 +142,6 @@ def _programs() -> SimpleNamespace:
 def _run(
     spec: Spec,
     problem: Problem,
-    held: Held,
     starts: list[Float[np.ndarray, " p"]],
     n_warmup: int,
     n_draws: int,
@@ -253,17 +161,17 @@ def _run(
         import jax
 
         key = jax.random.fold_in(jax.random.key(seed), number)
-        free = starts[number]
-        H = minus_hessian(lambda at: np.asarray(programs.slope(spec, at, problem, held)), free)
+        theta = starts[number]
+        H = minus_hessian(lambda at: np.asarray(programs.slope(spec, at, problem)), theta)
         values, vectors = np.linalg.eigh(H)
         # the covariance of the normal approximation at the mode, kept within sensible sizes
         mass = (vectors / np.clip(values, 0.1, 1e6)) @ vectors.T
-        jitter = np.asarray(jax.random.normal(jax.random.fold_in(key, 1), free.shape))
-        free = free + 0.5 * np.linalg.cholesky(mass) @ jitter
-        state = programs.begin(spec, n_warmup, free, mass, key, problem, held)
+        jitter = np.asarray(jax.random.normal(jax.random.fold_in(key, 1), theta.shape))
+        theta = theta + 0.5 * np.linalg.cholesky(mass) @ jitter
+        state = programs.begin(spec, n_warmup, theta, mass, key, problem)
         blocks = []
         for begun in range(0, total, BLOCK):  # whole blocks, one program; the rest is cut off
-            state, block = programs.advance(spec, n_warmup, state, problem, held)
+            state, block = programs.advance(spec, n_warmup, state, problem)
             blocks.append([np.asarray(part) for part in block])
             bar.update(min(BLOCK, total - begun))
         return tuple(np.concatenate(parts)[n_warmup:total] for parts in zip(*blocks, strict=True))

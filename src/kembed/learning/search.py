@@ -1,8 +1,7 @@
-"""Finding every mode: scan a log grid of scales in NumPy, refine each local maximum with gradients.
+"""Finding every mode: scan a log grid of scales, refine each local maximum.
 
-The scan works on a subsample and a part of the integration points; nothing is compiled for it. Refinement
-uses one compiled gradient. With very many rows modes are refined on a subsample first, and the best one is
-then finished on all rows by Newton steps whose Hessian comes from the subsample.
+One or two numbers are refined in plain NumPy, by Brent's method or by differences; more of them, and the
+published objective, by one compiled gradient.
 """
 
 from __future__ import annotations
@@ -13,20 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.core.backend import Float, float64
-from kembed.learning.objective import Fit
-from kembed.learning.prepare import Effort, Prepared
-from kembed.learning.problem import Problem, Spec, compiled, profile, size_class
+from kembed.learning.problem import Prepared, Spec, compiled, objective
 
-SCAN_POINTS = 1_024  # integration points of the scan, which only places starts
 MAX_MODES = 5  # so many starts at most: each is a search of its own
-NEWTON_STEPS = 3  # from the maximum of a subsample it is not far, so a few steps do
-# Two searches that end this close (in log scale and log temperature) found the same mode.
-SAME_MODE = 0.05
+SAME_MODE = 0.05  # two searches that end this close (in log scale) found the same mode
 DIFFERENCE = 1e-4  # step of the differences behind Hessians, in log scale
+FEW = 2  # up to so many numbers nothing is compiled
+EDGE = 1e-3  # nearer than this to the end of the scan, in log scale, a maximum is the end
 
 
 class Scan(NamedTuple):
-    """The objective over scales: one row for each scale, the best over temperatures and shapes."""
+    """The objective over scales, the best over shapes, and where that is."""
 
     scales: Float[np.ndarray, " L"]
     values: Float[np.ndarray, " L"]
@@ -37,40 +33,27 @@ class Found(NamedTuple):
     """A refined mode in the frame."""
 
     theta: Float[np.ndarray, " P"]
-    value: float
-    fit: Fit
+    value: float  # of the objective, prior included
+    log_evidence: float
     at_edge: bool  # of the scanned scales
 
 
-def scan(spec: Spec, prepared: Prepared, effort: Effort, rng: np.random.Generator) -> Scan:
+def value_at(spec: Spec, theta: Float[np.ndarray, " P"], problem: Any) -> tuple[float, float]:
+    """The objective and the log pseudolikelihood; compiled for the published one alone."""
+    function = float64("learn_kernel")(compiled()[0]) if spec.paper else objective
+    value, log_evidence = function(spec, theta, problem)
+    return float(value), float(log_evidence)
+
+
+def scan(spec: Spec, prepared: Prepared) -> Scan:
     """The objective on the grid of scales, and at each scale the best vector to start from."""
-    problem = _scan_problem(prepared.problem, prepared.n, effort.scan_rows, rng)
-    E = problem.x.shape[1]
+    E = len(prepared.frame.scale)
     best = []
     for scale in prepared.scales:
         starts = spec.family.starts(float(scale), E)
-        tried = [profile(spec, start, effort.temperatures, problem) for start in starts]
+        tried = [(value_at(spec, start, prepared.problem)[0], start) for start in starts]
         best.append(max(tried, key=lambda pair: pair[0]))
     return Scan(prepared.scales, np.array([value for value, _ in best]), [theta for _, theta in best])
-
-
-def _scan_problem(problem: Problem, n: int, most: int, rng: np.random.Generator) -> Problem:
-    """A subsample of rows, an even part of the random integration points."""
-    rows = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
-    finite = np.flatnonzero(np.isfinite(problem.log_weights))
-    step = -(-len(finite) // SCAN_POINTS) if problem.x.shape[1] > 1 else 1  # a quadrature stays whole
-    point = finite[::step]
-    return _on_rows(problem, rows)._replace(
-        points=problem.points[point],
-        log_weights=problem.log_weights[point] + np.log(len(finite) / len(point)),
-    )
-
-
-def _on_rows(problem: Problem, rows: Float[np.ndarray, " r"], padding: int = 0) -> Problem:
-    """The problem on some of its rows, with so many that count for nothing."""
-    index = np.concatenate([rows, np.zeros(padding, int)])
-    weights = np.concatenate([problem.weights[rows], np.zeros(padding)])
-    return problem._replace(x=problem.x[index], weights=weights, log_background=problem.log_background[index])
 
 
 def local_maxima(values: Float[np.ndarray, " L"]) -> list[int]:
@@ -80,108 +63,84 @@ def local_maxima(values: Float[np.ndarray, " L"]) -> list[int]:
     return sorted(np.flatnonzero(peak), key=lambda k: -values[k])
 
 
-@float64("learn_kernel")
-def refine(
-    spec: Spec, prepared: Prepared, scanned: Scan, effort: Effort, rng: np.random.Generator
-) -> list[Found]:
+def refine(spec: Spec, prepared: Prepared, scanned: Scan) -> list[Found]:
     """Every local maximum of the scan, followed uphill; the best first."""
-    problem, n = prepared.problem, prepared.n
-    E = problem.x.shape[1]
-    box = spec.bounds(float(scanned.scales[0]), float(scanned.scales[-1]), E)
-    small, most = problem, effort.refine_rows
-    if n > most:
-        small = _on_rows(problem, np.sort(rng.choice(n, most, replace=False)), size_class(most) - most)
     if not np.isfinite(scanned.values).any():
         raise ValueError(
             "the objective is not finite at any scale of the data; "
             "check that landmarks lie among the data, and that prior is finite somewhere"
         )
+    few = spec.family.size(len(prepared.frame.scale)) <= FEW and not spec.paper
+    uphill = _plain_maximum if few else _compiled_maximum
     found: list[Found] = []
-    count = spec.family.size(E) + spec.learn_noise  # the background's share does not tell modes apart
+    step = float(np.log(scanned.scales[1] / scanned.scales[0]))
     for k in local_maxima(scanned.values)[:MAX_MODES]:
-        mode = local_maximum(spec, small, scanned.starts[k], box)
-        if not any(np.abs(mode.theta - other.theta)[:count].max() < SAME_MODE for other in found):
-            found.append(mode)
-    found.sort(key=lambda mode: -mode.value)
-    if small is not problem:
-        # The best is finished on all rows; the others are only put on its scale.
-        best, value = newton_maximum(spec, small, problem, found[0], box), compiled()[0]
-        others = (_found(spec, box, mode.theta, *value(spec, mode.theta, problem)) for mode in found[1:])
-        found = sorted([best, *others], key=lambda mode: -mode.value)
-    return found
+        theta = uphill(spec, prepared, scanned.starts[k], step)
+        if not any(np.abs(theta - other.theta).max() < SAME_MODE for other in found):
+            found.append(
+                Found(theta, *value_at(spec, theta, prepared.problem), _at_edge(spec, prepared, theta))
+            )
+    return sorted(found, key=lambda mode: -mode.value)
 
 
-def local_maximum(
-    spec: Spec, problem: Problem, start: Float[np.ndarray, " P"], box: Float[np.ndarray, "P 2"]
-) -> Found:
-    """L-BFGS within the box."""
+def _at_edge(spec: Spec, prepared: Prepared, theta: Float[np.ndarray, " P"]) -> bool:
+    """Whether one lengthscale is at an end of the scan; the data's range is a bound and no end."""
+    below, above = np.abs(theta[0] - prepared.box[0]) < EDGE
+    return spec.family.shape == "isotropic" and bool(below or (above and spec.paper))
+
+
+def _plain_maximum(
+    spec: Spec, prepared: Prepared, start: Float[np.ndarray, " P"], step: float
+) -> Float[np.ndarray, " P"]:
+    """Brent's method between neighbours on the grid; L-BFGS by differences for two numbers."""
+    from scipy.optimize import minimize, minimize_scalar
+
+    box, n = prepared.box, prepared.n
+
+    def downhill(theta: Any) -> float:
+        return -value_at(spec, np.atleast_1d(theta), prepared.problem)[0] / n
+
+    if len(start) == 1:
+        ends = np.clip(start[0] + np.array([-step, step]), *box[0])
+        inside = float(minimize_scalar(downhill, bounds=ends, method="bounded", options={"xatol": 1e-4}).x)
+        return np.array([min((*ends, inside), key=downhill)])  # Brent never tries the ends
+    fit = minimize(downhill, np.clip(start, *box.T), method="L-BFGS-B", bounds=box, options={"ftol": 1e-11})
+    return fit.x
+
+
+@float64("learn_kernel")
+def _compiled_maximum(
+    spec: Spec, prepared: Prepared, start: Float[np.ndarray, " P"], _: float
+) -> Float[np.ndarray, " P"]:
+    """L-BFGS within the box, by the compiled gradient."""
     from scipy.optimize import minimize
 
-    gradient = compiled()[1]
-    n = float(problem.weights.sum())
-    last: dict[str, Any] = {}
+    box, n, gradient = prepared.box, prepared.n, compiled()[1]
+    best: dict[str, Any] = {"value": -np.inf, "theta": None}
 
     def downhill(theta: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
-        (value, fit), slope = gradient(spec, theta, problem)
+        (value, _), slope = gradient(spec, theta, prepared.problem)
         slope = np.asarray(slope)
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             return 1e10, np.zeros_like(theta)
-        if "value" not in last or value > last["value"]:
-            last.update(value=float(value), fit=fit, theta=theta.copy())
+        if value > best["value"]:
+            best.update(value=float(value), theta=theta.copy())
         return -float(value) / n, -slope / n
 
-    start = np.clip(start, box[:, 0], box[:, 1])
-    options = {"maxiter": 60, "ftol": 1e-12, "gtol": 1e-7, "maxls": 10}
-    minimize(downhill, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
-    if not last:
+    options = {"maxiter": 100, "ftol": 1e-12, "gtol": 1e-7, "maxls": 10}
+    minimize(downhill, np.clip(start, *box.T), jac=True, method="L-BFGS-B", bounds=box, options=options)
+    if best["theta"] is None:
         raise FloatingPointError(
             "the objective is not finite anywhere near the start; "
             "check the data for columns of extreme size, or give other landmarks"
         )
-    return _found(spec, box, last["theta"], last["value"], last["fit"])
-
-
-def newton_maximum(
-    spec: Spec, small: Problem, problem: Problem, mode: Found, box: Float[np.ndarray, "P 2"]
-) -> Found:
-    """The best of a few Newton steps on all rows, with the subsample's Hessian scaled up."""
-    gradient = compiled()[1]
-    theta = mode.theta
-    H = minus_hessian(lambda at: np.asarray(gradient(spec, at, small)[1]), theta, box[:, 1])
-    values, vectors = np.linalg.eigh(H)  # made positive definite, so that every step goes uphill
-    H = (vectors * np.maximum(np.abs(values), 1e-6 * np.abs(values).max())) @ vectors.T
-    H = H * float(problem.weights.sum() / small.weights.sum())
-    best: Found | None = None
-    for steps_left in reversed(range(NEWTON_STEPS + 1)):
-        (value, fit), slope = gradient(spec, theta, problem)
-        if best is not None and not value > best.value:
-            return best
-        converged = best is not None and np.abs(theta - best.theta).max() < 1e-4
-        best = _found(spec, box, theta, value, fit)
-        if converged or not steps_left:
-            break
-        slope = np.asarray(slope)
-        free = ~(((theta <= box[:, 0]) & (slope < 0)) | ((theta >= box[:, 1]) & (slope > 0)))
-        step = np.zeros_like(theta)
-        step[free] = np.linalg.solve(H[np.ix_(free, free)], slope[free])
-        theta = np.clip(theta + np.clip(step, -0.2, 0.2), box[:, 0], box[:, 1])
-    assert best is not None
-    return best
+    return best["theta"]
 
 
 def minus_hessian(
-    slope: Callable[[Float[np.ndarray, " P"]], Float[np.ndarray, " P"]],
-    at: Float[np.ndarray, " P"],
-    upper: Float[np.ndarray, " P"] | float = np.inf,
+    slope: Callable[[Float[np.ndarray, " P"]], Float[np.ndarray, " P"]], at: Float[np.ndarray, " P"]
 ) -> Float[np.ndarray, "P P"]:
-    """Minus the second derivatives by differences of the gradient, backwards where `upper` is near."""
+    """Minus the second derivatives by differences of the gradient."""
     base = slope(at)
-    steps = np.where(at + DIFFERENCE <= upper, DIFFERENCE, -DIFFERENCE)
-    H = np.stack([(base - slope(at + move)) / step for step, move in zip(steps, np.diag(steps), strict=True)])
+    H = np.stack([(base - slope(at + move)) / DIFFERENCE for move in DIFFERENCE * np.eye(len(at))])
     return 0.5 * (H + H.T)
-
-
-def _found(spec: Spec, box: Float[np.ndarray, "P 2"], theta: Any, value: Any, fit: Any) -> Found:
-    count = int(spec.family.shape == "isotropic")
-    near = np.abs(theta[:count, None] - box[:count]).min(initial=np.inf) < 1e-3
-    return Found(theta, float(value), Fit(*map(np.asarray, fit)), bool(near))

@@ -30,7 +30,7 @@ from kembed.learning.evidence import SPREADS, Evidence
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from kembed.learning.prepare import Effort
+    from kembed.learning.problem import Effort
 
 WORDS = ("fused", "bkl", "ard", "median", "median-raw")
 LEAST_ROWS = 8  # fewer say nothing about scales
@@ -123,13 +123,13 @@ def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
 
 
 def _scanned(space: Space, effort: Effort) -> tuple[Kernel, Evidence | None]:
-    from kembed.learning.evidence import best_scale, scan_evidence
+    from kembed.learning.evidence import scan_evidence
 
     rows = space.numeric
     if says_nothing_of_scales(rows):
         return space_kernel(space, STAND_IN * space.median()), None
     scan = scan_evidence(rows, effort)
-    return space_kernel(space, best_scale(scan)), scan
+    return space_kernel(space, float(scan.peaks[0])), scan
 
 
 def says_nothing_of_scales(rows: Float[np.ndarray, "n E"]) -> bool:

@@ -7,6 +7,7 @@ kernel, the landmarks and the data.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -19,7 +20,6 @@ from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Scaled
 from kembed.kernels.stationary import Stationary
-from kembed.learning.objective import streamed
 from kembed.learning.paper.volumes import log_volumes, pivoted_log_volumes
 
 CHUNK_ENTRIES = 262_144  # entries of a chunk of the feature matrix: 2 MiB, which stays in a core's cache
@@ -131,3 +131,28 @@ def exp_once(log_k: Array) -> Array:
 def _exp_once_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     K = exp_once(*primals)
     return K, K * tangents[0]
+
+
+def streamed(
+    sums: Callable[..., Any], weights: Float[Array, " N"], arrays: tuple[Any, ...], chunks: int
+) -> Any:
+    """Σ over chunks of rows of sums(weights, *arrays), in JAX: a scan whose memory does not grow with N.
+
+    Rows are padded to whole chunks by the first row, which then counts for nothing.
+    """
+    if chunks == 1:
+        return sums(weights, *arrays)
+    N = len(weights)
+    rows = -(-N // chunks)
+    pad = rows * chunks - N
+    weights = jnp.concatenate([weights, jnp.zeros(pad)])
+    arrays = tuple(jnp.concatenate([a, jnp.broadcast_to(a[:1], (pad, *a.shape[1:]))]) for a in arrays)
+    data = [a.reshape(chunks, rows, *a.shape[1:]) for a in (weights, *arrays)]
+
+    @jax.checkpoint
+    def step(total: Any, chunk: Any) -> tuple[Any, None]:
+        return jax.tree.map(jnp.add, total, sums(*chunk)), None
+
+    shapes = jax.eval_shape(sums, *(a[0] for a in data))
+    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return lax.scan(step, zero, data)[0]

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array, lax
 
 from kembed.core.backend import Bool, Float
-from kembed.learning.determinants import half_log_det, weighted_scatter
+from kembed.learning.paper.determinants import half_log_det, weighted_scatter
 
 CANCELLATION = 1e-4  # rows whose determinant loses more than this factor to cancellation go the slow way
 UNDERFLOW = 1e-90  # sums of squared weights below this are not trusted: second derivatives hold their cubes

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from kembed.learning.determinants import elimination, half_log_det, weighted_scatter
+from kembed.learning.paper.determinants import elimination, half_log_det, weighted_scatter
 
 pytestmark = pytest.mark.usefixtures("double_precision")
 
@@ -68,7 +68,7 @@ def test_half_log_det_of_upper_triangles(D, backend):
 DEADLOCK = """
 import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_enable_x64", True)
-from kembed.learning.determinants import half_log_det
+from kembed.learning.paper.determinants import half_log_det
 D, count = 20, 1000
 i, j = np.triu_indices(D)
 def batch(seed):

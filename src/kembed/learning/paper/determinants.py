@@ -3,7 +3,7 @@
 Matrices are given by their upper triangles, entry by entry, with the batch along the fast axis. Both
 objectives are built on these two functions. Beyond a few dimensions LAPACK, called for each matrix, is no
 faster, and two such batches in one XLA program can wait for each other for ever on a machine with two cores
-(jaxlib 0.10.2: tests/learning/test_determinants.py has the case).
+(jaxlib 0.10.2: tests/learning/paper/test_determinants.py has the case).
 """
 
 from __future__ import annotations
