@@ -112,9 +112,6 @@ def without_gaps(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(floats).fill_nan(None)).drop_nulls()
 
 
-# Telling.
-
-
 def tell_left_out(left_out: dict[str, str], screen: Screen) -> None:
     """Say which columns were left out, those with the same reason together."""
     reasons: dict[str, list[str]] = {}

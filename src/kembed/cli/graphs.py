@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from kembed.cli import outputs
 from kembed.cli.inputs import load_variables
-from kembed.cli.options import OneFile, Reading, Searching, arrow, command, kernel_of, split
-from kembed.cli.options import output as panel_of_output
+from kembed.cli.options import GraphFile, OneFile, Reading, Searching, arrow, command, kernel_of, split
 from kembed.cli.screen import Screen
 from kembed.core.text import counted, plain
-from kembed.core.writing import write_whole
+from kembed.core.writing import write_text
 from kembed.data import files
 
 if TYPE_CHECKING:
@@ -37,12 +35,7 @@ def run_graph(
     *,
     reading: Reading,
     searching: Searching,
-    output: Annotated[
-        Path | None,
-        panel_of_output(
-            "Save the graph: a figure (.png, .svg, .pdf), Graphviz (.dot) or .json.", "FILE", "--output", "-o"
-        ),
-    ] = None,
+    output: GraphFile = None,
 ) -> None:
     """Which columns of a file cause which? A causal graph by conditional tests, and how sure each edge is."""
     kernel = kernel_of(searching.kernel, KERNELS)
@@ -69,8 +62,11 @@ def run_graph(
         "seed": searching.seed,
         "output": output,
     }
-    if output is not None:
-        _write(graph, output, screen.as_json(payload) + "\n")
+    suffix = "" if output is None else output.suffix.lower()
+    if output is not None and suffix in outputs.FIGURES:
+        outputs.save_plot(graph, output)
+    elif output is not None:
+        write_text(output, graph.to_dot() if suffix == ".dot" else screen.as_json(payload) + "\n")
     screen.say(sentence)
     _print_graph(screen, graph)
     trends = [(one.name, one.lengthscale or "none", one.before, one.after) for one in prewhitened]
@@ -88,9 +84,6 @@ def run_graph(
         ]
     )
     screen.finish(payload)
-
-
-# The search.
 
 
 def _searched(
@@ -138,9 +131,6 @@ def _background(searching: Searching, columns: list[str], name: str) -> Backgrou
     return Background(forbidden=tuple(forbidden), required=tuple(required), tiers=tuple(map(tuple, tiers)))
 
 
-# The answer.
-
-
 def _sentence(graph: CausalGraph) -> str:
     p = len(graph.names)
     level = f"at the {100 * graph.alpha:g}% level"
@@ -175,17 +165,11 @@ def _print_graph(screen: Screen, graph: CausalGraph) -> None:
         screen.more(*(f"conflict: {conflict.why}" for conflict in graph.conflicts))
     if graph.edges:
         marks = {edge.mark for edge in graph.edges}
-        runs = (
-            [f"{', '.join(varied.values())}: share of runs with the edge, and with its mark."]
-            if varied
-            else []
-        )
-        screen.more(
-            *runs,
-            *(meaning for mark, meaning in MEANINGS.items() if mark in marks),
-            "All this if nothing unmeasured causes two of the columns and the tests are right.",
-            style="dim",
-        )
+        told = [meaning for mark, meaning in MEANINGS.items() if mark in marks]
+        if varied:
+            told.insert(0, f"{', '.join(varied.values())}: share of runs with the edge, and with its mark.")
+        told.append("All this if nothing unmeasured causes two of the columns and the tests are right.")
+        screen.more(*told, style="dim")
 
 
 def _shares(graph: CausalGraph, a: str, b: str, kind: str, *marks: str) -> str:
@@ -217,12 +201,3 @@ def _described(graph: CausalGraph) -> dict[str, Any]:
         "orders": graph.n_orders,
         "bootstrap": graph.n_bootstrap,
     }
-
-
-def _write(graph: CausalGraph, target: Path, text: str) -> None:
-    suffix = target.suffix.lower()
-    if suffix in outputs.FIGURES:
-        outputs.save_plot(graph, target)
-    else:
-        content = graph.to_dot() if suffix == ".dot" else text
-        write_whole(target, lambda draft: draft.write_text(content, encoding="utf-8"))

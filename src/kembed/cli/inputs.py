@@ -152,9 +152,6 @@ def load_variables(
     return loaded, None if time is None else whole[time]
 
 
-# Two samples.
-
-
 def _groups(
     frame: pl.DataFrame, source: str, reading: Grouping, screen: Screen
 ) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, str]]:

@@ -40,17 +40,10 @@ def run_independence(
     from kembed import hsic_test
     from kembed.data.columns import Labelled
 
-    with screen.waiting(f"pairing {loaded.frame.height:,} rows") as bar:
-        result = hsic_test(
-            *(
-                Labelled(loaded.frame.select(columns), f"the {side} side of {loaded.labels[0]}")
-                for side, columns in named.items()
-            ),
-            statistic="features" if fast else "unbiased",
-            nan_policy=reading.missing,
-            progress=bar,
-            **testing.settings,
-        )
+    frame, of = loaded.frame, loaded.labels[0]
+    sides = [Labelled(frame.select(names), f"the {side} side of {of}") for side, names in named.items()]
+    with screen.waiting(f"pairing {frame.height:,} rows") as bar:
+        result = hsic_test(*sides, **testing.settings(reading, bar, fast))
     yes, no = "The two sides depend on each other", "No dependence was found"
     sentence = verdict(result, testing.alpha, yes, no, "independence")
     columns = [(side, words.of_columns(names)) for side, names in named.items()]
@@ -143,9 +136,7 @@ def _learned(sample: Any, family: str, missing: str, seed: int) -> tuple[Any, An
     from kembed.data.tables import read_tables
     from kembed.learning.learn import MINIMUM_ROWS
 
-    (table,), _ = read_tables(
-        {"x": sample}, nan_policy=missing, same_columns=False, paired=False, minimum=MINIMUM_ROWS
-    )
+    (table,), _ = read_tables({"x": sample}, missing, minimum=MINIMUM_ROWS)
     space = make_space(table.values, table.categorical)
     pattern: Any = "auto" if family == "auto" else Gaussian()
     if family == "ard" and len(table.names) > 1:

@@ -20,6 +20,7 @@ from kembed.data.files import InputError
 # The words of `kembed.testing.kernel_words`, which is too heavy for `--help`.
 KERNELS = ("fused", "bkl", "ard", "median", "median-raw")
 A_KERNEL = "|".join([*KERNELS, "NUMBER"])
+ONE_KERNEL = A_KERNEL.removeprefix("fused|")
 
 
 def _panel(title: str) -> Callable[..., Any]:
@@ -37,12 +38,14 @@ known, runs = _panel("What is known beforehand"), _panel("How sure, how fast")
 Text = str | None
 Texts = list[str] | None
 SampleA = Annotated[str, typer.Argument(metavar="A", help="A file, or - for standard input.")]
-SampleB = Annotated[
-    str | None, typer.Argument(metavar="B", help="Another; none with --group.", show_default=False)
-]
+SampleB = Annotated[Text, typer.Argument(metavar="B", help="Another; none with --group.", show_default=False)]
 OneFile = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
-Figure = Annotated[Path | None, output("Save the figure: .png, .svg or .pdf.", "FILE", "--output", "-o")]
-Page = Annotated[Path, output("The page to write.", "FILE", "--output", "-o")]
+TO_FILE = ("FILE", "--output", "-o")
+Figure = Annotated[Path | None, output("Save the figure: .png, .svg or .pdf.", *TO_FILE)]
+GraphFile = Annotated[
+    Path | None, output("Save the graph: a figure (.png, .svg, .pdf), Graphviz (.dot) or .json.", *TO_FILE)
+]
+Page = Annotated[Path, output("The page to write.", *TO_FILE)]
 ByColumn = Annotated[bool, method("Also test every column by itself.", "", "--by-column")]
 Fast = Annotated[bool, method("Random features: time linear in the rows.", "", "--fast")]
 
@@ -92,10 +95,11 @@ class Testing(Seeded):
         check_level(self.alpha, self.resamples)
         kernel_of(self.kernel)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The options as the library's functions call them."""
-        return {"kernel": kernel_of(self.kernel), "n_resamples": self.resamples, "rng": self.seed}
+    def settings(self, reading: Reading, progress: bool, fast: bool | None = None) -> dict[str, Any]:
+        """The options as the library's functions call them; with `fast` also the statistic of a test."""
+        how = {"kernel": kernel_of(self.kernel), "n_resamples": self.resamples, "rng": self.seed}
+        how |= {} if fast is None else {"statistic": "features" if fast else "unbiased"}
+        return how | {"nan_policy": reading.missing, "progress": progress}
 
     @property
     def described(self) -> dict[str, Any]:
@@ -231,9 +235,6 @@ def _parameters(of: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 
 def _is_option(parameter: inspect.Parameter) -> bool:
     return any(isinstance(each, OptionInfo) for each in getattr(parameter.annotation, "__metadata__", ()))
-
-
-# What stands behind an option.
 
 
 def check_level(alpha: float, resamples: int | None = None) -> None:

@@ -8,19 +8,15 @@ deciding c.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from kembed.comparing.difference import Difference
+from kembed.comparing.difference import Difference, Points, Samples, Values
+from kembed.core.backend import Bool, Float
 from kembed.core.ordering import sorted_rows
 from kembed.embeddings.empirical import row_blocks
 from kembed.kernels.base import Kernel
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    from kembed.comparing.difference import Points, Samples, Values
 
 # Reference points: a step of 1% of the range, and of the rows the very ones that regions are formed from.
 GRID, REFERENCE_ROWS = 200, 600

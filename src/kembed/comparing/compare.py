@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.comparing.regions import Region
 from kembed.comparing.summaries import ColumnSummary, separation, summarise
 from kembed.comparing.witness import MANY_ROWS, Witness, fit_witness, one_kernel, read_and_pool
 from kembed.core import checks
@@ -16,12 +17,9 @@ from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.kernels.base import Kernel
+from kembed.learning.evidence import Evidence
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
 from kembed.testing.two_sample import test_pool
-
-if TYPE_CHECKING:
-    from kembed.comparing.regions import Region
-    from kembed.learning.evidence import Evidence
 
 # An AUC below this is not worth a number: guessing gives 50%.
 HARDLY = 0.55

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.comparing.bands import REFERENCE_ROWS, Bands
 from kembed.comparing.difference import balanced_rows, even_grid
+from kembed.core.backend import Bool, Float
 from kembed.core.text import plain
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    from kembed.data.tables import Table
+from kembed.data.tables import Table
 
 GRID = 800  # ends of intervals are found to a fraction of such a step
 COUNTED_ROWS = 10 * REFERENCE_ROWS  # a share over 3,000 rows of a sample has a standard error below 1%

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.comparing.difference import Samples
+from kembed.core.backend import Float
 from kembed.core.ordering import sorted_rows
 from kembed.core.text import plain
+from kembed.data.tables import Table
 from kembed.embeddings.empirical import empirical
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from kembed.comparing.difference import Samples
-    from kembed.data.tables import Table
-    from kembed.kernels.base import Kernel
-    from kembed.testing.outcome import ColumnResult
+from kembed.kernels.base import Kernel
+from kembed.testing.outcome import ColumnResult
 
 # What is worth a word: a shift of so many standard deviations, a ratio of spreads this far from 1.
 SHIFT, RATIO = 0.1, 1.1

@@ -5,31 +5,36 @@ from __future__ import annotations
 import functools
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.comparing import relevance
 from kembed.comparing.bands import GRID, REFERENCE_ROWS, Bands, Sup, make_bands, suprema
-from kembed.comparing.difference import Difference, balanced_rows, even_grid, fit_difference, thinned
+from kembed.comparing.difference import (
+    Difference,
+    Points,
+    Samples,
+    Values,
+    balanced_rows,
+    even_grid,
+    fit_difference,
+    thinned,
+)
 from kembed.comparing.regions import Region, find_regions
 from kembed.comparing.relevance import ColumnRelevance
 from kembed.core import checks
+from kembed.core.backend import Bool, Float
 from kembed.core.drawing import Drawn
 from kembed.data.pool import Pool, make_pool
+from kembed.data.space import Space
 from kembed.data.tables import Table, read_like, read_tables
 from kembed.kernels.base import Kernel
+from kembed.learning.evidence import Evidence
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.testing.kernel_words import choose_kernel
+from kembed.testing.outcome import ColumnResult
 from kembed.testing.two_sample import column_tests
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    from kembed.comparing.difference import Points, Samples, Values
-    from kembed.data.space import Space
-    from kembed.learning.evidence import Evidence
-    from kembed.testing.outcome import ColumnResult
 
 MINIMUM_ROWS = 5  # that a kernel can be learned from
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
@@ -289,8 +294,7 @@ def witness(
 def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[tuple[Table, Table], Pool]:
     """Both samples as checked tables, and as one."""
     checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
-    shape: Any = {"same_columns": True, "paired": False, "minimum": 2}
-    (first, second), _ = read_tables({"x": x, "y": y}, nan_policy=nan_policy, **shape)
+    (first, second), _ = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True)
     return (first, second), make_pool([first, second], None, "none")
 
 

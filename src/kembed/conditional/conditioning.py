@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.conditional import regression
 from kembed.conditional.regression import Regression, kernel, learn_regression, regression_residuals
+from kembed.core.backend import Bool, Float, Int
 from kembed.data.space import make_space
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
-    Basis = tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]  # eigenvalues, orthonormal vectors
-
+Basis = tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]  # eigenvalues, orthonormal vectors
 BULK = 3.0  # spreads: a value further out is drawn in, logarithmically
 # Features of the conditioning kernel, and the lengthscales (over √d) and signal-to-noise ratios compared.
 LANDMARKS = 80

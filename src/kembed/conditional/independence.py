@@ -70,9 +70,7 @@ def conditional_test(
     samples = {"x": x, "y": y}
     if given is not None and np.shape(given)[1:] != (0,):
         samples["given"] = given
-    tables, missing = read_tables(
-        samples, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
-    )
+    tables, missing = read_tables(samples, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return ConditionalOutcome.of(nothing("HSIC", "multiplier", (tables[0].given,)))
     tester = ConditionalTester(

@@ -20,19 +20,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from kembed.core.backend import Float
 
-    Points = Float[np.ndarray, "n d"]
-    Targets = Float[np.ndarray, "n k"]
-
+Points = Float[np.ndarray, "n d"]
+Targets = Float[np.ndarray, "n k"]
 # Starts are compared on so many rows, the best is finished on so many; the regression itself uses all rows.
 EXPLORE_ROWS, LEARN_ROWS = 100, 200
 FEW_STEPS, STEPS = 4, 6  # of L-BFGS there: a search for a graph makes hundreds of fits

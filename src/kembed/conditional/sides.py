@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from kembed.conditional import conditioning
 from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Bool, Float, to_numpy
 from kembed.data.space import make_space
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
@@ -29,11 +29,7 @@ from kembed.permutation import nulls
 from kembed.permutation.statistics import Values
 from kembed.testing import kernel_words
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
-
+Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
 ROOM = 200_000_000  # bytes that one kind of kept thing may hold; there are three kinds
 # Products of features below this share of the largest are left out, and never more than so many are kept:

@@ -328,9 +328,7 @@ class ConditionalTester:
 
 def _columns(data: Any, nan_policy: str) -> list[Table]:
     """Every column of the data, as a table."""
-    (table,), missing = read_tables(
-        {"data": data}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
-    )
+    (table,), missing = read_tables({"data": data}, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         raise ValueError("data has missing values; use nan_policy='omit', or drop or impute those rows")
     return [

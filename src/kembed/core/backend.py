@@ -12,7 +12,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float as Float
     from jaxtyping import Int as Int
 else:  # shapes are for people and type checkers; nothing else needs jaxtyping
-    Bool = Float = Int = None
+    Bool = Float = Int = Annotated
 Array = Any  # of NumPy or JAX
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core.backend import namespace
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
+from kembed.core.backend import Array, Float, namespace
 
 
 def safe_sqrt(s: Any) -> Any:

@@ -31,6 +31,11 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
     return path
 
 
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a text, whole."""
+    return write_whole(path, lambda draft: draft.write_bytes(text.encode()))
+
+
 def jsonable(value: Any) -> Any:
     """What the json module knows, from NumPy's scalars and arrays too; numbers that JSON has not are null.
 

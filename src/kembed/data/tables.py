@@ -37,7 +37,12 @@ class Table:
 
 
 def read_tables(
-    samples: dict[str, Any], *, nan_policy: str, same_columns: bool, paired: bool, minimum: int
+    samples: dict[str, Any],
+    nan_policy: str,
+    *,
+    minimum: int,
+    same_columns: bool = False,
+    paired: bool = False,
 ) -> tuple[list[Table], bool]:
     """The samples, by argument name or label, as tables; and whether "propagate" met a missing value.
 
@@ -47,8 +52,8 @@ def read_tables(
     `paired` the samples have the same rows, and a row missing anywhere is dropped everywhere. Every
     sample needs at least `minimum` rows, once those with missing values are dropped.
 
-    >>> (x, y), _ = read_tables({"x": [["a", 1.5], ["c", 2]], "y": [["b", 0]]}, nan_policy="raise",
-    ...                         same_columns=True, paired=False, minimum=1)
+    >>> samples = {"x": [["a", 1.5], ["c", 2]], "y": [["b", 0]]}
+    >>> (x, y), _ = read_tables(samples, "raise", minimum=1, same_columns=True)
     >>> x.values, y.values, x.categorical
     (array([[0. , 1.5],
            [2. , 2. ]]), array([[1., 0.]]), array([ True, False]))

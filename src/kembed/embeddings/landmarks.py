@@ -7,7 +7,7 @@ permutation test needs exactly this: landmarks picked by row index would know th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from kembed.core.backend import Float
 from kembed.core.linalg import median_of_pairs, squared_distances
 from kembed.core.ordering import sorted_rows
 
-if TYPE_CHECKING:
-    Rows = Float[np.ndarray, "k D"]
-
+Rows = Float[np.ndarray, "k D"]
 DEFAULT_COUNT = 100  # the paper's experiments have as many
 PER_COLUMN = 5  # with fewer than a few landmarks a column the volume element is ragged
 # Support points and centres are found on at most so many rows; more would not move them visibly. Nor a median

@@ -11,20 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.core.linalg import Cholesky, cholesky
 from kembed.embeddings.posterior import feature_moments
 from kembed.kernels.base import Kernel
 from kembed.kernels.measures import GaussianMeasure
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Rows = Float[np.ndarray, "n D"]
-
+Rows = Float[np.ndarray, "n D"]
 # Directions with less than this share of K's largest eigenvalue hold no more than 1e-4 of a feature, and
 # the rounding of K (1e-16) divided by a smaller one would show.
 LEAST_EIGENVALUE = 1e-8

@@ -128,8 +128,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         checks.choice(self.nan_policy, "nan_policy", ("raise", "omit"))
         if hasattr(X, "columns") or _has_text(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
-            how: Any = {"nan_policy": self.nan_policy, "same_columns": False, "paired": False}
-            read_tables({"X": X}, minimum=MINIMUM_ROWS, **how)
+            read_tables({"X": X}, self.nan_policy, minimum=MINIMUM_ROWS)
             return X
         finite = True if self.nan_policy == "raise" else "allow-nan"
         options = {"ensure_all_finite": finite, "ensure_min_samples": MINIMUM_ROWS}

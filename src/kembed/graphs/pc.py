@@ -222,9 +222,7 @@ def _decider(data: Any, test: Any, nan_policy: str) -> Decider:
 
 
 def _read(data: Any, nan_policy: str) -> Table:
-    (table,), _ = read_tables(
-        {"data": data}, nan_policy=nan_policy, same_columns=False, paired=False, minimum=MINIMUM
-    )
+    (table,), _ = read_tables({"data": data}, nan_policy, minimum=MINIMUM)
     return table
 
 

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from kembed.core.backend import Float, Int
 from kembed.core.linalg import squared_distances
 from kembed.data.space import Space, mismatch
 from kembed.kernels.base import Kernel
 from kembed.kernels.stationary import Gaussian, Metric, Stationary
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-    Rows = Int[np.ndarray, " a"]
-    Table = Float[np.ndarray, "N D"]
-    Rectangle = Float[np.ndarray, "a b"]
-    Base = Callable[[Rows, Rows], Rectangle]
-    Map = Callable[[Rectangle, Rectangle], Rectangle]
-
+Rows = Int[np.ndarray, " a"]
+Table = Float[np.ndarray, "N D"]
+Rectangle = Float[np.ndarray, "a b"]
+Base = Callable[[Rows, Rows], Rectangle]
+Map = Callable[[Rectangle, Rectangle], Rectangle]
 # |x|² + |y|² - 2x·y is exact to about this share of the largest |x|². Where that is more than a billionth of
 # a squared lengthscale (a statistic would move by more than what counts as a tie, `nulls.TIE`) distances
 # are taken by differences.

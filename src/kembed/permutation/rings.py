@@ -18,19 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kembed.core.backend import Float, Int
 from kembed.core.progress import progress_bar
 from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-    Rows = Int[np.ndarray, " a"]
-    Vector = Float[np.ndarray, " N"]
-
+Rows = Int[np.ndarray, " a"]
+Vector = Float[np.ndarray, " N"]
 # Working memory of a pass over the diagonals, in bytes, where `batch` does not say otherwise.
 BUDGET = 2**28
 # All processors: the transforms of a block's columns do not depend on each other, and SciPy takes no more

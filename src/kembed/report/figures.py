@@ -8,18 +8,16 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed import plotting
+from kembed.comparing.compare import Comparison
+from kembed.comparing.witness import Witness
 from kembed.plotting.style import LEGEND
 from kembed.report.words import number, of_range, percent, short
-
-if TYPE_CHECKING:
-    from kembed.comparing.compare import Comparison
-    from kembed.comparing.witness import Witness
-    from kembed.testing.outcome import TestOutcome
+from kembed.testing.outcome import TestOutcome
 
 SIZE = (4.7, 3.7)  # inches: two beside each other on a page
 # A drawing with more than this many bytes of lines becomes a picture of pixels: it would draw slowly.

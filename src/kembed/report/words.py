@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
 from kembed.core.text import plain, shortened
-
-if TYPE_CHECKING:
-    from kembed.testing.outcome import TestOutcome
+from kembed.testing.outcome import TestOutcome
 
 SHORT, LONG = 48, 80  # letters of a name that fit into a line of text, and into a cell that may break
 MINUS = "\N{MINUS SIGN}"

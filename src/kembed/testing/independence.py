@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import permutations
 from math import factorial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.core.progress import showing_progress
 from kembed.data.space import make_space
@@ -28,11 +29,7 @@ from kembed.testing.members import fused_meetings
 from kembed.testing.outcome import TestOutcome, approximate_outcome, nothing, resampled_outcome
 from kembed.testing.procedure import Choice, Procedure, read_procedure
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Shares = Float[np.ndarray, "J L"]
-
+Shares = Float[np.ndarray, "J L"]
 MINIMUM = 4  # the unbiased statistic divides by n - 3
 FEW_ROWS = 8  # more have more pairings than anybody waits for
 
@@ -81,9 +78,7 @@ def hsic_test(
     """
     procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng)
     kernels = _both_kernels(kernel)
-    tables, missing = read_tables(
-        {"x": x, "y": y}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
-    )
+    tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
     swapped = False

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Float, to_numpy
 from kembed.data.space import Space
 from kembed.embeddings.landmarks import median_lengthscale
 from kembed.kernels.base import Kernel
@@ -26,11 +26,7 @@ from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns, columns_by_kind, space_kernel
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.evidence import SPREADS, Evidence
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from kembed.learning.prepare import Effort
+from kembed.learning.prepare import Effort
 
 WORDS = ("fused", "bkl", "ard", "median", "median-raw")
 LEAST_ROWS = 8  # fewer say nothing about scales

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.core.drawing import Drawn
+from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
 from kembed.permutation.statistics import Values, fuse, standardised
 from kembed.testing.procedure import Choice, Procedure
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from kembed.learning.evidence import Evidence
 
 
 @dataclass(frozen=True, eq=False)

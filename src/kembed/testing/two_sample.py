@@ -103,9 +103,7 @@ def mmd_test(
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
     _check_combination(null, paired, weights, by_column)
-    tables, missing = read_tables(
-        {"x": x, "y": y}, nan_policy=nan_policy, same_columns=True, paired=paired, minimum=2
-    )
+    tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True, paired=paired)
     if missing:
         return nothing("MMD²", null, tuple(table.given for table in tables))
     pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none")
