@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -170,9 +171,8 @@ class Sides:
 
     def conditioner(self, given: tuple[int, ...]) -> Conditioner:
         """What conditioning on these variables means."""
-        return self._conditioners.get(
-            given, lambda: Conditioner(np.column_stack([self.variables[v].columns for v in given]))
-        )
+        columns = (self.variables[v].columns for v in given)
+        return self._conditioners.get(given, lambda: Conditioner(np.column_stack(list(columns))))
 
     def side(self, target: int, given: tuple[int, ...]) -> Side:
         """The target with these variables taken out."""
@@ -185,12 +185,9 @@ class Sides:
             kernels = how.kernels if columns.shape[1] else ()
             return Side(columns, tuple(kernel_features(columns, variable.indicator, k) for k in kernels), ())
         conditioner = self.conditioner(given)
-        left = self._residuals.get(
-            (target, given),
-            lambda: conditioning.variable_residuals(
-                variable, conditioner, cross_fit=how.cross_fit, scale=how.scale
-            ),
-        )
+        fit = {"cross_fit": how.cross_fit, "scale": how.scale}
+        make = partial(conditioning.variable_residuals, variable, conditioner, **fit)
+        left = self._residuals.get((target, given), make)
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
         for kernel in how.kernels if left.columns.shape[1] else ():

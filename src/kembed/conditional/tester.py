@@ -137,9 +137,12 @@ class ConditionalTester:
         if prewhiten is not None:  # rows without a time go
             time = prewhitening.times(prewhiten, "prewhiten", tables[0].given, nan_policy)[tables[0].rows]
             least = float(checks.positive(least_timescale, "least_timescale"))
-            self._time = time[~np.isnan(time)]
-            tables, self.prewhitened = prewhitening.prewhiten_tables(
-                _on_rows(tables, ~np.isnan(time)), self._time, least
+            seen = ~np.isnan(time)
+            self._time = time[seen]
+            done = [prewhitening.prewhiten_table(one, time[seen], least) for one in _on_rows(tables, seen)]
+            tables, self.prewhitened = (
+                [one for one, _ in done],
+                tuple(how for _, each in done for how in each),
             )
         self._store = None if cache is None else Store(cache)
         self._arrange(tables)
@@ -188,14 +191,13 @@ class ConditionalTester:
     @cached_property
     def _content(self) -> str:
         """A digest of the data and of all settings."""
-        parts = [table.values[self._order].tobytes() for table in self._tables]
+        how, order = self._settings, self._order
+        parts = [table.values[order].tobytes() for table in self._tables]
         kinds = [table.categorical.tolist() for table in self._tables]
         # Pickled, because what a kernel prints is rounded.
-        kernels = [
-            pickle.dumps(to_numpy(one) if isinstance(one, Kernel) else one) for one in self._settings.kernels
-        ]
-        when = b"" if self._settings.memory is None else self._time[self._order].tobytes()
-        return digest(VERSION, kinds, replace(self._settings, kernels=()), when, *kernels, *parts)
+        kernels = [pickle.dumps(to_numpy(one) if isinstance(one, Kernel) else one) for one in how.kernels]
+        when = b"" if how.memory is None else self._time[order].tobytes()
+        return digest(VERSION, kinds, replace(how, kernels=()), when, *kernels, *parts)
 
     @cached_property
     def _multipliers(self) -> Float[np.ndarray, "n B"]:

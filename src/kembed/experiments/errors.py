@@ -90,9 +90,7 @@ def measure_errors(
         cells.append((False, hard, ("bkl", "fused")))
     seeds = np.random.SeedSequence(seed).spawn(repetitions)
     # Repetition by repetition, so that the bar moves evenly; a random stream for each cell of each.
-    tasks = [
-        (*cell, child) for one in seeds for cell, child in zip(cells, one.spawn(len(cells)), strict=True)
-    ]
+    tasks = [(*cell, own) for one in seeds for cell, own in zip(cells, one.spawn(len(cells)), strict=True)]
 
     def perform(exact: bool, epsilon: float, rules: tuple[str, ...], seed: Any) -> list[tuple[float, float]]:
         """One data set, and every rule on it."""

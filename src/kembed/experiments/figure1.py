@@ -40,11 +40,6 @@ class Result(NamedTuple):
     caption: Result | None = None  # the same sample with the lengthscale of the caption
 
 
-def true_embedding(points: np.ndarray, lengthscale: float = LENGTHSCALE) -> np.ndarray:
-    """E k(s, X) for the mixture."""
-    return mixture_embedding(points, lengthscale, WEIGHTS, MEANS[:, None], (SDS**2)[:, None, None])
-
-
 def run(seed: int = SEED, lengthscale: float = LENGTHSCALE, progress: bool | None = None) -> Result:
     """Draw the data and fit the three embeddings; it takes a second, so there is no progress to show."""
     rng = np.random.default_rng(seed)
@@ -53,7 +48,8 @@ def run(seed: int = SEED, lengthscale: float = LENGTHSCALE, progress: bool | Non
     kernel = Gaussian(lengthscale)
     posterior = fit_embedding(x, kernel)
     lower, upper = posterior.interval(GRID, LEVEL)
-    truth, plain = true_embedding(GRID, lengthscale), empirical(x, kernel).mean(GRID)
+    truth = mixture_embedding(GRID, lengthscale, WEIGHTS, MEANS[:, None], (SDS**2)[:, None, None])
+    plain = empirical(x, kernel).mean(GRID)
     return Result(
         x=x,
         lengthscale=lengthscale,

@@ -14,18 +14,12 @@ import numpy as np
 
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks, median_lengthscale
 from kembed.embeddings.posterior import fit_embedding
+from kembed.experiments import published
 from kembed.experiments.errors import ALPHA, EPSILONS, REPETITIONS, RESAMPLES, Errors, Setting, measure_errors
 from kembed.experiments.figure2_defects import Defects, Plan, measure_defects, plot_defects, report_defects
 from kembed.experiments.mixtures import EPSILON, ROWS, SPACING, grid_sample, true_witness
 from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, VERMILION, legend, mosaic
-from kembed.experiments.published import (
-    LENGTHSCALES,
-    Peak,
-    best,
-    learn_quietly,
-    normalised_peaks,
-    paper_peaks,
-)
+from kembed.experiments.published import LENGTHSCALES, Peak, learn_quietly, normalised_peaks, paper_peaks
 from kembed.kernels.measures import GaussianMeasure
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.learned_kernel import LearnedKernel
@@ -114,7 +108,7 @@ def run(
         x=x,
         errors=measure_errors(seed, rows=rows, progress=progress, **how),
         objective=objective,
-        witness=witness_map(x, best(objective.peaks)),
+        witness=witness_map(x, published.best(objective.peaks)),
         defects=measure_defects(x, landmarks, rng, defects),
         easy=grid_sample(np.random.default_rng(seed), rows, EASY),
     )
@@ -128,8 +122,7 @@ def plot(result: Result) -> Any:
         for label, part, colour, order in (("P", x[:half], BLACK, 3), ("Q", x[half:], VERMILION, 2)):
             how: dict[str, Any] = {"markersize": 2.5, "markeredgewidth": 0, "label": label, "zorder": order}
             axes.plot(*part.T, ".", color=colour, **how)
-        title = f"{letter}. ε = {epsilon:g}"
-        axes.set(title=title, aspect="equal", xlim=(-24, 24), ylim=(-24, 24))
+        axes.set(title=f"{letter}. ε = {epsilon:g}", aspect="equal", xlim=(-24, 24), ylim=(-24, 24))
         legend(axes, loc="upper left", ncols=2, markerscale=4, borderpad=0)
     _plot_errors(panels["C"], result.errors)
     _plot_objective(panels["D"], panels["d"], result.objective)

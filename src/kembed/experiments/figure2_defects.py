@@ -11,15 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
+from kembed.experiments import published
 from kembed.experiments.output import BLUE, ORANGE, VERMILION, legend, mosaic
-from kembed.experiments.published import (
-    Peak,
-    best,
-    learn_quietly,
-    normalised_peaks,
-    paper_peaks,
-    paper_surface,
-)
+from kembed.experiments.published import Peak, best, learn_quietly, normalised_peaks, paper_peaks
 from kembed.learning.learned_kernel import LearnedKernel
 
 RULES = ("subset", "support")  # the paper's landmarks, and our default
@@ -62,7 +56,7 @@ def measure_defects(
     n = plan.free_rows
     y = np.concatenate([rng.normal(size=n), rng.laplace(0.0, np.sqrt(0.5), n)])[:, None]
     z = choose_landmarks(y, Landmarks("subset", plan.free_landmarks))
-    table = paper_surface(y, plan.free_lengthscales, plan.noises, z)
+    table = published.paper_surface(y, plan.free_lengthscales, plan.noises, z)
     noise, bounded = plan.noises[table.argmax(axis=1)], learn_quietly(y, plan.free_landmarks)
     return Defects(plan, smallest, given, table.max(axis=1), noise, bounded)
 

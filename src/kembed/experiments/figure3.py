@@ -110,13 +110,11 @@ def witness(
     how: dict[str, Any] = {"n_chains": plan.chains, "n_warmup": plan.warmup, "n_draws": plan.draws}
     samples = sample(np.concatenate([p, q]), landmarks=LANDMARKS, rng=SEED, **how)
     measure, grid = samples.learned.measure, plan.grid
-    draws = np.concatenate(
-        [
-            fit_embedding(p, kernel, measure=measure).sample(grid, 1, rng)
-            - fit_embedding(q, kernel, measure=measure).sample(grid, 1, rng)
-            for kernel in samples.kernels(plan.shown, rng)
-        ]
-    )
+
+    def drawn(x: np.ndarray, kernel: Any) -> np.ndarray:
+        return fit_embedding(x, kernel, measure=measure).sample(grid, 1, rng)
+
+    draws = np.concatenate([drawn(p, one) - drawn(q, one) for one in samples.kernels(plan.shown, rng)])
     lower, upper = np.quantile(draws, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
     outside = (lower > 0.0) | (upper < 0.0)
     return Witness(samples, draws, lower, upper, float(outside[np.abs(grid[:, 0]) <= 2.0].mean()))
@@ -148,10 +146,8 @@ def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, plan: P
         value = log_pseudolikelihood(pooled, kernel=Gaussian(ell), noise=noise, landmarks=z)
         return float(ell + noise - value)
 
-    found = minimize(
-        downhill, np.log([0.3, 0.1]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 0.01}
-    )
-    ell, noise = (float(value) for value in np.exp(found.x))
+    top = minimize(downhill, np.log([0.3, 0.1]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 0.01})
+    ell, noise = (float(value) for value in np.exp(top.x))
     n = len(pooled) // 2
 
     def fit(x: np.ndarray) -> PosteriorEmbedding:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kembed.core.text import plain
+from kembed.core.writing import jsonable
 from kembed.experiments import ozone_study
 from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, legend, mosaic
 from kembed.experiments.ozone_study import ALPHA, CAUSE, EFFECT, KERNELS, MARKS, SEED, Study, mark, shares
@@ -68,9 +69,8 @@ def _plot_shares(axes: Any, study: Study) -> None:
                 text = axes.text(left + found[one] / 2, place, f"{found[one]:.0%}", color=colour)
                 text.set(ha="center", va="center", fontsize="small")
             left += found[one]
-    axes.set_yticks(
-        range(len(bars)), [name.replace(", ", ",\n") for name in reversed(bars)], fontsize="small"
-    )
+    names = [name.replace(", ", ",\n") for name in reversed(bars)]
+    axes.set_yticks(range(len(bars)), names, fontsize="small")
     axes.set(xlim=(0.0, 1.0), xticks=[], title=f"C. {CAUSE} and {EFFECT}: share of runs")
     axes.spines[:].set_visible(False)
     from matplotlib.patches import Patch
@@ -95,9 +95,8 @@ def plot_sweep(study: Study) -> Any:
     edges.set_title(f"A. Edges; colour: {CAUSE} and {EFFECT}")
     largest = [_largest(graph) for graph in study.sweep.values()]
     pvalues.loglog(scales, largest, "o-", color=BLUE, label="largest of all sets tried")
-    pvalues.loglog(
-        scales, [study.marginal[f"{s:g}"] for s in scales], "s--", color=GREEN, label="nothing given"
-    )
+    marginal = [study.marginal[f"{scale:g}"] for scale in scales]
+    pvalues.loglog(scales, marginal, "s--", color=GREEN, label="nothing given")
     pvalues.axhline(ALPHA, color=BLACK, linewidth=0.8, linestyle=":", label=f"level {ALPHA}")
     pvalues.set(title=f"B. p-values of {CAUSE} and {EFFECT}", ylabel="p")
     for axes in (edges, pvalues):
@@ -148,17 +147,13 @@ def report(study: Study) -> list[str]:
         sentences.append(f"  {name}: {words}")
     sentences.append("One lengthscale for all residuals, in standard deviations:")
     sentences += [f"  {scale:.2f}: {_edge(graph)}" for scale, graph in study.sweep.items()]
-    scales = "; ".join(
-        f"{NAMES[kernel]} {' and '.join(f'{one:.2f}' for one in study.scales[kernel])}" for kernel in KERNELS
-    )
+    chosen = {kernel: " and ".join(f"{one:.2f}" for one in study.scales[kernel]) for kernel in KERNELS}
+    scales = "; ".join(f"{NAMES[kernel]} {found}" for kernel, found in chosen.items())
+    left = [f"{one.correlation:.2f} without trends over {one.least:g} days or more" for one in study.trends]
     sentences += [
         f"  (For {CAUSE} and {EFFECT} with nothing given: {scales}.)",
         f"Known beforehand that {EFFECT} causes nothing, {NAMES['bkl']}: {_edge(study.known)}",
-        f"Correlation of {CAUSE} and {EFFECT}: {study.correlation:.2f}; "
-        + "; ".join(
-            f"{one.correlation:.2f} without trends over {one.least:g} days or more" for one in study.trends
-        )
-        + ".",
+        f"Correlation of {CAUSE} and {EFFECT}: {study.correlation:.2f}; {'; '.join(left)}.",
         "Timescale of the trend, and the correlation of one day and the next before and after:",
     ]
     for trends in study.trends:
@@ -248,24 +243,11 @@ def numbers(study: Study) -> str:
         "lengthscales_nothing_given": study.scales,
         "correlation": study.correlation,
         "trends": [
-            {
-                "least_days": one.least,
-                "correlation": one.correlation,
-                "columns": [vars(column) for column in one.columns],
-            }
+            {"least_days": one.least, "correlation": one.correlation, "columns": list(map(vars, one.columns))}
             for one in study.trends
         ],
     }
-    return json.dumps(_finite(whole), indent=1) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    """JSON knows no nan: null instead."""
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    return json.dumps(jsonable(whole), indent=1) + "\n"
 
 
 FIGURES = {"ozone": plot, "ozone_sweep": plot_sweep}

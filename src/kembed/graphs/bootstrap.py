@@ -40,15 +40,8 @@ class Search(NamedTuple):
 
     def run(self, tests: Remembered, order: Any, what: str) -> tuple[Orientation, Ledger]:
         """One search, with the variables taken in this order."""
-        skeleton = search(
-            tests,
-            order=[int(i) for i in order],
-            alpha=self.alpha,
-            max_given=self.max_given,
-            stable=self.stable,
-            knowledge=self.knowledge,
-            what=what,
-        )
+        how = self.alpha, self.max_given, self.stable, self.knowledge
+        skeleton = search(tests, [int(i) for i in order], *how, what)
         return orient(skeleton, self.rule, tests.decider.names, what), skeleton.ledger
 
     def resample(self, decider: Any, k: int, what: str = "") -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from kembed.core.backend import Float, Int
 
 Set = tuple[int, ...]
+Columns = Float[np.ndarray, "n p"]
 # Shares of variance below this are rounding: the correlations themselves carry about 1e-15 per row.
 NOTHING_LEFT = 1e-10
 
@@ -41,12 +42,8 @@ class FisherZ:
     0.0000 0.3923
     """
 
-    def __init__(
-        self, values: Float[np.ndarray, "n p"], names: tuple[str, ...], *, resampled: bool = False
-    ) -> None:
-        self.names = names
-        self.n_rows = len(values)
-        self._values = values
+    def __init__(self, values: Columns, names: tuple[str, ...], *, resampled: bool = False) -> None:
+        self.names, self.n_rows, self._values = names, len(values), values
         # What varies among all rows may not among some of them: it then tells nothing about anything.
         self._resampled = resampled
         centred = values - values.mean(axis=0)
@@ -112,14 +109,8 @@ class FunctionDecider:
     It returns a p-value, or an object that has one as `.pvalue`.
     """
 
-    def __init__(
-        self,
-        function: Callable[[Any, Any, Any], Any],
-        values: Float[np.ndarray, "n p"],
-        names: tuple[str, ...],
-    ) -> None:
-        self.names = names
-        self.n_rows = len(values)
+    def __init__(self, function: Callable[..., Any], values: Columns, names: tuple[str, ...]) -> None:
+        self.names, self.n_rows = names, len(values)
         self._function, self._values = function, values
 
     def pvalue(self, i: int, j: int, given: Set) -> float:

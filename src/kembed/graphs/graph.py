@@ -235,10 +235,8 @@ class CausalGraph(Drawn):
         for edge in self.edges:
             evidence = [f"largest p = {plain(edge.pvalue, 2)}"] if not np.isnan(edge.pvalue) else []
             for over, word in self.varied.items():
-                there, marked = (
-                    self.frequency(edge.a, edge.b, mark, over=over) for mark in (None, edge.mark)
-                )
-                evidence.append(f"in {there:.0%} of {word}, with this mark in {marked:.0%}")
+                there, alike = (self.frequency(edge.a, edge.b, mark, over=over) for mark in (None, edge.mark))
+                evidence.append(f"in {there:.0%} of {word}, with this mark in {alike:.0%}")
             lines.append(f"  {edge!s:{width}}  {'; '.join(evidence)}".rstrip())
         return "\n".join([*lines, *(f"  conflict: {one.why}" for one in self.conflicts)])
 

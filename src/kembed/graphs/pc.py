@@ -121,28 +121,18 @@ def pc(
     n_jobs = count_of_processes(n_jobs)
     seed = int(checks.generator(rng).integers(2**63))
     n_resamples = checks.count(n_resamples, "n_resamples", 1)
+    settings = {"kernel": kernel, "n_resamples": n_resamples, "prewhiten": prewhiten, "cache": cache}
     if isinstance(test, str) and checks.choice(test, "test", TESTS) == "residuals":
         from kembed.conditional.tester import ConditionalTester
 
         # A seed as it is: any tester with this seed finds the same p-values, and in the same cache.
         drawn = isinstance(rng, np.random.Generator)
-        decider: Decider = ConditionalTester(
-            data,
-            kernel=kernel,
-            n_resamples=n_resamples,
-            prewhiten=prewhiten,
-            cache=cache,
-            rng=int(stream(seed, TESTER).integers(2**63)) if drawn else rng,
-            nan_policy=nan_policy,
-        )
+        own = int(stream(seed, TESTER).integers(2**63)) if drawn else rng
+        decider: Decider = ConditionalTester(data, rng=own, nan_policy=nan_policy, **settings)
     else:
-        for argument, given in {
-            "kernel": not (isinstance(kernel, str) and kernel == KERNEL),
-            "n_resamples": n_resamples != SIGNS,
-            "prewhiten": prewhiten is not None,
-            "cache": cache is not None,
-        }.items():
-            if given:
+        usual = {"kernel": KERNEL, "n_resamples": SIGNS, "prewhiten": None, "cache": None}
+        for argument, given in settings.items():
+            if not isinstance(given, type(usual[argument])) or given != usual[argument]:
                 raise ValueError(f"{argument} is for test='residuals'; leave it out with another test")
         decider = _decider(data, test, nan_policy)
     _check_decider(decider, alpha)

@@ -99,7 +99,6 @@ def candidates(adjacent: np.ndarray, knowledge: Knowledge, order: Sequence[int],
 
 def search(
     tests: Remembered,
-    *,
     order: Sequence[int],
     alpha: float,
     max_given: int,
