@@ -194,7 +194,5 @@ def compare(
     columns = summarise(tables, test.columns or (), difference.sensitivity, labels)
     auc = separation((tables[0].values, tables[1].values), difference.kernel, seed)
     given = int(rng) if isinstance(rng, int | np.integer) else None
-    n, m = (table.given - len(table.values) for table in tables)
-    return Comparison(
-        labels, test, difference, columns, auc, kernel, alpha, n_resamples, given, dropped=(n, m)
-    )
+    out: Any = tuple(table.given - len(table.values) for table in tables)
+    return Comparison(labels, test, difference, columns, auc, kernel, alpha, n_resamples, given, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -198,11 +198,10 @@ class Witness(Drawn):
     @functools.cached_property
     def relevance(self) -> tuple[ColumnRelevance, ...]:
         """Which columns the difference is in, the most sensitive first; computed when first asked for."""
+        scales, each = self.lengthscales, zip(self.column_tests, self.sensitivity, strict=True)
         found = [
-            ColumnRelevance(
-                test.name, float(share), self.lengthscales.get(test.name), test.pvalue, test.adjusted_pvalue
-            )
-            for test, share in zip(self.column_tests, self.sensitivity, strict=True)
+            ColumnRelevance(one.name, float(share), scales.get(one.name), one.pvalue, one.adjusted_pvalue)
+            for one, share in each
         ]
         return tuple(sorted(found, key=lambda column: -column.sensitivity))
 
@@ -211,16 +210,7 @@ class Witness(Drawn):
         if (d := column_place(self.names, name)) is None:
             names = ", ".join(map(repr, self.names))
             raise ValueError(f"name must be one of {names}, or a place from 0, but {name!r} was given")
-        x, y = (
-            replace(
-                table,
-                values=np.ascontiguousarray(table.values[:, [d]]),
-                names=(table.names[d],),
-                categorical=table.categorical[[d]],
-                levels=(table.levels[d],),
-            )
-            for table in self.tables
-        )
+        x, y = (table.column(d) for table in self.tables)
         kernel = one_kernel("bkl", make_pool([x, y], None, "none").space, 1, self.seed)
         return fit_witness((x, y), kernel, seed=self.seed, level=self.level)
 

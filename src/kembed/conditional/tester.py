@@ -333,10 +333,7 @@ def _columns(data: Any, nan_policy: str) -> list[Table]:
     (table,), missing = read_tables({"data": data}, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         raise ValueError("data has missing values; use nan_policy='omit', or drop or impute those rows")
-    return [
-        Table(table.values[:, [d]], (name,), table.categorical[[d]], table.rows, table.given)
-        for d, name in enumerate(table.names)
-    ]
+    return [table.column(d) for d in range(len(table.names))]
 
 
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:

@@ -147,9 +147,6 @@ def title(names: tuple[str, ...], d: int) -> str:
     return names[d] if names[d] == f"column {d}" else f"column {names[d]!r}"
 
 
-# One column.
-
-
 def _read_column(column: Any, where: str, first: int = 0) -> Column:
     """A vector, a narwhals series or a pandas Categorical; `first` is the number of its first row."""
     if not isinstance(column, np.ndarray):

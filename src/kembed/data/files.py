@@ -136,9 +136,6 @@ def _share(true: pl.Series) -> float:
     return int(true.sum()) / len(true)
 
 
-# Bytes.
-
-
 def _suffix(source: str | Path) -> str:
     if str(source) == STANDARD_INPUT:
         return ".csv"
@@ -195,9 +192,6 @@ def _binary(data: bytes, name: str, suffix: str) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError, ValueError):
         kind = "Parquet" if suffix in PARQUET else "Feather or Arrow IPC"
         raise InputError(f"{name} is not a readable {kind} file; write it again, or give CSV") from None
-
-
-# Text.
 
 
 def _separator(delimiter: str) -> str:

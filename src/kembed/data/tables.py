@@ -6,7 +6,7 @@ A sample may come `Labelled`: then errors call it by that name and count its row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,12 @@ class Table:
     given: int  # how many rows that had
     levels: tuple[tuple[Any, ...], ...] = ()  # of every column, in the order of its codes; () for numbers
     label: str = "x"  # what errors call it: the argument, or the name of a labelled sample
+
+    def column(self, d: int) -> Table:
+        """One column, as a table."""
+        values, kind = np.ascontiguousarray(self.values[:, [d]]), self.categorical[[d]]
+        own = self.levels[d : d + 1]
+        return replace(self, values=values, names=self.names[d : d + 1], categorical=kind, levels=own)
 
     def decoded(self, d: int, value: float) -> Any:
         """The entry a number of column d stands for."""
@@ -152,9 +158,6 @@ def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D
     return values
 
 
-# Comparing samples.
-
-
 def _matched(parts: list[Sample]) -> list[Sample]:
     """The samples with the same columns: data frames by name, everything else by place."""
     first, *others = parts
@@ -170,27 +173,20 @@ def _matched(parts: list[Sample]) -> list[Sample]:
             raise _different_columns(frames[0], part)
     if frames:
         parts = [_named_as(frames[0].names, part) for part in parts]
-    for d in range(len(parts[0].names)):
-        _check_types(parts, d)
+    for d in range(len(parts[0].names)):  # a column with nothing in it is of either type
+        seen = [part for part in parts if not part.columns[d].missing.all()]
+        holder = {part.columns[d].categorical: part.argument for part in seen[::-1]}
+        if len(holder) == 2:
+            raise TypeError(
+                f"{title(parts[0].names, d)} holds text or categories in {holder[True]} but numbers in "
+                f"{holder[False]}; give it the same type in both"
+            )
     return parts
 
 
 def _named_as(names: tuple[str, ...], part: Sample) -> Sample:
     order = [part.names.index(name) for name in names] if part.framed else range(len(names))
     return part._replace(names=names, columns=[part.columns[d] for d in order])
-
-
-def _check_types(parts: list[Sample], d: int) -> None:
-    """Numbers everywhere or categories everywhere; a column with nothing in it is either."""
-    holder: dict[bool, str] = {}
-    for part in parts:
-        if not part.columns[d].missing.all():
-            holder.setdefault(part.columns[d].categorical, part.argument)
-    if len(holder) == 2:
-        raise TypeError(
-            f"{title(parts[0].names, d)} holds text or categories in {holder[True]} but numbers in "
-            f"{holder[False]}; give it the same type in both"
-        )
 
 
 def _different_columns(first: Sample, other: Sample) -> ValueError:
@@ -204,9 +200,6 @@ def _different_columns(first: Sample, other: Sample) -> ValueError:
         f"({first.argument}: {listing(first.names)}; {other.argument}: {listing(other.names)}); "
         "rename or drop columns until the names agree"
     )
-
-
-# Checking one sample.
 
 
 def _refuse_rows(part: Sample, nan_policy: str) -> None:

@@ -85,8 +85,8 @@ def _leave_one_out_shrinkage(K: Float[np.ndarray, "n n"]) -> float:
     best = int(np.argmin(risks))
     if best == 0:
         return 0.0  # shrinking only hurts
-    low, high = np.log(grid[best - 1]), np.log(grid[min(best + 1, len(grid) - 1)])
+    bounds = np.log(grid[[best - 1, min(best + 1, len(grid) - 1)]])
     found = minimize_scalar(
-        lambda log_lam: leave_one_out_risk(K, np.exp([log_lam]))[0], bounds=(low, high), method="bounded"
+        lambda log: leave_one_out_risk(K, np.exp([log]))[0], bounds=bounds, method="bounded"
     )
     return float(np.exp(found.x))

@@ -74,11 +74,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         nan_policy: str = "raise",
         random_state: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.n_resamples = n_resamples
-        self.nan_policy = nan_policy
-        self.random_state = random_state
+        self.kernel, self.alpha, self.n_resamples = kernel, alpha, n_resamples
+        self.nan_policy, self.random_state = nan_policy, random_state
 
     def fit(self, X: Any, y: Any = None) -> DriftDetector:
         """Keep X as the reference; y is not looked at."""

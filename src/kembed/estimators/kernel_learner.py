@@ -76,12 +76,8 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         prior: Callable[[Any, Any], Any] | None = None,
         random_state: Any = 0,
     ) -> None:
-        self.kernel = kernel
-        self.noise = noise
-        self.objective = objective
-        self.landmarks = landmarks
-        self.measure = measure
-        self.prior = prior
+        self.kernel, self.noise, self.objective = kernel, noise, objective
+        self.landmarks, self.measure, self.prior = landmarks, measure, prior
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> KernelLearner:

@@ -12,7 +12,7 @@ from kembed.core import checks
 from kembed.core.backend import to_numpy
 from kembed.data.space import make_space
 from kembed.embeddings.landmarks import as_rule, choose_landmarks
-from kembed.estimators.coordinates import Coordinates, make_coordinates
+from kembed.estimators.coordinates import make_coordinates
 from kembed.estimators.random_state import as_rng
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.testing.kernel_words import choose_kernel
@@ -81,10 +81,8 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         noise: float | str = "pooled",
         random_state: Any = 0,
     ) -> None:
-        self.kernel = kernel
-        self.landmarks = landmarks
-        self.noise = noise
-        self.random_state = random_state
+        self.kernel, self.landmarks = kernel, landmarks
+        self.noise, self.random_state = noise, random_state
 
     def fit(self, X: Any, y: Any = None) -> MeanEmbedding:
         """Choose kernel, landmarks and prior from the pooled rows of all bags; y is not looked at."""
@@ -117,8 +115,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _posterior(self, X: Any, want_sd: bool) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "landmarks_")
-        bags = self._bags(X, reset=False)
-        coordinates: Coordinates = self._coordinates
+        bags, coordinates = self._bags(X, reset=False), self._coordinates
         if coordinates.noise is None and any(len(bag) < 2 for bag in bags):
             raise ValueError(
                 "noise='full' estimates a covariance from each bag, but a bag has one row; "
@@ -134,8 +131,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Every bag as a checked table of the same columns."""
         tables = _as_tables(X)
         if tables is None:
-            least = 2 if reset else 1
-            rows = validate_data(self, X, reset=reset, ensure_min_samples=least, **ROWS)
+            rows = validate_data(self, X, reset=reset, ensure_min_samples=1 + reset, **ROWS)
             return list(rows[:, None, :])
         bags = []
         for i, table in enumerate(tables):

@@ -8,7 +8,7 @@ what is known beforehand. All settings were fixed before the study first ran.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from kembed.core.writing import jsonable
 from kembed.experiments import ozone_study
 from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, legend, mosaic
 from kembed.experiments.ozone_study import ALPHA, CAUSE, EFFECT, KERNELS, MARKS, SEED, Study, mark, shares
-
-if TYPE_CHECKING:
-    from kembed.graphs.graph import CausalGraph
+from kembed.graphs.graph import CausalGraph
 
 GREY, PALE = "#767676", "#E8E8E8"
 NAMES = {"median": "median rule", "bkl": "learned kernel"}

@@ -14,7 +14,7 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
-from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
+from kembed.permutation.gram import KernelSums, Pairs, Table, matrix_pairs
 
 # The trace left over when a factor counts as exact, as a share of the whole.
 EXACT = 1e-12
@@ -133,9 +133,7 @@ def pivoted_cholesky(pairs: Pairs) -> LowRank | None:
     return None
 
 
-def random_features(
-    kernel: Any, x: Float[np.ndarray, "N D"], count: int, seed: np.random.Generator | int
-) -> LowRank:
+def random_features(kernel: Any, x: Table, count: int, seed: np.random.Generator | int) -> LowRank:
     """Random Fourier features, k(x, y) ≈ φ(x)·φ(y): cosines and sines of `count`/2 frequencies.
 
     The spectral density of a mixture of squared exponentials is a mixture of normals: draw a component, draw

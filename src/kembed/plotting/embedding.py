@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
+from kembed.embeddings.empirical import Embedding
 from kembed.plotting import style
 from kembed.plotting.style import BLACK, BLUE, limits, padded
-
-if TYPE_CHECKING:
-    from kembed.embeddings.empirical import Embedding
 
 CURVE, MAP = 400, 60  # points of a curve, and to a side of a map: smooth at the size of a page
 

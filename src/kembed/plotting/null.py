@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.plotting.style import GREY, PALE, VERMILION, axes_or_new, finished, short
-
-if TYPE_CHECKING:
-    from kembed.testing.outcome import TestOutcome
+from kembed.testing.outcome import TestOutcome
 
 # With no more values than this every one is drawn; a histogram would only round them.
 FEW_VALUES = 20

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.comparing.witness import column_place
+from kembed.comparing.bands import Bands
+from kembed.comparing.witness import Witness, column_place
 from kembed.core.ordering import sorted_rows
 from kembed.learning.frame import isotropic_frame
 from kembed.plotting import style
 from kembed.plotting.style import BLACK, GREY, literal, percent
 
-if TYPE_CHECKING:
-    from kembed.comparing.bands import Bands
-    from kembed.comparing.witness import Witness
-
-    Labels = tuple[str, str]
-
+Labels = tuple[str, str]
 SIZE = (5.6, 4.4)  # room for a bar of colours beside the map
 GRID = 50  # points to a side: contours look smooth
 STEPS = 12  # colours: neighbouring ones can just be told apart

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.comparing.witness import Witness
 from kembed.plotting import style
 from kembed.plotting.plane import plot_map, plot_rows
 from kembed.plotting.style import BLACK, BLUE, GREY, VERMILION, literal, percent
-
-if TYPE_CHECKING:
-    from kembed.comparing.witness import Witness
 
 CURVE = 600  # points of the curve: about one to a pixel
 LEVELS = 15  # that fit one under the other

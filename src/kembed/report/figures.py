@@ -90,21 +90,18 @@ def _slim(svg: str) -> str:
     # Tags are ours: in text that comes from the data "<" is escaped.
     svg = re.sub(r'(<text style="[^"]*?)font-family: [^;"]*;? ?', r"\1", svg)
     svg = re.sub(r"<(?:path|use)[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
-    svg = svg.replace(
-        "stroke-linecap: butt}", f"stroke-linecap: butt}} text{{font-family:{FONTS};white-space:pre}}", 1
-    )
+    ends = "stroke-linecap: butt}"
+    svg = svg.replace(ends, f"{ends} text{{font-family:{FONTS};white-space:pre}}", 1)
     return re.sub(r"\n\s*", "\n", svg)
 
 
 def of_witness(w: Witness, labels: tuple[str, str]) -> Picture:
     """The witness of one column, or of all of them together, and how to read it."""
     count = len(w.names)
-    title = "Both columns together" if count == 2 else f"All {count} columns together"
+    title = {1: short(w.names[0]), 2: "Both columns together"}.get(count, f"All {count} columns together")
     if count == 1 and w.categorical[0]:
-        title = short(w.names[0])
         caption = "Each dot is a category. Right of 0 the first sample has more of it, left of 0 the second."
     elif count == 1:
-        title = short(w.names[0])
         caption = "Above 0 the first sample has more rows, below 0 the second; shaded where that is sure."
     elif count == 2 and not w.categorical.any():
         caption = "Colour says which sample has more rows there; inside the heavy line that is sure."

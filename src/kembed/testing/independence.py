@@ -151,12 +151,11 @@ def _permuted(left: Choice, right: Choice, shares: Shares, procedure: Procedure)
     values = np.zeros((procedure.n_resamples + 1, *shares.shape))
     entry = np.zeros(shares.shape)
     seconds = with_low_rank(right.members)
+    how: Any = {"biased": procedure.biased, "batch": procedure.batch}
     for first, rows in with_low_rank(left.members):
         for second, columns in seconds:
             if shares[np.ix_(rows, columns)].any():
-                found = hsic_values(
-                    computed(first), computed(second), star, biased=procedure.biased, batch=procedure.batch
-                )
+                found = hsic_values(computed(first), computed(second), star, **how)
                 values[:, np.array(rows)[:, None], columns] = found.statistics
                 entry[np.ix_(rows, columns)] = found.entry
     return Values(values[:, shares > 0.0], entry[shares > 0.0])
