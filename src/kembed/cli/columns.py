@@ -98,10 +98,8 @@ def check_complete(frame: pl.DataFrame, name: str, reading: Reading, screen: Scr
     worst = sorted(gaps, key=lambda column: -gaps[column])
     seen = ", ".join(f"{column!r}: {gaps[column]:,}" for column in worst[:3])
     more = f" and {len(worst) - 3} more columns" if len(worst) > 3 else ""
-    raise InputError(
-        f"{name} has missing values in {of} ({seen}{more}); leave those rows out with --missing omit, or "
-        "choose columns with --columns"
-    )
+    remedy = "leave those rows out with --missing omit, or choose columns with --columns"
+    raise InputError(f"{name} has missing values in {of} ({seen}{more}); {remedy}")
 
 
 def without_gaps(frame: pl.DataFrame) -> pl.DataFrame:

@@ -141,10 +141,8 @@ def load_variables(
     columns.tell_left_out(left_out, screen)
     variables = [column for column in chosen.columns if column not in left_out]
     if len(variables) < 2:
-        raise InputError(
-            f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}; "
-            "name columns with --columns to use what was left out"
-        )
+        seen = f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}"
+        raise InputError(f"{seen}; name columns with --columns to use what was left out")
     columns.tell_text({name: frame.select(variables)}, screen)
     whole = columns.check_complete(frame.select([*variables, *times]), name, reading, screen)
     whole = columns.without_gaps(whole)
@@ -175,9 +173,8 @@ def _groups(
             raise InputError(f"column {column!r} of {name} has no value {value!r}; it has {listing(present)}")
     if len(set(chosen)) != 2:
         if reading.groups is not None:
-            raise InputError(
-                f"--groups takes two different values, as in a,b, but {reading.groups!r} was given"
-            )
+            what = "--groups takes two different values, as in a,b"
+            raise InputError(f"{what}, but {reading.groups!r} was given")
         seen = f"{len(present)} values ({listing(present)})" if len(present) > 1 else "a single value"
         remedy = "choose two with --groups a,b" if len(present) > 2 else "give a column with two"
         raise InputError(f"column {column!r} of {name} has {seen}; {remedy}")

@@ -290,9 +290,8 @@ def kernel_of(text: str, words: tuple[str, ...] = KERNELS) -> Any:
     except ValueError:
         lengthscale = 0.0
     if not 0.0 < lengthscale < float("inf"):
-        raise InputError(
-            f"--kernel takes {', '.join(words)} or a lengthscale such as 2.5, but {text!r} was given"
-        )
+        wanted = f"--kernel takes {', '.join(words)} or a lengthscale such as 2.5"
+        raise InputError(f"{wanted}, but {text!r} was given")
     from kembed import Gaussian
 
     return Gaussian(lengthscale)

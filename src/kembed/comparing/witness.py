@@ -322,14 +322,11 @@ def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> tuple[An
             raise ValueError("kernel=KernelSamples is for numeric columns; drop the columns with categories")
         return list(kernel.kernels(n_kernels, seed)), kernel.learned.evidence()
     if isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused"):
-        raise ValueError(
-            "a witness takes one kernel, but kernel stands for several; "
-            "give kernel='bkl', kernel='median' or a kernel object"
-        )
+        seen = "a witness takes one kernel, but kernel stands for several"
+        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
     if callable(kernel) and not isinstance(kernel, Kernel):
-        raise TypeError(
-            "kernel must be a word or a kernel object here; a plain function has no known diagonal"
-        )
+        seen = "kernel must be a word or a kernel object here"
+        raise TypeError(f"{seen}; a plain function has no known diagonal")
     rows = len(space.values)
     if isinstance(kernel, str) and kernel in ("bkl", "ard") and rows < MINIMUM_ROWS:
         said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"

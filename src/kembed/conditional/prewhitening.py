@@ -56,9 +56,8 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vecto
         try:
             array = array.astype("datetime64[us]")
         except ValueError:
-            raise ValueError(
-                f"{argument} must hold times, numbers or dates such as 1976-01-31, but has {array[0]!r}"
-            ) from None
+            wanted = f"{argument} must hold times, numbers or dates such as 1976-01-31"
+            raise ValueError(f"{wanted}, but has {array[0]!r}") from None
     if array.dtype.kind == "M":
         array = np.where(np.isnat(array), np.nan, (array - np.nanmin(array)) / np.timedelta64(1, "D"))
     try:
@@ -66,9 +65,8 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vecto
     except (TypeError, ValueError):
         raise TypeError(f"{argument} must hold times: numbers, or dates such as 1976-01-31") from None
     if array.shape != (n,):
-        raise ValueError(
-            f"{argument} must hold one time for each of the {n} rows, but its shape is {array.shape}"
-        )
+        wanted = f"{argument} must hold one time for each of the {n} rows"
+        raise ValueError(f"{wanted}, but its shape is {array.shape}")
     if np.isinf(array).any():
         raise ValueError(f"{argument} has infinite times; drop those rows")
     if np.isnan(array).any() and nan_policy != "omit":
@@ -116,9 +114,8 @@ def without_column(data: Any, name: str) -> tuple[Any, Any]:
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
-        raise TypeError(
-            f"prewhiten names the column {name!r}, but data is no data frame; give the times themselves"
-        ) from None
+        seen = f"prewhiten names the column {name!r}, but data is no data frame"
+        raise TypeError(f"{seen}; give the times themselves") from None
     if name not in frame.columns:
         known = ", ".join(repr(column) for column in frame.columns[:12])
         raise ValueError(f"prewhiten names the column {name!r}, but data has {known}")

@@ -119,10 +119,8 @@ class ConditionalTester:
             data, prewhiten = prewhitening.without_column(data, prewhiten)
         tables = data if isinstance(data, WholeTables) else _columns(data, nan_policy)
         if cache is not None and rng is None:
-            raise ValueError(
-                "a cache finds p-values by their seed, and rng=None is another seed every time; give one, "
-                "such as rng=0, or leave cache out"
-            )
+            what = "a cache finds p-values by their seed, and rng=None is another seed every time"
+            raise ValueError(f"{what}; give one, such as rng=0, or leave cache out")
         self._settings = Settings(
             check(kernel),
             cross_fit=checks.flag(cross_fit, "cross_fit"),
@@ -237,9 +235,8 @@ class ConditionalTester:
         key = (int(min(i, j)), int(max(i, j)), tuple(sorted(int(k) for k in given)))
         asked = (*key[:2], *key[2])
         if len(set(asked)) < len(asked) or not 0 <= min(asked) <= max(asked) < len(self.names):
-            raise ValueError(
-                f"pvalue takes different columns from 0 to {len(self.names) - 1}, but {asked} was asked"
-            )
+            wanted = f"pvalue takes different columns from 0 to {len(self.names) - 1}"
+            raise ValueError(f"{wanted}, but {asked} was asked")
         if key not in self._pvalues:
             name = digest(self._content, key) if self._store is not None else ""
             found = self._store.get(name) if self._store is not None else None

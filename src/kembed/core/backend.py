@@ -48,9 +48,8 @@ def namespace(*values: object) -> Any:
 def to_numpy(node: Any) -> Any:
     """A kernel or measure whose concrete JAX hyperparameters have become NumPy float64."""
     if is_traced(node):
-        raise TypeError(
-            "this function computes in NumPy and cannot be traced by JAX; call it on plain numbers"
-        )
+        seen = "this function computes in NumPy and cannot be traced by JAX"
+        raise TypeError(f"{seen}; call it on plain numbers")
     if is_jax(node):
         return np.asarray(node, dtype=float)[()]
     if isinstance(node, tuple):

@@ -91,9 +91,8 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     if value is None:
         raise TypeError(f"{argument} is None; give an array or a data frame with one row per observation")
     if is_traced(value):
-        raise TypeError(
-            f"{argument} is traced by JAX, but this function computes in NumPy; call it on plain arrays"
-        )
+        seen = f"{argument} is traced by JAX, but this function computes in NumPy"
+        raise TypeError(f"{seen}; call it on plain arrays")
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise TypeError(f"{argument} is a sparse matrix; give {argument}.toarray()")
     if isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value):

@@ -79,9 +79,7 @@ def _with_weights(weights: Any, tables: list[Table]) -> list[np.ndarray]:
     for value, table, name in zip(weights, tables, ("weights[0]", "weights[1]"), strict=True):
         v = np.asarray(checks.positive(value, name, ndim=(1,)))
         if len(v) != table.given:
-            raise ValueError(
-                f"{name} has {len(v)} entries, but the sample has {table.given} rows; "
-                "give one weight for each row"
-            )
+            seen = f"{name} has {len(v)} entries, but the sample has {table.given} rows"
+            raise ValueError(f"{seen}; give one weight for each row")
         found.append(np.column_stack([table.values, v[table.rows]]))
     return found

@@ -121,9 +121,8 @@ def _levels(samples: list[np.ndarray], where: str) -> tuple[Any, ...]:
         return tuple(sorted(levels))
     except TypeError:
         kinds = ", ".join(sorted({type(level).__name__ for level in levels}))
-        raise TypeError(
-            f"{where} has categories of different types ({kinds}); make all of them text"
-        ) from None
+        seen = f"{where} has categories of different types ({kinds})"
+        raise TypeError(f"{seen}; make all of them text") from None
 
 
 def _codes(entries: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
@@ -137,15 +136,12 @@ def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D
     part = read_sample(value, argument)
     if part.framed:
         if set(part.names) != set(table.names):
-            raise ValueError(
-                f"{argument} must have the columns {listing(table.names)}, but has {listing(part.names)}"
-            )
+            wanted = f"{argument} must have the columns {listing(table.names)}"
+            raise ValueError(f"{wanted}, but has {listing(part.names)}")
         part = _named_as(table.names, part)
     if len(part.names) != len(table.names):
-        raise ValueError(
-            f"{argument} has {len(part.names)} columns where the samples have {len(table.names)}; "
-            "give the same variables in the same order"
-        )
+        seen = f"{argument} has {len(part.names)} columns where the samples have {len(table.names)}"
+        raise ValueError(f"{seen}; give the same variables in the same order")
     _refuse_rows(part, "raise")
     values = np.empty((part.size, len(table.names)))
     for d, column in enumerate(part.columns):

@@ -51,10 +51,8 @@ class Embedding(Drawn):
         if not isinstance(other, Embedding):
             raise TypeError(f"other must be an embedding, but {other!r} was given")
         if self.kernel != other.kernel:
-            raise ValueError(
-                f"the embeddings have different kernels ({self.kernel!r} and {other.kernel!r}); "
-                "fit both with the same one"
-            )
+            seen = f"the embeddings have different kernels ({self.kernel!r} and {other.kernel!r})"
+            raise ValueError(f"{seen}; fit both with the same one")
         pairs = itertools.product(self._sections(), other._sections())
         return sum(_bilinear(self.kernel, left, right) for left, right in pairs)
 

@@ -161,10 +161,8 @@ def median_lengthscale(x: Any, convention: str = "half", *, max_rows: int = MAX_
     # A subsample may hold nothing but duplicates: then the distinct rows decide.
     median = _median_distance(some) or _median_distance(choose_landmarks(x, max_rows))
     if median == 0.0:
-        raise ValueError(
-            "all rows of x are equal, so no distance says anything about the scale; "
-            "check the data, or give the kernel's lengthscale yourself"
-        )
+        seen = "all rows of x are equal, so no distance says anything about the scale"
+        raise ValueError(f"{seen}; check the data, or give the kernel's lengthscale yourself")
     return median / 2.0**0.5 if convention == "full" else median
 
 

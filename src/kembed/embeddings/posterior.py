@@ -165,10 +165,8 @@ def fit_embedding(
     if isinstance(noise, str):
         checks.choice(noise, "noise", ("full", "diagonal"))
         if n < 2:
-            raise ValueError(
-                f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}; "
-                "give noise as a number"
-            )
+            seen = f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}"
+            raise ValueError(f"{seen}; give noise as a number")
         mean, covariance = feature_moments(kernel, x, z, want_covariance=True)
         given = covariance if noise == "full" else np.diag(np.diagonal(covariance))
         return condition(kernel, nu, z, n, mean, given, noise, prior_mean)

@@ -117,10 +117,8 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self, "landmarks_")
         bags, coordinates = self._bags(X, reset=False), self._coordinates
         if coordinates.noise is None and any(len(bag) < 2 for bag in bags):
-            raise ValueError(
-                "noise='full' estimates a covariance from each bag, but a bag has one row; "
-                "use noise='pooled' or give a number"
-            )
+            seen = "noise='full' estimates a covariance from each bag, but a bag has one row"
+            raise ValueError(f"{seen}; use noise='pooled' or give a number")
         return coordinates.posterior(bags, want_sd)
 
     @property
@@ -155,14 +153,10 @@ def _as_tables(X: Any) -> list[Any] | None:
     if 2 in ndims:
         if ndims != {2}:
             i = next(i for i, bag in enumerate(X) if np.ndim(bag) != 2)
-            raise ValueError(
-                f"X[{i}] has {np.ndim(X[i])} dimension(s) where other bags are (n_i, D) tables; "
-                "give every bag as a table, x.reshape(-1, 1) if it has one column"
-            )
+            seen = f"X[{i}] has {np.ndim(X[i])} dimension(s) where other bags are (n_i, D) tables"
+            raise ValueError(f"{seen}; give every bag as a table, x.reshape(-1, 1) if it has one column")
         return list(X)
     if ndims == {1} and all(isinstance(bag, np.ndarray) for bag in X):
-        raise ValueError(
-            "X is a list of vectors, which may be bags of numbers or points; "
-            "write [x.reshape(-1, 1) for x in X] for bags, np.array(X) for one point a bag"
-        )
+        remedy = "write [x.reshape(-1, 1) for x in X] for bags, np.array(X) for one point a bag"
+        raise ValueError(f"X is a list of vectors, which may be bags of numbers or points; {remedy}")
     return None

@@ -168,9 +168,8 @@ class PgmpyTest:
 
     def _outcome(self, wanted: str) -> Any:
         if self._last is None:
-            raise AttributeError(
-                f"{wanted} belongs to the last call, but there was none; call the test first"
-            )
+            seen = f"{wanted} belongs to the last call, but there was none"
+            raise AttributeError(f"{seen}; call the test first")
         return self._last()
 
     def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[SharedTester, Columns]:
@@ -188,15 +187,11 @@ class PgmpyTest:
             if isinstance(label, Hashable) and label in places:
                 return places[label]
             if isinstance(label, str) and isinstance(times, str) and label == times:
-                raise ValueError(
-                    f"{argument} is {label!r}, which holds the times of prewhiten and is no variable; "
-                    "fit PC on the table without it"
-                )
+                seen = f"{argument} is {label!r}, which holds the times of prewhiten and is no variable"
+                raise ValueError(f"{seen}; fit PC on the table without it")
             known = ", ".join(repr(column) for column in list(places)[:12])
-            raise ValueError(
-                f"{argument} is {label!r}, but the columns are {known}; "
-                "give adapters.pgmpy the table that PC is fitted on"
-            )
+            seen = f"{argument} is {label!r}, but the columns are {known}"
+            raise ValueError(f"{seen}; give adapters.pgmpy the table that PC is fitted on")
 
         given = [place(one, "Z") for one in ((Z,) if isinstance(Z, str) else Z)]
         return tester, tester.tester.places(place(X, "X"), place(Y, "Y"), given, ("X", "Y", "Z"))
@@ -217,14 +212,11 @@ class _CausalLearnTest:
 
     def __init__(self, data: Any, **options: Any) -> None:
         if "cache_path" in options:
-            raise ValueError(
-                "cache_path, of causal-learn, takes tables that print alike for one; name a folder as cache"
-            )
+            seen = "cache_path, of causal-learn, takes tables that print alike for one"
+            raise ValueError(f"{seen}; name a folder as cache")
         if not isinstance(data, np.ndarray):
-            raise TypeError(
-                f"causal-learn searches arrays, but data is a {type(data).__name__}; for a data frame give "
-                "data.to_numpy() and node_names=list(data.columns)"
-            )
+            remedy = "for a data frame give data.to_numpy() and node_names=list(data.columns)"
+            raise TypeError(f"causal-learn searches arrays, but data is a {type(data).__name__}; {remedy}")
         super().__init__(data)  # type: ignore[call-arg]  # of causal-learn's CIT_Base, the next in line
         self.options = _all_options(self.defaults | options)
         self._tester = TESTERS.get(data, self.options)

@@ -52,22 +52,18 @@ class Background:
         object.__setattr__(self, "tiers", _groups(self.tiers))
         for a, b in self.required:
             if (a, b) in self.forbidden:
-                raise ValueError(
-                    f"{a!r} --> {b!r} is both required and forbidden; take it out of one of them"
-                )
+                seen = f"{a!r} --> {b!r} is both required and forbidden"
+                raise ValueError(f"{seen}; take it out of one of them")
         place = {name: i for i, name in enumerate(self.names)}
         reach = reachable(_table(self.required, place))
         for a, b in self.required:
             if reach[place[b], place[a]]:
-                raise ValueError(
-                    f"the required edges go round in a circle through {a!r} --> {b!r}; drop one of them"
-                )
+                seen = f"the required edges go round in a circle through {a!r} --> {b!r}"
+                raise ValueError(f"{seen}; drop one of them")
         for early, late in self._in_time():
             if reach[place[late], place[early]]:
-                raise ValueError(
-                    f"required edges lead from {late!r} to {early!r}, which stands in an earlier tier; "
-                    "drop one of them, or change the tiers"
-                )
+                seen = f"required edges lead from {late!r} to {early!r}, which stands in an earlier tier"
+                raise ValueError(f"{seen}; drop one of them, or change the tiers")
 
     @property
     def names(self) -> tuple[str, ...]:

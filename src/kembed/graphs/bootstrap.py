@@ -81,9 +81,8 @@ def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) 
                 total = total + one
                 shown.update(1)
     except pickle.PicklingError as error:
-        raise TypeError(
-            "test cannot be sent to other processes, as something in it cannot be pickled; use n_jobs=1"
-        ) from error
+        seen = "test cannot be sent to other processes, as something in it cannot be pickled"
+        raise TypeError(f"{seen}; use n_jobs=1") from error
     except KeyboardInterrupt:  # what they are at is not wanted any more; p-values are kept as they come
         from joblib.externals.loky import get_reusable_executor  # type: ignore[import-untyped]
 

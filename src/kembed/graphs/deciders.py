@@ -51,9 +51,8 @@ class FisherZ:
         self._constant = spread <= 1e-12 * np.abs(values).max(axis=0) * math.sqrt(len(values))
         if self._constant.any() and not resampled:
             name = names[int(np.argmax(self._constant))]
-            raise ValueError(
-                f"column {name!r} is constant over {len(values)} rows, so it has no correlation; drop it"
-            )
+            seen = f"column {name!r} is constant over {len(values)} rows, so it has no correlation"
+            raise ValueError(f"{seen}; drop it")
         unit = centred / np.where(self._constant, 1.0, spread)
         self._correlation = unit.T @ unit
 

@@ -139,9 +139,8 @@ def pc(
     names, p = tuple(decider.names), len(decider.names)
     most = p - 2 if max_given is None else min(checks.count(max_given, "max_given", 0), p - 2)
     if n_bootstrap and getattr(decider, "n_rows", None) is None:
-        raise ValueError(
-            "n_bootstrap resamples rows, but test has no n_rows; give it one, or set n_bootstrap=0"
-        )
+        seen = "n_bootstrap resamples rows, but test has no n_rows"
+        raise ValueError(f"{seen}; give it one, or set n_bootstrap=0")
     if not isinstance(background, Background | None):
         raise TypeError(
             f"background must be a Background(forbidden=, required=, tiers=), but {background!r} was given"
@@ -179,9 +178,8 @@ def _check_decider(decider: Any, alpha: float) -> None:
         )
     names = tuple(decider.names)
     if len(names) < 2:
-        raise ValueError(
-            f"data has {len(names)} variable{'' if len(names) == 1 else 's'}; a graph needs two or more"
-        )
+        seen = f"data has {len(names)} variable{'' if len(names) == 1 else 's'}"
+        raise ValueError(f"{seen}; a graph needs two or more")
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"data has more than one variable named {name!r}; rename or drop one")
@@ -202,10 +200,8 @@ def _decider(data: Any, test: Any, nan_policy: str) -> Decider:
     if table.categorical.any():
         name = table.names[int(np.argmax(table.categorical))]
         why = "which a function would be handed as numbers" if callable(test) else "which have no correlation"
-        raise TypeError(
-            f"{name!r} of {table.label} holds text or categories, {why}; use test='residuals', "
-            "or drop or encode that column"
-        )
+        seen = f"{name!r} of {table.label} holds text or categories, {why}"
+        raise TypeError(f"{seen}; use test='residuals', or drop or encode that column")
     if callable(test):
         return FunctionDecider(test, table.values, table.names)
     return FisherZ(table.values, table.names)
@@ -221,10 +217,8 @@ def _check_same(table: Table, test: Any) -> None:
     unnamed = all(name == f"column {d}" for d, name in enumerate(table.names))
     rows, remedy = getattr(test, "n_rows", None), "give data=None, or the table the test was made of"
     if len(table.names) != len(test.names) or not (unnamed or table.names == tuple(test.names)):
-        raise ValueError(
-            f"data has the columns {', '.join(map(repr, table.names))}, but test is about "
-            f"{', '.join(map(repr, test.names))}; {remedy}"
-        )
+        wanted = f"data has the columns {', '.join(map(repr, table.names))}"
+        raise ValueError(f"{wanted}, but test is about {', '.join(map(repr, test.names))}; {remedy}")
     if rows is not None and rows != len(table.values):
         raise ValueError(f"data has {len(table.values):,} rows, but test is about {rows:,}; {remedy}")
 

@@ -140,10 +140,8 @@ def random_features(kernel: Any, x: Table, count: int, seed: np.random.Generator
     a frequency (Rahimi & Recht 2007). The approximation enters the statistic, not the level of a test.
     """
     if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"statistic='features' needs a kernel object or a word, but kernel is {kernel!r}; "
-            "a function has no spectral density"
-        )
+        seen = f"statistic='features' needs a kernel object or a word, but kernel is {kernel!r}"
+        raise TypeError(f"{seen}; a function has no spectral density")
     try:
         parts = kernel.components(x.shape[1])
     except TypeError:

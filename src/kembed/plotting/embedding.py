@@ -24,10 +24,8 @@ def plot_embedding(mu: Embedding, ax: Any = None, *, points: Any = None, level: 
     where = getattr(mu, attribute)
     D = where.shape[1]
     if D > 2:
-        raise ValueError(
-            f"the embedding has {D} columns, and a picture shows at most 2; embed one or two of them, "
-            "or look at .mean(points) along a line"
-        )
+        remedy = "embed one or two of them, or look at .mean(points) along a line"
+        raise ValueError(f"the embedding has {D} columns, and a picture shows at most 2; {remedy}")
     level = checks.level(level)
     if points is not None:
         points = np.asarray(checks.points(points, "points", dimension=D))

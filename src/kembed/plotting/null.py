@@ -18,10 +18,8 @@ def plot_test(outcome: TestOutcome, ax: Any = None) -> Any:
     """The null distribution of the statistic, the observed value, and the p-value in words."""
     null = np.asarray(outcome.null_distribution)
     if not np.isfinite(outcome.statistic) or not len(null):
-        raise ValueError(
-            f"the statistic of this test is {outcome.statistic}, so there is nothing to draw; "
-            "test with nan_policy='omit' to drop rows with missing values"
-        )
+        seen = f"the statistic of this test is {outcome.statistic}, so there is nothing to draw"
+        raise ValueError(f"{seen}; test with nan_policy='omit' to drop rows with missing values")
     ax = axes_or_new(ax)
     digits = max(float(np.abs(null).max()), abs(outcome.statistic)) * 1e-9
     rounded = np.round(null / digits) * digits if digits > 0.0 else null  # last digits make no new values

@@ -130,9 +130,8 @@ def _named(w: Witness, columns: Any) -> tuple[int, int]:
     places = [column_place(w.names, column) for column in wanted]
     if len(places) != 2 or None in places or places[0] == places[1]:
         names = ", ".join(map(repr, w.names[:12])) + (", ..." if len(w.names) > 12 else "")
-        raise ValueError(
-            f"columns must be 'principal' or two different columns of {names}, but {columns!r} was given"
-        )
+        what = f"columns must be 'principal' or two different columns of {names}"
+        raise ValueError(f"{what}, but {columns!r} was given")
     return places[0], places[1]  # type: ignore[return-value]
 
 
@@ -142,10 +141,8 @@ def _principal(w: Witness) -> _Plane:
     space = w.pool.space
     frame = isotropic_frame(sorted_rows(space.numeric)) if len(numeric) > 1 else None
     if frame is None or frame.axes.shape[1] < 2:
-        raise ValueError(
-            "columns='principal' needs at least two numeric columns that do not move as one; "
-            "choose two columns by name"
-        )
+        seen = "columns='principal' needs at least two numeric columns that do not move as one"
+        raise ValueError(f"{seen}; choose two columns by name")
     directions = np.zeros((len(w.names), 2))
     directions[numeric] = frame.axes[:, :2] / space.spread[numeric, None]
     centre = np.median(space.values[:, numeric], axis=0) @ directions[numeric]

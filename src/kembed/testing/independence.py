@@ -110,10 +110,8 @@ def _both_kernels(kernel: Any) -> tuple[Any, Any]:
     if not isinstance(kernel, tuple):
         return kernel, kernel
     if len(kernel) != 2:
-        raise ValueError(
-            f"kernel is a tuple of {len(kernel)}; give a pair (kernel of x, kernel of y), or a list of "
-            "kernels to fuse"
-        )
+        remedy = "give a pair (kernel of x, kernel of y), or a list of kernels to fuse"
+        raise ValueError(f"kernel is a tuple of {len(kernel)}; {remedy}")
     return kernel
 
 

@@ -52,17 +52,14 @@ def choose_kernel(kernel: Any, space: Space, *, effort: Effort | None = None) ->
             return _raw_median(space), None
         if kernel in ("bkl", "ard"):
             return _scanned(space, effort) if effort is not None else _learned(space, kernel == "ard")
-        raise ValueError(
-            f"kernel must be one of {words}, a kernel object, a function or a list, but {kernel!r} was given"
-        )
+        wanted = f"kernel must be one of {words}, a kernel object, a function or a list"
+        raise ValueError(f"{wanted}, but {kernel!r} was given")
     if callable(kernel) and not isinstance(kernel, type):
         return kernel, None
     number = isinstance(kernel, Real) and not isinstance(kernel, bool)
     hint = f"; write kembed.Gaussian({kernel})" if number else ""
-    raise TypeError(
-        f"kernel must be a word ({words}), a kernel object, a function or a list of these, but {kernel!r} "
-        f"was given{hint}"
-    )
+    wanted = f"kernel must be a word ({words}), a kernel object, a function or a list of these"
+    raise TypeError(f"{wanted}, but {kernel!r} was given{hint}")
 
 
 def unwrapped(kernel: Any) -> Any:
@@ -95,10 +92,8 @@ def parts_of(kernel: Kernel) -> Iterator[Kernel]:
 
 def _raw_median(space: Space) -> Kernel:
     if space.categorical.any():
-        raise ValueError(
-            "kernel='median-raw' takes distances of columns as they are, but some hold text or categories; "
-            "use 'median', or drop those columns"
-        )
+        seen = "kernel='median-raw' takes distances of columns as they are, but some hold text or categories"
+        raise ValueError(f"{seen}; use 'median', or drop those columns")
     if (space.values == space.values[0]).all():
         return Gaussian(1.0)  # rows that never differ: any would do
     return Gaussian(median_lengthscale(space.values))

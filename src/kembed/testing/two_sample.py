@@ -128,14 +128,11 @@ def _check_combination(null: str, paired: bool, weights: Any, by_column: bool) -
     """Refuse what does not go together, and say what does."""
     for given, name in ((weights is not None, "weights"), (by_column, "by_column")):
         if given and (paired or null != "permutation"):
-            raise ValueError(
-                f"{name} goes with null='permutation' and unpaired samples; leave {name} out or change those"
-            )
+            seen = f"{name} goes with null='permutation' and unpaired samples"
+            raise ValueError(f"{seen}; leave {name} out or change those")
     if paired and null not in ("permutation", "wild"):
-        raise ValueError(
-            "paired=True goes with null='permutation' (swaps within pairs) or 'wild'; change null, or leave "
-            "paired out"
-        )
+        seen = "paired=True goes with null='permutation' (swaps within pairs) or 'wild'"
+        raise ValueError(f"{seen}; change null, or leave paired out")
 
 
 def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
@@ -232,10 +229,8 @@ def _for_one_column(kernel: Any, name: str) -> Any:
         return [_for_one_column(one, name) for one in kernel]
     kernel = unwrapped(kernel)
     if isinstance(kernel, Kernel) and any(map(_spans_columns, parts_of(kernel))):
-        raise ValueError(
-            f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once; "
-            "give a word, or a kernel with one lengthscale"
-        )
+        seen = f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once"
+        raise ValueError(f"{seen}; give a word, or a kernel with one lengthscale")
     return kernel
 
 
