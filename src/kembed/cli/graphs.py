@@ -75,14 +75,11 @@ def run_graph(
     known = repr(background).removeprefix("Background(").removesuffix(")")
     orders = f"{counted(graph.n_orders, 'order')} of the columns"
     resamples = f", {counted(graph.n_bootstrap, 'resample')} of the rows" if graph.n_bootstrap else ""
-    screen.facts(
-        [
-            *loaded.facts((frame.height,)),
-            ("tests", f"{graph.n_tests:,} at the {100 * graph.alpha:g}% level, {_how(searching)}"),
-            *([("known before", known)] if background.names else []),
-            *([("runs", orders + resamples)] if graph.n_runs > 1 else []),
-        ]
-    )
+    level = f"at the {100 * graph.alpha:g}% level"
+    facts = [*loaded.facts((frame.height,)), ("tests", f"{graph.n_tests:,} {level}, {_how(searching)}")]
+    facts += [("known before", known)] if background.names else []
+    facts += [("runs", orders + resamples)] if graph.n_runs > 1 else []
+    screen.facts(facts)
     screen.finish(payload)
 
 
@@ -95,16 +92,9 @@ def _searched(
     from kembed.data.columns import Labelled
     from kembed.graphs.pc import pc
 
-    options: dict[str, Any] = {
-        "alpha": how.alpha,
-        "max_given": how.max_given,
-        "orientation": how.orientation,
-        "background": background,
-        "n_orders": how.orders,
-        "n_bootstrap": how.bootstrap,
-        "rng": how.seed,
-        "progress": progress,
-    }
+    options: Any = {"alpha": how.alpha, "max_given": how.max_given, "orientation": how.orientation}
+    options |= {"n_orders": how.orders, "n_bootstrap": how.bootstrap, "rng": how.seed}
+    options |= {"background": background, "progress": progress}
     if how.test != "residuals":
         return pc(frame, test=how.test, **options), ()
     with ConditionalTester(

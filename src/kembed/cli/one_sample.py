@@ -83,16 +83,10 @@ def run_learn(
     scaled = words.lengthscales(learned.kernel, space.spread)
     screen.say(sentence)
     rows, _ = loaded.facts((learned.n,))
-    screen.facts(
-        [
-            rows,
-            ("family", learned.family),
-            ("log evidence", f"{learned.log_evidence:.2f}"),
-            ("noise", f"{learned.noise:.3g}"),
-            ("background", f"{learned.background:.1%} of rows"),
-            *([] if learned.families is None else [("families", words.scores(learned.families))]),
-        ]
-    )
+    facts = [rows, ("family", learned.family), ("log evidence", f"{learned.log_evidence:.2f}")]
+    facts += [("noise", f"{learned.noise:.3g}"), ("background", f"{learned.background:.1%} of rows")]
+    facts += [] if learned.families is None else [("families", words.scores(learned.families))]
+    screen.facts(facts)
     scales = [" and ".join(f"{scale:.4g}" for scale in scales) for scales in scaled]
     spreads = list(zip(loaded.frame.columns, space.spread, scales, strict=True))
     screen.table({"column": "", "spread": ".4g", "lengthscale": ">"}, spreads)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.difference import Samples
+from kembed.comparing.difference import Samples, Values
 from kembed.core.backend import Float
 from kembed.core.ordering import sorted_rows
 from kembed.core.text import plain
-from kembed.data.tables import Table
+from kembed.data.tables import Tables
 from kembed.embeddings.empirical import empirical
 from kembed.kernels.base import Kernel
 from kembed.testing.outcome import ColumnResult
@@ -49,10 +49,7 @@ class ColumnSummary:
 
 
 def summarise(
-    tables: tuple[Table, Table],
-    tests: tuple[ColumnResult, ...],
-    sensitivity: Float[np.ndarray, " D"],
-    labels: tuple[str, str],
+    tables: Tables, tests: tuple[ColumnResult, ...], sensitivity: Values, labels: tuple[str, str]
 ) -> tuple[ColumnSummary, ...]:
     """Every column, the clearest difference first: by p-value, then by statistic."""
     found = []

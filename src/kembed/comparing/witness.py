@@ -28,7 +28,7 @@ from kembed.core.backend import Bool, Float
 from kembed.core.drawing import Drawn
 from kembed.data.pool import Pool, make_pool
 from kembed.data.space import Space
-from kembed.data.tables import Table, read_like, read_tables
+from kembed.data.tables import Table, Tables, read_like, read_tables
 from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
 from kembed.learning.kernel_samples import KernelSamples
@@ -36,6 +36,8 @@ from kembed.testing.kernel_words import choose_kernel
 from kembed.testing.outcome import ColumnResult
 from kembed.testing.two_sample import column_tests
 
+Tested = tuple[ColumnResult, ...] | None
+Chosen = tuple[Any, Evidence | None]  # a kernel, and what was learned
 MINIMUM_ROWS = 5  # that a kernel can be learned from
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
 # Beyond this many rows in all, tests use random features: linear in the rows, where the exact one is
@@ -55,10 +57,10 @@ class Witness(Drawn):
     kernel: Any
     learned: Evidence | None
     level: float
-    tables: tuple[Table, Table]
+    tables: Tables
     difference: Difference
     seed: int
-    tested: tuple[ColumnResult, ...] | None = None  # by `compare`
+    tested: Tested = None  # by `compare`
     _regions: dict[float, list[Region]] = field(default_factory=dict, init=False)  # by level, once found
 
     @property
@@ -281,7 +283,7 @@ def witness(
     return fit_witness(tables, chosen, seed=seed, level=level, landmarks=landmarks)
 
 
-def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[tuple[Table, Table], Pool]:
+def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[Tables, Pool]:
     """Both samples as checked tables, and as one."""
     checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
     (first, second), _ = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True)
@@ -289,13 +291,12 @@ def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[tuple[Table, Table],
 
 
 def fit_witness(
-    tables: tuple[Table, Table],
-    chosen: tuple[Any, Evidence | None],
-    *,
+    tables: Tables,
+    chosen: Chosen,
     seed: int,
     level: float = 0.9,
     landmarks: Any = None,
-    tested: tuple[ColumnResult, ...] | None = None,
+    tested: Tested = None,
 ) -> Witness:
     """The witness of two checked tables, under what `one_kernel` chose."""
     kernel, learned = chosen
@@ -313,7 +314,7 @@ def column_place(names: tuple[str, ...], column: Any) -> int | None:
     return int(column) if number and 0 <= column < len(names) else None
 
 
-def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> tuple[Any, Evidence | None]:
+def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
     """The kernel of a witness of these pooled rows, a list if it is a mean over several; what was learned."""
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel

@@ -73,15 +73,6 @@ def conditional_test(
     tables, missing = read_tables(samples, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return ConditionalOutcome.of(nothing("HSIC", "multiplier", (tables[0].given,)))
-    tester = ConditionalTester(
-        WholeTables(tables),
-        kernel=kernel,
-        n_resamples=n_resamples,
-        prewhiten=prewhiten,
-        least_timescale=least_timescale,
-        memory=memory,
-        cross_fit=cross_fit,
-        rng=rng,
-        nan_policy=nan_policy,
-    )
-    return tester.test(0, 1, tuple(range(2, len(tables))))
+    how: Any = {"kernel": kernel, "n_resamples": n_resamples, "memory": memory, "cross_fit": cross_fit}
+    how |= {"prewhiten": prewhiten, "least_timescale": least_timescale, "rng": rng, "nan_policy": nan_policy}
+    return ConditionalTester(WholeTables(tables), **how).test(0, 1, tuple(range(2, len(tables))))

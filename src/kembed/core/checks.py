@@ -202,6 +202,16 @@ def flag(value: Any, name: str) -> bool:
     raise TypeError(f"{name} must be True or False, but {value!r} was given")
 
 
+def as_rng(random_state: Any) -> Any:
+    """scikit-learn's `random_state` as our `rng`: a `RandomState` gives a fresh seed and moves on.
+
+    >>> as_rng(7), as_rng(np.random.RandomState(0)) == as_rng(np.random.RandomState(0))
+    (7, True)
+    """
+    legacy = isinstance(random_state, np.random.RandomState)
+    return int(random_state.randint(2**31 - 1)) if legacy else random_state
+
+
 def generator(rng: Any) -> np.random.Generator:
     """A NumPy generator from None (fresh entropy), an integer seed or a generator."""
     if isinstance(rng, np.random.Generator):

@@ -42,13 +42,11 @@ class Table:
         return self.levels[d][int(value)] if self.categorical[d] else float(value)
 
 
+Tables = tuple[Table, Table]  # of the same columns
+
+
 def read_tables(
-    samples: dict[str, Any],
-    nan_policy: str,
-    *,
-    minimum: int,
-    same_columns: bool = False,
-    paired: bool = False,
+    samples: dict[str, Any], nan_policy: str, minimum: int, same_columns: bool = False, paired: bool = False
 ) -> tuple[list[Table], bool]:
     """The samples, by argument name or label, as tables; and whether "propagate" met a missing value.
 

@@ -41,9 +41,7 @@ class Coordinates:
         mean, scatter = feature_moments(self.kernel, x, self.landmarks, want_covariance)
         return mean @ self.axes, self.axes.T @ scatter @ self.axes
 
-    def posterior(
-        self, bags: Sequence[Rows], want_sd: bool
-    ) -> tuple[Float[np.ndarray, "b q"], Float[np.ndarray, "b q"]]:
+    def posterior(self, bags: Sequence[Rows], want_sd: bool) -> tuple[np.ndarray, np.ndarray]:
         """Posterior mean R A⁻¹ ĉ of every bag, A = R + N/n, and the sd from R - R A⁻¹ R."""
         means = np.empty((len(bags), len(self.prior)))
         sds = np.empty_like(means)

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
 from kembed.data.tables import read_tables
-from kembed.estimators.random_state import as_rng
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.two_sample import mmd_test
 
@@ -94,7 +93,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     def _options(self) -> dict[str, Any]:
         options = {name: getattr(self, name) for name in ("kernel", "n_resamples", "nan_policy")}
-        return {**options, "rng": as_rng(self.random_state)}
+        return {**options, "rng": checks.as_rng(self.random_state)}
 
     def pvalue(self, X: Any) -> float:
         """The p-value of "this batch comes from the distribution of the reference"."""
@@ -111,7 +110,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """
         from kembed.comparing.witness import witness
 
-        options = {"nan_policy": self.nan_policy, "rng": as_rng(self.random_state), **options}
+        options = {"nan_policy": self.nan_policy, "rng": checks.as_rng(self.random_state), **options}
         return witness(*self._both(X), **options)
 
     def compare(self, X: Any, *, labels: tuple[str, str] = ("reference", "batch")) -> Any:

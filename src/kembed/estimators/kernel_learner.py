@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
 from kembed.core.linalg import triangular_solve
-from kembed.estimators.random_state import as_rng
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning.learn import MINIMUM_ROWS, learn_kernel
 
@@ -84,7 +83,7 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         """Learn the kernel from X, (n, D); y is not looked at."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=MINIMUM_ROWS)
         options = {name: getattr(self, name) for name in OPTIONS}
-        rng = as_rng(self.random_state)
+        rng = checks.as_rng(self.random_state)
         self.learned_ = learn_kernel(X, as_pattern(self.kernel, X.shape[1]), rng=rng, **options)
         self.kernel_ = self.learned_.kernel
         return self

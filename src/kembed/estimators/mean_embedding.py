@@ -13,7 +13,6 @@ from kembed.core.backend import to_numpy
 from kembed.data.space import make_space
 from kembed.embeddings.landmarks import as_rule, choose_landmarks
 from kembed.estimators.coordinates import make_coordinates
-from kembed.estimators.random_state import as_rng
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.testing.kernel_words import choose_kernel
 
@@ -100,7 +99,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         kernel, self.learned_ = choose_kernel(self.kernel, make_space(rows, np.zeros(rows.shape[1], bool)))
         self.kernel_ = to_numpy(check_kernel(kernel))
         rule = as_rule(self.landmarks, "support")
-        rng = as_rng(self.random_state)
+        rng = checks.as_rng(self.random_state)
         self.landmarks_ = choose_landmarks(rows, self.landmarks if rule is None else rule, rng=rng)
         self._coordinates = make_coordinates(bags, self.kernel_, self.landmarks_, noise)
         return self

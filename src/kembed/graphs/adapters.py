@@ -20,11 +20,8 @@ from kembed.core import checks
 from kembed.graphs.kept_testers import KeptTesters, SharedTester
 
 Columns = tuple[int, int, tuple[int, ...]]
-OPTIONS = {
-    name: option.default
-    for name, option in inspect.signature(ConditionalTester).parameters.items()
-    if option.kind is option.KEYWORD_ONLY
-}
+PARAMETERS = inspect.signature(ConditionalTester).parameters.values()
+OPTIONS = {one.name: one.default for one in PARAMETERS if one.kind is one.KEYWORD_ONLY}
 TESTERS = KeptTesters()  # of this process
 
 

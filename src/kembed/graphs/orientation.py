@@ -135,9 +135,7 @@ def directed(
     return graph
 
 
-def _colliders(
-    graph: Orientation, known: np.ndarray, names: tuple[str, ...]
-) -> list[tuple[tuple[int, int], str]]:
+def _colliders(graph: Orientation, known: np.ndarray, names: tuple[str, ...]) -> list[tuple[Pair, str]]:
     """Arrowheads of all colliders at once; returned are those that background knowledge denies."""
     refused = []
     reasons: dict[tuple[int, int], Triple] = {}
@@ -171,12 +169,8 @@ def _break_cycles(graph: Orientation, suspects: Iterable[Iterable[int]], names: 
 def _meek(graph: Orientation, names: tuple[str, ...]) -> None:
     """Point edges where the other way would make a cycle or a new collider, until nothing more follows."""
     while True:
-        arrows = graph.arrows
-        follows = [
-            (a, b)
-            for a, b in np.argwhere(graph.adjacent).tolist()
-            if graph.plain(a, b) and _follows(graph, arrows, a, b)
-        ]
+        arrows, edges = graph.arrows, np.argwhere(graph.adjacent).tolist()
+        follows = [(a, b) for a, b in edges if graph.plain(a, b) and _follows(graph, arrows, a, b)]
         if not follows:
             return
         split = {(a, b) for a, b in follows if (b, a) in follows}
