@@ -51,10 +51,7 @@ class Loaded:
     def facts(self, sizes: tuple[int, ...]) -> list[tuple[str, str]]:
         """The samples with the rows that were used, and the columns."""
         each = zip(self.names, sizes, self.given, strict=True)
-        rows = [
-            (name, f"{given:,} rows" if used == given else f"{used:,} of {given:,} rows")
-            for name, used, given in each
-        ]
+        rows = [(name, f"{'' if n == all_ else f'{n:,} of '}{all_:,} rows") for name, n, all_ in each]
         return [*rows, ("columns", words.of_columns(self.frame.columns))]
 
     def described(self, sizes: tuple[int, ...]) -> dict[str, Any]:

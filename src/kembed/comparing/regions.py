@@ -132,10 +132,7 @@ def _groups(at: At, tables: Tables, likeness: Callable[..., Any], seed: int) -> 
 
 
 def neighbours(like: Float[np.ndarray, "p p"]) -> Bool[np.ndarray, "p p"]:
-    """Whether rows are as like as e^(-1/2), for one Gaussian within a lengthscale.
-
-    The few most alike are neighbours in any case: in many dimensions all rows are far apart.
-    """
+    """Whether rows are as like as e^(-1/2), for one Gaussian within a lengthscale, or the most alike."""
     near = like >= np.exp(-0.5)
     nearest = min(NEAREST + 1, len(like))  # a row is its own nearest
     np.put_along_axis(near, np.argpartition(-like, nearest - 1, axis=1)[:, :nearest], True, axis=1)

@@ -14,7 +14,7 @@ from kembed.core.text import plain
 from kembed.data.tables import Tables
 from kembed.embeddings.empirical import empirical
 from kembed.kernels.base import Kernel
-from kembed.testing.outcome import ColumnResult
+from kembed.testing.outcome import ColumnResults
 
 # What is worth a word: a shift of so many standard deviations, a ratio of spreads this far from 1.
 SHIFT, RATIO = 0.1, 1.1
@@ -49,7 +49,7 @@ class ColumnSummary:
 
 
 def summarise(
-    tables: Tables, tests: tuple[ColumnResult, ...], sensitivity: Values, labels: tuple[str, str]
+    tables: Tables, tests: ColumnResults, sensitivity: Values, labels: tuple[str, str]
 ) -> tuple[ColumnSummary, ...]:
     """Every column, the clearest difference first: by p-value, then by statistic."""
     found = []

@@ -9,18 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing import relevance
+from kembed.comparing import difference, relevance
 from kembed.comparing.bands import GRID, REFERENCE_ROWS, Bands, Sup, make_bands, suprema
-from kembed.comparing.difference import (
-    Difference,
-    Points,
-    Samples,
-    Values,
-    balanced_rows,
-    even_grid,
-    fit_difference,
-    thinned,
-)
+from kembed.comparing.difference import Difference, Points, Samples, Values
 from kembed.comparing.regions import Region, find_regions
 from kembed.comparing.relevance import ColumnRelevance
 from kembed.core import checks
@@ -33,10 +24,9 @@ from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.testing.kernel_words import choose_kernel
-from kembed.testing.outcome import ColumnResult
+from kembed.testing.outcome import ColumnResults
 from kembed.testing.two_sample import column_tests
 
-Tested = tuple[ColumnResult, ...] | None
 Chosen = tuple[Any, Evidence | None]  # a kernel, and what was learned
 MINIMUM_ROWS = 5  # that a kernel can be learned from
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
@@ -60,7 +50,7 @@ class Witness(Drawn):
     tables: Tables
     difference: Difference
     seed: int
-    tested: Tested = None  # by `compare`
+    tested: ColumnResults | None = None  # by `compare`
     _regions: dict[float, list[Region]] = field(default_factory=dict, init=False)  # by level, once found
 
     @property
@@ -91,8 +81,8 @@ class Witness(Drawn):
     def reference(self) -> Points:
         """The points over which bands are simultaneous: a grid for one column, else rows of both samples."""
         if len(self.names) == 1 and not self.categorical[0]:
-            return even_grid(self._samples, GRID)
-        return np.unique(balanced_rows(self._samples, REFERENCE_ROWS, self.seed), axis=0)
+            return difference.even_grid(self._samples, GRID)
+        return np.unique(difference.balanced_rows(self._samples, REFERENCE_ROWS, self.seed), axis=0)
 
     @functools.cached_property
     def _sup(self) -> Sup:
@@ -187,7 +177,7 @@ class Witness(Drawn):
         return relevance.lengthscales(self.pool, self.seed)
 
     @functools.cached_property
-    def column_tests(self) -> tuple[ColumnResult, ...]:
+    def column_tests(self) -> ColumnResults:
         """The test of every column by itself, p-values corrected for their number.
 
         In a `Comparison` those of its test, else the fused one.
@@ -296,14 +286,15 @@ def fit_witness(
     seed: int,
     level: float = 0.9,
     landmarks: Any = None,
-    tested: Tested = None,
+    tested: ColumnResults | None = None,
 ) -> Witness:
     """The witness of two checked tables, under what `one_kernel` chose."""
     kernel, learned = chosen
     kernels = kernel if isinstance(kernel, list) else [kernel]
     discrete = bool(tables[0].categorical.any())
-    difference = fit_difference((tables[0].values, tables[1].values), kernels, landmarks, discrete, seed)
-    return Witness(kernel, learned, level, tables, difference, seed, tested)
+    samples = tables[0].values, tables[1].values
+    posterior = difference.fit_difference(samples, kernels, landmarks, discrete, seed)
+    return Witness(kernel, learned, level, tables, posterior, seed, tested)
 
 
 def column_place(names: tuple[str, ...], column: Any) -> int | None:
@@ -333,4 +324,4 @@ def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
         said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
         warnings.warn(said, UserWarning, stacklevel=3)
         kernel = "median"
-    return choose_kernel(kernel, thinned(space, seed))
+    return choose_kernel(kernel, difference.thinned(space, seed))

@@ -43,9 +43,8 @@ class Store:
         connection = sqlite3.connect(file, timeout=60.0, isolation_level=None, check_same_thread=False)
         self._connection, self.close = connection, weakref.finalize(self, connection.close)
         try:
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS numbers (key TEXT PRIMARY KEY, value REAL NOT NULL)"
-            )
+            columns = "key TEXT PRIMARY KEY, value REAL NOT NULL"
+            connection.execute(f"CREATE TABLE IF NOT EXISTS numbers ({columns})")
         except sqlite3.DatabaseError as error:
             self.close()
             seen = f"the cache {str(file)!r} cannot be used ({error})"

@@ -30,6 +30,7 @@ from kembed.permutation import nulls
 from kembed.permutation.statistics import Values
 from kembed.testing import kernel_words
 
+Multipliers = Float[np.ndarray, "n B"]
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
 ROOM = 200_000_000  # bytes that one kind of kept thing may hold; there are three kinds
@@ -196,9 +197,7 @@ class Sides:
             features.append(KernelFeatures(one.kernel, values, spent + more))
         return Side(left.columns, tuple(features), left.regressions)
 
-    def statistics(
-        self, left: Side, right: Side, given: tuple[int, ...], E: Float[np.ndarray, "n B"]
-    ) -> Found:
+    def statistics(self, left: Side, right: Side, given: tuple[int, ...], E: Multipliers) -> Found:
         """HSIC of every kernel, alone and weighted by features of what is given, under the multipliers E.
 
         Regressions that spend d of n degrees of freedom tie the rows' residuals together: if these are Pa and
@@ -244,9 +243,7 @@ def products(*sides: Float[np.ndarray, "n _"]) -> Float[np.ndarray, "n p"]:
     return out
 
 
-def multipliers(
-    n: int, count: int, memory: float | None, rng: np.random.Generator
-) -> Float[np.ndarray, "n B"]:
+def multipliers(n: int, count: int, memory: float | None, rng: np.random.Generator) -> Multipliers:
     """Random signs, or with `memory` an autoregressive process, for rows in order of time."""
     if memory is not None:
         return nulls.wild_weights(n, count, memory, rng).astype(np.float32)
@@ -254,7 +251,7 @@ def multipliers(
     return np.unpackbits(bits, axis=1)[:, :count].astype(np.float32) * 2.0 - 1.0
 
 
-def squared_norms(C: Float[np.ndarray, "n p"], E: Float[np.ndarray, "n B"]) -> Float[np.ndarray, " B+1"]:
+def squared_norms(C: Float[np.ndarray, "n p"], E: Multipliers) -> Float[np.ndarray, " B+1"]:
     """‖Σ_i c_i‖²/n², first as it is, then with the rows multiplied by every column of E."""
     size = float(np.abs(C).max(initial=0.0)) or 1.0
     resampled = E.T @ (C / size).astype(np.float32)  # random anyway: seven digits are enough

@@ -138,10 +138,8 @@ class ConditionalTester:
             seen = ~np.isnan(time)
             self._time = time[seen]
             done = [prewhitening.prewhiten_table(one, time[seen], least) for one in _on_rows(tables, seen)]
-            tables, self.prewhitened = (
-                [one for one, _ in done],
-                tuple(how for _, each in done for how in each),
-            )
+            tables = [one for one, _ in done]
+            self.prewhitened = tuple(how for _, each in done for how in each)
         self._store = None if cache is None else Store(cache)
         self._arrange(tables)
 

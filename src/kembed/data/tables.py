@@ -145,9 +145,8 @@ def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D
     for d, column in enumerate(part.columns):
         if table.categorical[d] != column.categorical:
             held, expected = ("text", "numbers") if column.categorical else ("numbers", "categories")
-            raise TypeError(
-                f"{title(table.names, d)} of {argument} holds {held} where the samples hold {expected}"
-            )
+            where = f"{title(table.names, d)} of {argument}"
+            raise TypeError(f"{where} holds {held} where the samples hold {expected}")
         values[:, d] = _codes(column.entries, table.levels[d]) if column.categorical else column.entries
     return values
 

@@ -86,7 +86,5 @@ def _leave_one_out_shrinkage(K: Float[np.ndarray, "n n"]) -> float:
     if best == 0:
         return 0.0  # shrinking only hurts
     bounds = np.log(grid[[best - 1, min(best + 1, len(grid) - 1)]])
-    found = minimize_scalar(
-        lambda log: leave_one_out_risk(K, np.exp([log]))[0], bounds=bounds, method="bounded"
-    )
+    found = minimize_scalar(lambda log: leave_one_out_risk(K, np.exp([log]))[0], bounds=bounds)
     return float(np.exp(found.x))

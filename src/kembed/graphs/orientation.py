@@ -70,10 +70,7 @@ def unshielded(adjacent: np.ndarray) -> Iterator[Triple]:
 
 
 def orient(skeleton: Skeleton, rule: str, names: tuple[str, ...], what: str = "PC") -> Orientation:
-    """The graph of a skeleton, as far as tests and background knowledge can say.
-
-    `what` is the name of the progress bar.
-    """
+    """The graph of a skeleton, as far as tests and background can say; `what` names the progress bar."""
     triples = list(unshielded(skeleton.adjacent))
     apart = _separating(skeleton, rule, list(dict.fromkeys((i, j) for i, _, j in triples)), what)
     verdicts = {(i, k, j): _verdict(skeleton.ledger, rule, (i, j), k, apart[i, j]) for i, k, j in triples}

@@ -8,16 +8,14 @@ import numpy as np
 
 from kembed.comparing.witness import Witness
 from kembed.plotting import style
-from kembed.plotting.plane import plot_map, plot_rows
+from kembed.plotting.plane import Labels, plot_map, plot_rows
 from kembed.plotting.style import BLACK, BLUE, GREY, VERMILION, literal, percent
 
 CURVE = 600  # points of the curve: about one to a pixel
 LEVELS = 15  # that fit one under the other
 
 
-def plot_witness(
-    w: Witness, ax: Any = None, *, labels: tuple[str, str] = ("x", "y"), columns: Any = None
-) -> Any:
+def plot_witness(w: Witness, ax: Any = None, *, labels: Labels = ("x", "y"), columns: Any = None) -> Any:
     """The witness with its uncertainty: above 0, or blue, where there is more x.
 
     One column: the mean, its pointwise and simultaneous bands, and shading where the simultaneous band

@@ -196,9 +196,8 @@ def _enumerated(left: Choice, right: Choice, shares: Shares, procedure: Procedur
     for j, k in np.argwhere(shares > 0.0):
         (K, first), (L, second) = sides[0][j], sides[1][k]
         cross = np.tensordot(L[orders[:, :, None], orders[:, None, :]], K, 2)
-        values.append(
-            statistics.hsic(cross, first, second, lambda u, v: v[orders] @ u, biased=procedure.biased)
-        )
+        found = statistics.hsic(cross, first, second, lambda u, v: v[orders] @ u, biased=procedure.biased)
+        values.append(found)
         entry.append(first.usual * second.usual)
     return Values(np.stack(values, axis=1), np.array(entry))
 

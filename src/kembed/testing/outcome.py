@@ -44,6 +44,9 @@ class ColumnResult:
         )
 
 
+ColumnResults = tuple[ColumnResult, ...]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TestOutcome(Drawn):
     """The outcome of `mmd_test` or `hsic_test`.
@@ -68,7 +71,7 @@ class TestOutcome(Drawn):
     sizes: tuple[int, ...]
     members: tuple[MemberResult, ...] = ()
     learned: tuple[Evidence | None, ...] = ()
-    columns: tuple[ColumnResult, ...] | None = None
+    columns: ColumnResults | None = None
     enumerated: bool = False
 
     def __repr__(self) -> str:

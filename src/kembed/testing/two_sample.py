@@ -20,9 +20,16 @@ from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
 from kembed.permutation.labelings import Labelings, column_sums, draw_labelings, draw_swaps, label_forms
 from kembed.permutation.low_rank import computed, pair_sums, with_low_rank
+from kembed.testing import outcome
 from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
-from kembed.testing.outcome import ColumnResult, TestOutcome, approximate_outcome, nothing, resampled_outcome
+from kembed.testing.outcome import (
+    ColumnResult,
+    ColumnResults,
+    TestOutcome,
+    approximate_outcome,
+    resampled_outcome,
+)
 from kembed.testing.procedure import Choice, Procedure, read_procedure
 
 
@@ -105,7 +112,7 @@ def mmd_test(
     _check_combination(null, paired, weights, by_column)
     tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True, paired=paired)
     if missing:
-        return nothing("MMD²", null, tuple(table.given for table in tables))
+        return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
     pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none")
     with showing_progress(progress):
         if null == "permutation" and not paired:
@@ -194,9 +201,7 @@ def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcom
     return approximate_outcome("MMD²", pool.sizes, choice, procedure, *null)
 
 
-def _by_column(
-    pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedure
-) -> tuple[ColumnResult, ...]:
+def _by_column(pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedure) -> ColumnResults:
     """Every column by itself on the same relabelings, corrected by the step-down maximum."""
     evidence, effects = [], []
     for c, name in enumerate(pool.names):
@@ -213,9 +218,7 @@ def _by_column(
     return tuple(map(ColumnResult, pool.names, effects, single, adjusted))
 
 
-def column_tests(
-    pool: Pool, n_resamples: int, rng: np.random.Generator, *, fast: bool
-) -> tuple[ColumnResult, ...]:
+def column_tests(pool: Pool, n_resamples: int, rng: np.random.Generator, *, fast: bool) -> ColumnResults:
     """The fused permutation test of every column of a pool by itself; `fast` by random features."""
     statistic = "features" if fast else "unbiased"
     procedure = read_procedure(statistic, "permutation", n_resamples, None, None, rng)
