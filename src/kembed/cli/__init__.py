@@ -4,8 +4,6 @@ Exit codes: 0 it ran; 1 a difference was found and `--fail-on-difference` was gi
 of kembed's own; 130 interrupted. Nothing heavy is imported until a command needs it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

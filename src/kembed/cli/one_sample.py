@@ -1,7 +1,5 @@
 """`kembed independence` and `kembed learn`: columns of one file."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 import typer

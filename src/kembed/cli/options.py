@@ -1,7 +1,5 @@
 """What commands share: options, each declared once in a dataclass a panel of `--help`."""
 
-from __future__ import annotations
-
 import csv
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Files that commands write: the place is checked before work begins, and a file is whole or not there."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

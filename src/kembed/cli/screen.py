@@ -1,7 +1,5 @@
 """What a command prints: the answer on standard output, remarks on standard error, or one JSON object."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Words for people at a shell: what errors, kernels and p-values are called there."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -5,8 +5,6 @@ these units. The floor f keeps points where hardly any row was seen, and whose e
 deciding c.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

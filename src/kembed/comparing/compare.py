@@ -1,7 +1,5 @@
 """Everything about two samples in one call: do they differ, where, in which columns, by how much."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from pathlib import Path

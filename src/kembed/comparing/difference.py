@@ -4,8 +4,6 @@ Both embeddings are observed at the same landmarks with the noise of the central
 prior: ν is half of either sample.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any

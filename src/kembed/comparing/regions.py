@@ -1,7 +1,5 @@
 """Where a band excludes 0, as regions a person can read: intervals, or groups of neighbouring rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

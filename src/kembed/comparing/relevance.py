@@ -1,7 +1,5 @@
 """Which columns the difference is in: what the witness needs, and the scale of the rows in each column."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What changed, in numbers a person knows: means, spreads, shares of a column, and the AUC of the witness."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where do two distributions differ? The posterior of the witness function: `witness`."""
 
-from __future__ import annotations
-
 import functools
 import warnings
 from dataclasses import dataclass, field
@@ -197,7 +195,7 @@ class Witness(Drawn):
         ]
         return tuple(sorted(found, key=lambda column: -column.sensitivity))
 
-    def column(self, name: str | int) -> Witness:
+    def column(self, name: str | int) -> "Witness":
         """The witness of one column by itself, with a kernel learned for it."""
         if (d := column_place(self.names, name)) is None:
             names = ", ".join(map(repr, self.names))

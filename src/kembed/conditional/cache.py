@@ -4,8 +4,6 @@ Keys are digests of everything a number depends on, the data's content first. SQ
 not at all, and several processes may share one file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 import weakref

@@ -5,8 +5,6 @@ numeric columns are put in units of their spread and bent inwards far out, where
 regression; categories become indicators.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -1,7 +1,5 @@
 """Are two variables independent, given others? `conditional_test`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

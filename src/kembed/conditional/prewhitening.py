@@ -6,8 +6,6 @@ residuals are then *negatively* autocorrelated and most of what the variables sh
 lengthscale is bounded below.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any

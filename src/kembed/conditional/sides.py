@@ -9,8 +9,6 @@ compared with ‖Σ_i ε_i a(x_i) ⊗ b(y_i)‖²/n² for independent ε_i of me
 unlike a permutation this keeps every row's own size, which may depend on z.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -164,7 +162,7 @@ class Sides:
         """How many targets with a conditioning set taken out are kept, whatever the kernels."""
         return len(self._residuals)
 
-    def with_kernels(self, kernels: tuple[Any, ...]) -> Sides:
+    def with_kernels(self, kernels: tuple[Any, ...]) -> "Sides":
         """The same regressions under other kernels."""
         other = Sides(self.variables, replace(self.settings, kernels=kernels))
         other._conditioners, other._residuals = self._conditioners, self._residuals

@@ -6,14 +6,12 @@ features are compared with the same products under random signs. Regressions are
 conditioning set.
 """
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -50,7 +48,7 @@ class ConditionalOutcome(TestOutcome):
     prewhitened: tuple[PrewhitenedColumn, ...] = ()
 
     @classmethod
-    def of(cls, outcome: TestOutcome, **more: Any) -> ConditionalOutcome:
+    def of(cls, outcome: TestOutcome, **more: Any) -> Self:
         """An outcome with what a conditional test adds to it."""
         return cls(**vars(outcome), **more)
 
@@ -178,7 +176,7 @@ class ConditionalTester:
         if self._store is not None:
             self._store.close()
 
-    def __enter__(self) -> ConditionalTester:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -245,7 +243,7 @@ class ConditionalTester:
             self._pvalues[key] = found
         return self._pvalues[key]
 
-    def with_kernel(self, kernel: Any) -> ConditionalTester:
+    def with_kernel(self, kernel: Any) -> Self:
         """The same test with another kernel; regressions are shared."""
         other = self._copy()
         other._settings = replace(self._settings, kernels=check(kernel))
@@ -253,14 +251,14 @@ class ConditionalTester:
         other._pvalues = {}
         return other
 
-    def on_rows(self, rows: Int[np.ndarray, " r"]) -> ConditionalTester:
+    def on_rows(self, rows: Int[np.ndarray, " r"]) -> Self:
         """The same test on some of the rows; pre-whitening stays as it was."""
         other = self._copy()
         other._time = self._time[rows]
         other._arrange(_on_rows(self._tables, rows))
         return other
 
-    def _copy(self) -> ConditionalTester:
+    def _copy(self) -> Self:
         """A tester like this one without what was computed from its rows and settings."""
         other = self.__class__.__new__(self.__class__)
         computed = ("_content", "_multipliers", "_orders")

@@ -4,8 +4,6 @@ Kernels are written once, against a namespace `xp` that is either `numpy` or `ja
 this file imports JAX: a plain test on plain arrays never pays for it.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.abc
 import importlib.util

@@ -4,8 +4,6 @@ Every message names the argument, what was seen, and the remedy. Values that JAX
 looked at; for them only shapes are checked.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

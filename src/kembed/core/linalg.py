@@ -1,7 +1,5 @@
 """Linear algebra that is our own: exact distances, factorisations that say what they added."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers, names and counts as people write them: one formatter for figures, pages, tables and errors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

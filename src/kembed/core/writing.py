@@ -1,7 +1,5 @@
 """Files written whole or not at all, and results as JSON knows them."""
 
-from __future__ import annotations
-
 import math
 import os
 import uuid

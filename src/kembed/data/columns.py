@@ -5,8 +5,6 @@ neither number nor text is refused by name. Narwhals, which reads every kind of 
 when something other than an array or a list comes in.
 """
 
-from __future__ import annotations
-
 import datetime
 import numbers
 import reprlib

@@ -1,7 +1,5 @@
 """Two samples as one: pooled rows in an order that says nothing about the samples, and labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

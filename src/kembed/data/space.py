@@ -9,8 +9,6 @@ with s_c the robust spread of column c and p_c the share of pairs of rows that d
 computed from the pooled, unordered rows alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

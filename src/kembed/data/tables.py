@@ -4,10 +4,8 @@ Numbers stay numbers, text and categories become codes, rows with missing values
 A sample may come `Labelled`: then errors call it by that name and count its rows from one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,7 +29,7 @@ class Table:
     levels: tuple[tuple[Any, ...], ...] = ()  # of every column, in the order of its codes; () for numbers
     label: str = "x"  # what errors call it: the argument, or the name of a labelled sample
 
-    def column(self, d: int) -> Table:
+    def column(self, d: int) -> Self:
         """One column, as a table."""
         values, kind = np.ascontiguousarray(self.values[:, [d]]), self.categorical[[d]]
         own = self.levels[d : d + 1]

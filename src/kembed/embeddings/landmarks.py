@@ -4,8 +4,6 @@ Rows are sorted before anything is drawn, so that the choice cannot depend on wh
 permutation test needs exactly this: landmarks picked by row index would know the labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

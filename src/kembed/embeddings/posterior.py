@@ -1,7 +1,5 @@
 """The Bayesian kernel embedding: the posterior of μ under the prior GP(m, r), in closed form."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

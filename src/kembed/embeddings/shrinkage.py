@@ -1,7 +1,5 @@
 """The spectral shrinkage estimator S-KMSE and its leave-one-out choice of λ."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

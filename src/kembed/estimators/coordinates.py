@@ -7,8 +7,6 @@ neighbouring landmarks hardly differ, and solving for them there moved coordinat
 the order of a sum had changed (here 1e-7).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

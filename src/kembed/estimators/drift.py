@@ -1,9 +1,7 @@
 """Has a new batch drifted from the reference? `DriftDetector`."""
 
-from __future__ import annotations
-
 import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -76,7 +74,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         self.kernel, self.alpha, self.n_resamples = kernel, alpha, n_resamples
         self.nan_policy, self.random_state = nan_policy, random_state
 
-    def fit(self, X: Any, y: Any = None) -> DriftDetector:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
         checks.count(self.n_resamples, "n_resamples")

@@ -1,9 +1,7 @@
 """A kernel learned without labels, as a step in front of any kernel method: `KernelLearner`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -79,7 +77,7 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         self.landmarks, self.measure, self.prior = landmarks, measure, prior
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> KernelLearner:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the kernel from X, (n, D); y is not looked at."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=MINIMUM_ROWS)
         options = {name: getattr(self, name) for name in OPTIONS}

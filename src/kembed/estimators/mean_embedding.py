@@ -1,8 +1,6 @@
 """Bags of points as vectors: `MeanEmbedding`."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -83,7 +81,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.kernel, self.landmarks = kernel, landmarks
         self.noise, self.random_state = noise, random_state
 
-    def fit(self, X: Any, y: Any = None) -> MeanEmbedding:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Choose kernel, landmarks and prior from the pooled rows of all bags; y is not looked at."""
         noise: Any = self.noise
         if isinstance(noise, str):

@@ -1,7 +1,5 @@
 """The paper's experiments, one module a figure; each runs as `python -m kembed.experiments.<name>`."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """Type II errors of Figure 2C: how often tests keep "P = Q" on the grid of Gaussians."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple

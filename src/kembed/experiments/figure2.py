@@ -6,8 +6,6 @@ P has unit Gaussians on a 3 × 3 grid with spacing 14; Q has the same centres, a
 with eigenvalues (ε, 1). A second figure shows defects of the published objective.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

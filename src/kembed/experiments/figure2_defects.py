@@ -4,8 +4,6 @@ Its optimum follows the number of landmarks, it depends on the τ² that is put 
 maximum. `python -m kembed.experiments.figure2` draws this too.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

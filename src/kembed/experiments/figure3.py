@@ -7,8 +7,6 @@ smooth, so in one sample it is often none of the line or most of it; averages ov
 too); and the paper's objective over (ℓ, τ²), whose ridge has no end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple

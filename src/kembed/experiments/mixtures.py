@@ -3,8 +3,6 @@
 There P has unit Gaussians; Q has the same centres, and covariances rotated by 45° with eigenvalues (ε, 1).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 SPACING, EPSILON, ROWS, CELLS = 14.0, 2.0, 900, 9

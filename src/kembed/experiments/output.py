@@ -1,7 +1,5 @@
 """Where figures go: whole files or none, with the same look everywhere."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ orders of the variables and resamples of the rows, over a sweep of lengthscales,
 what is known beforehand. All settings were fixed before the study first ran.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

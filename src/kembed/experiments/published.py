@@ -1,7 +1,5 @@
 """Local maxima of the published objective with τ² given, and of the normalised one."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, NamedTuple
 

@@ -5,13 +5,11 @@ of the same table share their regressions, and a table that was changed in place
 forgets them all.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -64,7 +62,7 @@ def causal_learn(name: str = "kembed", **options: Any) -> str:
     return name
 
 
-def pgmpy(data: Any, **options: Any) -> PgmpyTest:
+def pgmpy(data: Any, **options: Any) -> "PgmpyTest":
     """Our conditional test on a table, as the `ci_test` of pgmpy's PC.
 
     Parameters
@@ -226,7 +224,7 @@ class _CausalLearnTest:
         asked = self._tester.tester.places(X, Y, condition_set, ("X", "Y", "condition_set"))
         return self._tester.pvalue(*asked)
 
-    def __deepcopy__(self, memo: Any) -> _CausalLearnTest:
+    def __deepcopy__(self, memo: Any) -> Self:
         return self  # causal-learn copies a graph at every step, test and all; regressions stay shared
 
     def __reduce__(self) -> tuple[Any, ...]:

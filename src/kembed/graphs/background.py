@@ -1,7 +1,5 @@
 """What is known about causes beforehand: edges that must be, edges that cannot be, tiers of time."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass

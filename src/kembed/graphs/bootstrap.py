@@ -1,7 +1,5 @@
 """One search among many: on all rows or on a resample of them, here or in another process."""
 
-from __future__ import annotations
-
 import pickle
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The one interface between a graph search and any conditional test, and two simple tests behind it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
@@ -26,7 +24,7 @@ class Decider(Protocol):
         """The p-value of "i and j are independent given these"; the same however these are ordered."""
         ...
 
-    def on_rows(self, rows: Int[np.ndarray, " m"]) -> Decider:
+    def on_rows(self, rows: Int[np.ndarray, " m"]) -> "Decider":
         """The same test on some of the rows."""
         ...
 
@@ -72,7 +70,7 @@ class FisherZ:
             return 0.0
         return math.erfc(math.sqrt(freedom / 2.0) * abs(math.atanh(r)))
 
-    def on_rows(self, rows: Int[np.ndarray, " m"]) -> FisherZ:
+    def on_rows(self, rows: Int[np.ndarray, " m"]) -> "FisherZ":
         """The same on some of the rows."""
         return FisherZ(self._values[rows], self.names, resampled=True)
 
@@ -125,7 +123,7 @@ class FunctionDecider:
                 f"{found!r} for {self.names[i]!r} and {self.names[j]!r}"
             ) from None
 
-    def on_rows(self, rows: Int[np.ndarray, " m"]) -> FunctionDecider:
+    def on_rows(self, rows: Int[np.ndarray, " m"]) -> "FunctionDecider":
         """The same function on some of the rows."""
         return FunctionDecider(self._function, self._values[rows], self.names)
 

@@ -1,11 +1,9 @@
 """A causal graph and how sure it is: edges with their marks, p-values and frequencies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -74,7 +72,7 @@ class CausalGraph(Drawn):
     n_bootstrap: int = 0
 
     @classmethod
-    def from_dag(cls, names: Iterable[str], parents: Mapping[str, Iterable[str]]) -> CausalGraph:
+    def from_dag(cls, names: Iterable[str], parents: Mapping[str, Iterable[str]]) -> Self:
         """All that any test could find out about a directed acyclic graph: its CPDAG.
 
         >>> print(CausalGraph.from_dag(["rain", "sprinkler", "wet"], {"wet": ["rain", "sprinkler"]}))
@@ -183,7 +181,7 @@ class CausalGraph(Drawn):
             rows.append(row)
         return sorted(rows, key=lambda row: (-row["frequency"], not row["mark"]))
 
-    def shd(self, other: CausalGraph) -> int:
+    def shd(self, other: "CausalGraph") -> int:
         """The structural Hamming distance: how many pairs have another edge, or none, in the other graph."""
         if set(self.names) != set(other.names):
             raise ValueError(

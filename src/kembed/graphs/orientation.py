@@ -5,8 +5,6 @@ decided for all edges at once and never overwritten, so that no step depends on 
 edge that two reasons point in opposite ways is marked as conflicting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations

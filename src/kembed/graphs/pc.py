@@ -1,7 +1,5 @@
 """Which variable causes which, as far as tests of conditional independence can say: `pc`."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

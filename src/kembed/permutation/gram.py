@@ -4,8 +4,6 @@ Nothing holds an n x n matrix. Several kernels may share one base, such as the s
 computed once and every kernel is a cheap function of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -72,12 +70,12 @@ class Pairs:
         base = self.base(rows, columns)
         return [apply(base, np.empty_like(base)) for apply in self.maps]
 
-    def some(self, which: list[int]) -> Pairs:
+    def some(self, which: list[int]) -> "Pairs":
         """Some of the kernels."""
         maps, offsets = tuple(self.maps[j] for j in which), tuple(self.offsets[j] for j in which)
         return Pairs(self.size, self.base, maps, self.diagonals[which], self.definite, offsets)
 
-    def weighted(self, j: int, v: Float[np.ndarray, " N"]) -> Pairs:
+    def weighted(self, j: int, v: Float[np.ndarray, " N"]) -> "Pairs":
         """The kernel v_i K_ij v_j for kernel j."""
         one = self.some([j])
         return matrix_pairs(

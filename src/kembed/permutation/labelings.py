@@ -4,8 +4,6 @@ A labeling marks which of the N pooled rows belong to the first sample. For each
 determine the squared distance of the two mean embeddings, biased or unbiased, weighted or not.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb

@@ -4,8 +4,6 @@ Three sources: the pivoted Cholesky factorisation, exact to rounding where the k
 spacing of the rows; random Fourier features; and whitened features at landmarks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +45,7 @@ class LowRank:
         squares = float(np.square(F.T @ F).sum() - np.square(diagonal).sum())
         return KernelSums(F @ F.sum(axis=0) - diagonal, diagonal, squares)
 
-    def weighted(self, v: Float[np.ndarray, " N"]) -> LowRank:
+    def weighted(self, v: Float[np.ndarray, " N"]) -> "LowRank":
         """The kernel v_i K_ij v_j."""
         return LowRank(self.columns * v[:, None])
 

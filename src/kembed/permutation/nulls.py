@@ -3,8 +3,6 @@
 All return an honest p-value: never 0 for resamples, where the data count as one of the draws.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kembed.core.backend import Float

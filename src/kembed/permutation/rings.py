@@ -14,8 +14,6 @@ and the other rings pass through the hub, which counts once. Given this star the
 any of its points (Besag & Clifford 1989), so the p-value is exact for any number of rings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

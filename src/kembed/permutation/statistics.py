@@ -9,8 +9,6 @@ combines them, and the combination is what is compared between the data and the 
 the data and the resamples alike, so the test stays exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """A comparison on one page: where, in which columns, against which null, by what evidence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kembed.comparing.compare import Comparison

@@ -1,7 +1,5 @@
 """A mean embedding as a curve with its band, or as a map."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A causal graph: variables round an ellipse, so that no edge runs through a name."""
 
-from __future__ import annotations
-
 import textwrap
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """What was learned about a kernel: the evidence over scales, and the posterior of hyperparameters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The null distribution of a test, and where the data fall in it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The witness in a plane: a map of two columns, or the rows of many columns coloured by it."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """One look for every figure: colours, text as it is written, axes that a few wild rows do not stretch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The witness function: a curve with bands, levels with intervals, and which picture to draw."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

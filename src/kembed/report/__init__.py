@@ -1,7 +1,5 @@
 """A comparison as one HTML page that needs nothing else: no network, no scripts, no fonts."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 

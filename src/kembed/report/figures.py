@@ -1,7 +1,5 @@
 """Figures of `kembed.plotting` as images inside the page, each with words for those who cannot see it."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

@@ -3,8 +3,6 @@
 They hold numbers only; names appear in their descriptions, which are escaped.
 """
 
-from __future__ import annotations
-
 from markupsafe import Markup
 
 from kembed.comparing.summaries import QUANTILES, ColumnSummary

@@ -1,7 +1,5 @@
 """What goes where on the page; the words and the layout are in `page.html`."""
 
-from __future__ import annotations
-
 import platform
 from importlib import resources
 from typing import Any

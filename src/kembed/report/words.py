@@ -1,7 +1,5 @@
 """Numbers and names in words: what a person reads, and what cannot harm a page."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Any

@@ -3,8 +3,6 @@
 Every choice is a function of the pooled, unordered rows. Nothing here sees a label.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Each side has its own kernel, chosen from that side's unordered rows alone. Unde
 the rows is as likely as the one seen, so pairings are drawn and the statistic is compared.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 from math import factorial

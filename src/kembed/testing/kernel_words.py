@@ -10,8 +10,6 @@ sees a label.
 - "fused" is many kernels, and means something to tests alone (`choice`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from numbers import Real
 from typing import Any

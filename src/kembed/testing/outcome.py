@@ -1,7 +1,5 @@
 """What a test returns: the verdict, the evidence behind it, and the kernel it rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Validate, pool, choose the kernel from the pooled and unordered rows, compute th
 for every relabeling, compare. The kernel never sees the labels: that is what makes the test exact.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

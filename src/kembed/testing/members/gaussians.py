@@ -1,7 +1,5 @@
 """Gaussians: shifts and shapes, each at its own scale."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
