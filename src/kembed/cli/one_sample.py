@@ -74,25 +74,23 @@ def run_learn(
     one = loaded.frame.width == 1
     unit = float(space.spread[0]) if one else 1.0
     best, median = unit * typical_lengthscale(learned.kernel), unit * space.median()
-    sentence = (
-        f"The data speak for a lengthscale of {best:.3g}{'' if one else ' spreads of the columns'}; "
-        f"the median rule gives {median:.3g}."
-    )
+    spoken = f"a lengthscale of {best:.3g}{'' if one else ' spreads of the columns'}"
+    sentence = f"The data speak for {spoken}; the median rule gives {median:.3g}."
     scaled = words.lengthscales(learned.kernel, space.spread)
     screen.say(sentence)
     rows, _ = loaded.facts((learned.n,))
     facts = [rows, ("family", learned.family), ("log evidence", f"{learned.log_evidence:.2f}")]
     facts += [("noise", f"{learned.noise:.3g}"), ("background", f"{learned.background:.1%} of rows")]
-    facts += [] if learned.families is None else [("families", words.scores(learned.families))]
+    families = sorted((learned.families or {}).items(), key=lambda item: -item[1])
+    if families:
+        facts.append(("families", ", ".join(f"{name} {score:.1f}" for name, score in families)))
     screen.facts(facts)
     scales = [" and ".join(f"{scale:.4g}" for scale in scales) for scales in scaled]
     spreads = list(zip(loaded.frame.columns, space.spread, scales, strict=True))
     screen.table({"column": "", "spread": ".4g", "lengthscale": ">"}, spreads)
     modes = enumerate(learned.modes if len(learned.modes) > 1 else (), start=1)
-    screen.table(
-        {"modes, best first": "", "lengthscale": ".3g", "log evidence": ".2f"},
-        [(rank, typical_lengthscale(mode.kernel), mode.log_evidence) for rank, mode in modes],
-    )
+    ranked = [(rank, typical_lengthscale(mode.kernel), mode.log_evidence) for rank, mode in modes]
+    screen.table({"modes, best first": "", "lengthscale": ".3g", "log evidence": ".2f"}, ranked)
     screen.finish(
         {
             "verdict": sentence,

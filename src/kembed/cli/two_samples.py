@@ -82,13 +82,15 @@ def run_witness(
     screen.say(sentence)
     for region in [] if screen.quiet else regions[:REGIONS]:
         screen.say(f"  {region.describe(pair.names, REGION_COLUMNS)};", "")
-        screen.say(f"    most clearly where {_point(region.peak, order)}", "")
+        peak = [(name, region.peak[name]) for name in order[:REGION_COLUMNS]]
+        point = ", ".join(f"{name} is {f'{v:.3g}' if isinstance(v, float) else v}" for name, v in peak)
+        screen.say(f"    most clearly where {point}", "")
     if len(regions) > REGIONS and not screen.quiet:
         screen.say(f"  and {len(regions) - REGIONS} more (--json has all)", "")
-    screen.table(
-        {"column": "", "influence": ".0%", "lengthscale": ".3g", **PVALUES},
-        [(one.name, one.sensitivity, one.lengthscale, one.pvalue, one.adjusted_pvalue) for one in relevance],
-    )
+    shares = [
+        (one.name, one.sensitivity, one.lengthscale, one.pvalue, one.adjusted_pvalue) for one in relevance
+    ]
+    screen.table({"column": "", "influence": ".0%", "lengthscale": ".3g", **PVALUES}, shares)
     screen.facts([*pair.facts(found.sizes), ("kernel", words.of_kernel(found.kernel))])
     screen.finish(
         {
@@ -129,22 +131,12 @@ def run_report(
     screen.say(found.verdict)
     screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing.kernel)])
     print_summaries(screen, found)
-    screen.finish(
-        {**found.to_dict(), **pair.described(found.test.sizes), **testing.described, "output": output},
-        resampling(found.test),
-    )
+    told = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described, "output": output}
+    screen.finish(told, resampling(found.test))
     return found.differ
 
 
 def print_summaries(screen: Screen, found: Comparison) -> None:
     """What changed in every column, the clearest first."""
-    screen.table(
-        {"column": "", "p, of all columns": ".3g", "change": ""},
-        [(column.name, column.adjusted_pvalue, column.change) for column in found.columns],
-    )
-
-
-def _point(peak: dict[str, Any], order: list[str]) -> str:
-    """A point by its most relevant columns."""
-    shown = [(name, peak[name]) for name in order[:REGION_COLUMNS]]
-    return ", ".join(f"{name} is {f'{v:.3g}' if isinstance(v, float) else v}" for name, v in shown)
+    rows = [(column.name, column.adjusted_pvalue, column.change) for column in found.columns]
+    screen.table({"column": "", "p, of all columns": ".3g", "change": ""}, rows)

@@ -70,18 +70,14 @@ class Comparison(Drawn):
         p = f"p = {self.test.pvalue:.2g}"
         if not self.differ:
             n, m = self.test.sizes
-            return (
-                f"No difference between {first} and {second} was found ({p}, {n} and {m} rows). "
-                "That does not prove them the same: small differences may need more rows."
-            )
+            found = f"No difference between {first} and {second} was found ({p}, {n} and {m} rows)."
+            return f"{found} That does not prove them the same: small differences may need more rows."
         share = f"Given one row of each, their values tell which is which {self.separation:.0%} of the time."
         if self.separation < HARDLY:
             share = "Single rows hardly tell which sample they come from."
         if not self.changed:
-            where = (
-                "No column differs clearly by itself: the difference lies in how columns go together, or is "
-                "spread over many of them."
-            )
+            spread = "the difference lies in how columns go together, or is spread over many of them"
+            where = f"No column differs clearly by itself: {spread}."
         else:
             best = self.changed[0]
             more = len(self.changed) - 1

@@ -62,9 +62,8 @@ class Regression:
 
     def __repr__(self) -> str:
         scales = ", ".join(f"{value:.3g}" for value in self.lengthscales)
-        return (
-            f"Regression(lengthscales=[{scales}], signal/noise={self.ratio:.3g}, gain={self.gain:.1f} nats)"
-        )
+        found = f"signal/noise={self.ratio:.3g}, gain={self.gain:.1f} nats"
+        return f"Regression(lengthscales=[{scales}], {found})"
 
 
 class RegressionResiduals(NamedTuple):

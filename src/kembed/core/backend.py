@@ -153,10 +153,9 @@ def float64(name: str) -> Callable[[Function], Function]:
                 with jax.enable_x64(True):
                     return function(*args, **kwargs)
             if not jax.config.read("jax_enable_x64"):  # type: ignore[no-untyped-call]
-                raise ValueError(
-                    f"{name} was called inside a JAX transformation in single precision; "
-                    "put jax.config.update('jax_enable_x64', True) before the first JAX call"
-                )
+                seen = f"{name} was called inside a JAX transformation in single precision"
+                remedy = "put jax.config.update('jax_enable_x64', True) before the first JAX call"
+                raise ValueError(f"{seen}; {remedy}")
             return function(*args, **kwargs)
 
         return run  # type: ignore[return-value]

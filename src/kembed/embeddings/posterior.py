@@ -95,10 +95,9 @@ class PosteriorEmbedding(Embedding):
             return sections
         if isinstance(self.prior_mean, Embedding):
             if self.prior_mean.kernel != self.kernel:
-                raise ValueError(
-                    f"prior_mean has the kernel {self.prior_mean.kernel!r}, this embedding {self.kernel!r}; "
-                    "functions of different spaces have no inner product; fit both with the same kernel"
-                )
+                seen = f"prior_mean has the kernel {self.prior_mean.kernel!r}, this embedding {self.kernel!r}"
+                remedy = "functions of different spaces have no inner product; fit both with the same kernel"
+                raise ValueError(f"{seen}; {remedy}")
             return sections + self.prior_mean._sections()
         raise ValueError(
             "prior_mean is a plain function, which has no known place in the RKHS, so inner products with "
@@ -107,10 +106,8 @@ class PosteriorEmbedding(Embedding):
 
     def __repr__(self) -> str:
         jitter = f", jitter={self.jitter:.1e}" if self.jitter > 1e-12 * float(self.noise.max()) else ""
-        return (
-            f"PosteriorEmbedding(n={self.n}, landmarks={len(self.landmarks)}, kernel={self.kernel!r}, "
-            f"noise={self.noise_model}{jitter})"
-        )
+        about = f"n={self.n}, landmarks={len(self.landmarks)}, kernel={self.kernel!r}"
+        return f"PosteriorEmbedding({about}, noise={self.noise_model}{jitter})"
 
 
 def fit_embedding(

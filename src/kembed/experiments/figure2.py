@@ -206,10 +206,9 @@ def report(result: Result) -> list[str]:
             cells = ", ".join(f"{errors.share(one):.2f} ({errors.error(one):.2f})" for one in found)
             sentences.append(f"  {NAMES[rule]}, {words}: {cells}")
         scales = errors.lengthscales[exact]
-        sentences.append(
-            f"  learned lengthscales, {words}: {scales.min():.2f} to {scales.max():.2f}, "
-            f"median {np.median(scales):.2f}; above 10 in {(scales > 10.0).sum()} of {len(scales)}"
-        )
+        spread = f"{scales.min():.2f} to {scales.max():.2f}, median {np.median(scales):.2f}"
+        far = f"above 10 in {(scales > 10.0).sum()} of {len(scales)}"
+        sentences.append(f"  learned lengthscales, {words}: {spread}; {far}")
     sentences += [
         f"  {NAMES[one.rule]}, components at random, ε = {one.epsilon:g}: "
         f"{errors.share(one):.2f} ({errors.error(one):.2f})"

@@ -177,10 +177,9 @@ def _edge(graph: CausalGraph) -> str:
     given = graph.separating_sets.get(frozenset((CAUSE, EFFECT)))
     apart = "" if given is None else f" given {', '.join(given) or 'nothing'}"
     marks = [edge.mark for edge in graph.edges]
-    return (
-        f"{WORDS[mark(graph)]} (largest p {plain(_largest(graph), 2)}{apart}); {len(marks)} edges, "
-        f"{marks.count('-->')} directed, {marks.count('<->')} conflicting; {graph.n_tests} tests"
-    )
+    found = f"{WORDS[mark(graph)]} (largest p {plain(_largest(graph), 2)}{apart})"
+    edges = f"{len(marks)} edges, {marks.count('-->')} directed, {marks.count('<->')} conflicting"
+    return f"{found}; {edges}; {graph.n_tests} tests"
 
 
 def verdict(study: Study) -> list[str]:
@@ -196,10 +195,8 @@ def verdict(study: Study) -> list[str]:
     if all(often.values()):
         n = study.main["bkl"].n_bootstrap
         both = (often["bkl"]["-->"], 1.0 - often["bkl"][""], often["median"][""])
-        sentences.append(
-            f"Over {n} resamples: {WORDS['-->']} in {both[0]:.0%} with learned kernels, adjacent in "
-            f"{both[1]:.0%}; no edge in {both[2]:.0%} by the median rule."
-        )
+        found = f"{WORDS['-->']} in {both[0]:.0%} with learned kernels, adjacent in {both[1]:.0%}"
+        sentences.append(f"Over {n} resamples: {found}; no edge in {both[2]:.0%} by the median rule.")
     hits = sum(mark(graph) == "-->" for graph in study.sweep.values())
     none = sum(mark(graph) == "" for graph in study.sweep.values())
     sentences.append(f"Of {len(study.sweep)} lengthscales {hits} give {WORDS['-->']}, and {none} no edge.")

@@ -88,10 +88,8 @@ class Background:
         return [(early, late) for late in tier for early in tier if tier[late] > tier[early]]
 
     def __repr__(self) -> str:
-        arrows = {
-            word: ", ".join(f"{a} --> {b}" for a, b in pairs)
-            for word, pairs in (("required", self.required), ("forbidden", self.forbidden))
-        }
+        known = {"required": self.required, "forbidden": self.forbidden}
+        arrows = {word: ", ".join(f"{a} --> {b}" for a, b in pairs) for word, pairs in known.items()}
         arrows["tiers"] = " | ".join(", ".join(tier) for tier in self.tiers)
         words = "; ".join(f"{word}: {text}" for word, text in arrows.items() if text)
         return f"Background({words})"

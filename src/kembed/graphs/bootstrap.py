@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core import checks
 from kembed.core.progress import progress_bar, showing_progress
 from kembed.graphs.background import Knowledge
 from kembed.graphs.deciders import Remembered
@@ -51,18 +50,9 @@ class Search(NamedTuple):
         return shares(self.run(Remembered(decider.on_rows(rows)), order, what)[0].codes)
 
 
-def count_of_processes(n_jobs: Any) -> int:
-    """The number asked for, checked; -1 is that of processors."""
-    if n_jobs == -1:
-        from joblib import cpu_count  # type: ignore[import-untyped]
-
-        return int(cpu_count())
-    return checks.count(n_jobs, "n_jobs", 1)
-
-
 def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) -> np.ndarray:
     """The sum of the marks on these resamples; p-values meet in the cache, if there is one."""
-    from joblib import Parallel, delayed, parallel_config
+    from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
 
     total = np.zeros((len(decider.names), len(decider.names), 3))
     jobs = (delayed(_in_process)(searched, decider, k) for k in resamples)

@@ -90,9 +90,7 @@ class CausalGraph(Drawn):
         if reachable(arrows).diagonal().any():
             raise ValueError("parents has a directed cycle; a DAG has none")
         adjacent = arrows | arrows.T
-        verdicts: dict[tuple[int, int, int], bool | None] = {
-            (i, k, j): bool(arrows[i, k] and arrows[j, k]) for i, k, j in unshielded(adjacent)
-        }
+        verdicts: Any = {(i, k, j): bool(arrows[i, k] and arrows[j, k]) for i, k, j in unshielded(adjacent)}
         found = directed(adjacent, verdicts, Background().resolved(names), names)
         return cls(names, edges_of(names, found.codes))
 

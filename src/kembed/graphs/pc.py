@@ -13,7 +13,7 @@ from kembed.core import checks
 from kembed.core.progress import showing_progress
 from kembed.data.tables import Table, read_tables
 from kembed.graphs.background import Background
-from kembed.graphs.bootstrap import ORDERS, TESTER, Search, count_of_processes, in_processes, stream
+from kembed.graphs.bootstrap import ORDERS, TESTER, Search, in_processes, stream
 from kembed.graphs.deciders import Decider, FisherZ, FunctionDecider, Remembered
 from kembed.graphs.graph import CausalGraph, Conflict, edges_of, shares
 from kembed.graphs.orientation import RULES, Orientation
@@ -116,7 +116,11 @@ def pc(
     stable = checks.flag(stable, "stable")
     n_orders = checks.count(n_orders, "n_orders", 1)
     n_bootstrap = checks.count(n_bootstrap, "n_bootstrap", 0)
-    n_jobs = count_of_processes(n_jobs)
+    if n_jobs == -1:
+        from joblib import cpu_count  # type: ignore[import-untyped]
+
+        n_jobs = int(cpu_count())
+    n_jobs = checks.count(n_jobs, "n_jobs", 1)
     seed = int(checks.generator(rng).integers(2**63))
     n_resamples = checks.count(n_resamples, "n_resamples", 1)
     settings = {"kernel": kernel, "n_resamples": n_resamples, "prewhiten": prewhiten, "cache": cache}

@@ -104,10 +104,8 @@ def of_witness(w: Witness, labels: tuple[str, str]) -> Picture:
     elif count == 2 and not w.categorical.any():
         caption = "Colour says which sample has more rows there; inside the heavy line that is sure."
     else:
-        caption = (
-            "Every mark is a row, placed by two columns and coloured by what all columns say. "
-            f"Filled marks lie where a difference is sure (the {w.level:.0%} band excludes 0)."
-        )
+        caption = "Every mark is a row, placed by two columns and coloured by what all columns say."
+        caption += f" Filled marks lie where a difference is sure (the {w.level:.0%} band excludes 0)."
     source = draw(lambda ax: plotting.plot_witness(w, ax, labels=labels))
     return Picture(source, _seen(w, labels), title, caption)
 
@@ -119,10 +117,9 @@ def _seen(w: Witness, labels: tuple[str, str]) -> str:
     # Dropped rows have no value.
     at_x, at_y = (values[np.isfinite(values)] for values in (w.values_x, w.values_y))
     above, below = float(np.mean(at_x > 0.0)), float(np.mean(at_y < 0.0))
-    parts = [
-        f"{of}. It is positive, more {first}, at {percent(above)} of the rows of {first}, and negative, "
-        f"more {second}, at {percent(below)} of the rows of {second}."
-    ]
+    positive = f"positive, more {first}, at {percent(above)} of the rows of {first}"
+    negative = f"negative, more {second}, at {percent(below)} of the rows of {second}"
+    parts = [f"{of}. It is {positive}, and {negative}."]
     if len(w.names) == 1:
         regions = w.where()
         for region in regions[:4]:
@@ -138,10 +135,8 @@ def null(test: TestOutcome) -> Picture:
     drawn = np.asarray(test.null_distribution)
     low, high = (number(float(end)) for end in (drawn.min(), drawn.max()))
     below = percent(float(np.mean(drawn < test.statistic)))
-    alt = (
-        f"Histogram of {len(drawn):,} values of the statistic under no difference, from {low} to {high}. "
-        f"A line marks the observed value, {number(test.statistic)}; {below} of them lie below it."
-    )
+    alt = f"Histogram of {len(drawn):,} values of the statistic under no difference, from {low} to {high}."
+    alt += f" A line marks the observed value, {number(test.statistic)}; {below} of them lie below it."
     caption = "Grey: what chance gives when the labels of the rows are shuffled. Line: what the data gave."
     source = draw(lambda ax: plotting.plot_test(test, ax))
     return Picture(source, alt, "Observed against chance", caption)

@@ -75,7 +75,10 @@ def hsic_test(
 
     """
     procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng)
-    kernels = _both_kernels(kernel)
+    if isinstance(kernel, tuple) and len(kernel) != 2:
+        remedy = "give a pair (kernel of x, kernel of y), or a list of kernels to fuse"
+        raise ValueError(f"kernel is a tuple of {len(kernel)}; {remedy}")
+    kernels = kernel if isinstance(kernel, tuple) else (kernel, kernel)
     tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
@@ -83,10 +86,8 @@ def hsic_test(
     if null != "wild":
         tables, kernels, swapped = _canonical(tables, kernels)
     with showing_progress(progress):
-        left, right = (
-            choose(word, make_space(table.values, table.categorical), procedure, side=True)
-            for word, table in zip(kernels, tables, strict=True)
-        )
+        spaces = (make_space(table.values, table.categorical) for table in tables)
+        left, right = (choose(*each, procedure, side=True) for each in zip(kernels, spaces, strict=True))
         both, shares = _joined(left, right)
         if swapped:
             turned = tuple(pair[::-1] for pair in both.kernels)
@@ -101,16 +102,6 @@ def hsic_test(
             evaluate = _enumerated if enumerated else _permuted
             values = evaluate(left, right, shares, procedure)
         return resampled_outcome(name, (n,), both, values, null, enumerated)
-
-
-def _both_kernels(kernel: Any) -> tuple[Any, Any]:
-    """The kernel of each side: a pair says which is which, anything else serves both."""
-    if not isinstance(kernel, tuple):
-        return kernel, kernel
-    if len(kernel) != 2:
-        remedy = "give a pair (kernel of x, kernel of y), or a list of kernels to fuse"
-        raise ValueError(f"kernel is a tuple of {len(kernel)}; {remedy}")
-    return kernel
 
 
 def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:

@@ -36,10 +36,8 @@ class ColumnResult:
     adjusted_pvalue: float  # step-down max-T (Westfall & Young 1993)
 
     def __repr__(self) -> str:
-        return (
-            f"ColumnResult({self.name!r}, statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g}, "
-            f"adjusted_pvalue={self.adjusted_pvalue:.4g})"
-        )
+        numbers = (f"{name}={getattr(self, name):.4g}" for name in ("statistic", "pvalue", "adjusted_pvalue"))
+        return f"ColumnResult({self.name!r}, {', '.join(numbers)})"
 
 
 ColumnResults = tuple[ColumnResult, ...]

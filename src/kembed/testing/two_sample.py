@@ -156,9 +156,9 @@ def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Proc
     places = np.argsort([place for _, places in parts for place in places])
     forms = [found[place] for place in places]
     typical = 1.0 if pool.weights is None else float(np.mean(pool.weights)) ** 2
+    values = [statistics.mmd2(each, biased=procedure.biased) for each in forms]
     return statistics.Values(
-        np.stack([statistics.mmd2(each, biased=procedure.biased) for each in forms], axis=1),
-        np.array([each.sums.usual / typical for each in forms]),
+        np.stack(values, axis=1), np.array([each.sums.usual / typical for each in forms])
     )
 
 
