@@ -30,12 +30,7 @@ MEANINGS = {
 
 @command()
 def run_graph(
-    screen: Screen,
-    file: OneFile,
-    *,
-    reading: Reading,
-    searching: Searching,
-    output: GraphFile = None,
+    screen: Screen, file: OneFile, *, reading: Reading, searching: Searching, output: GraphFile = None
 ) -> None:
     """Which columns of a file cause which? A causal graph by conditional tests, and how sure each edge is."""
     kernel = kernel_of(searching.kernel, KERNELS)

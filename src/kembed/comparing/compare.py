@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kembed import __version__
 from kembed.comparing.regions import Region
 from kembed.comparing.summaries import ColumnSummary, separation, summarise
 from kembed.comparing.witness import MANY_ROWS, Witness, fit_witness, one_kernel, read_and_pool
@@ -87,8 +88,6 @@ class Comparison(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that can be said in JSON, in the words of docs/json.md: those of `kembed report`."""
-        from kembed import __version__
-
         sizes = zip(self.labels, self.test.sizes, self.dropped, strict=True)
         told = {
             "kembed": __version__,

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from kembed.core.progress import progress_bar, showing_progress
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
@@ -120,8 +121,6 @@ def witness(
 
 def excluded_share(n: int, laplace: bool, fit: Fit, rng: np.random.Generator, plan: Plan) -> Share:
     """How much of [-2, 2] the band of the witness excludes 0 on, one kernel for all data sets."""
-    from scipy.special import ndtri
-
     z, central = float(ndtri(0.5 + LEVEL / 2)), plan.grid[np.abs(plan.grid[:, 0]) <= 2.0]
     shares = []
     with progress_bar(plan.repeats, np.inf, "bands", "data set") as bar:

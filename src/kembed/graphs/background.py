@@ -10,6 +10,7 @@ import numpy as np
 from kembed.core.backend import Bool
 
 Pair = tuple[str, str]
+Names = tuple[str, ...]
 
 
 class Knowledge(NamedTuple):
@@ -64,12 +65,12 @@ class Background:
                 raise ValueError(f"{seen}; drop one of them, or change the tiers")
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """Every variable that is spoken of, once."""
         ends = [name for pair in (*self.required, *self.forbidden) for name in pair]
         return tuple(dict.fromkeys([*ends, *(name for tier in self.tiers for name in tier)]))
 
-    def resolved(self, names: tuple[str, ...]) -> Knowledge:
+    def resolved(self, names: Names) -> Knowledge:
         """The same about the variables of a table, by number; unknown names are refused."""
         for name in self.names:
             if name not in names:
@@ -103,7 +104,7 @@ def _table(pairs: Iterable[Pair], place: dict[str, int]) -> Bool[np.ndarray, "p 
     return table
 
 
-def likely(name: Any, names: tuple[str, ...], most: int) -> str:
+def likely(name: Any, names: Names, most: int) -> str:
     """What an unknown name may have meant: at most so many others, or all."""
     near = " or ".join(map(repr, difflib.get_close_matches(str(name), names, most)))
     return f"did you mean {near}?" if near else f"there are {', '.join(map(repr, names))}"

@@ -10,8 +10,8 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn
 from kembed.core.text import plain
-from kembed.graphs.background import Background, likely, reachable
-from kembed.graphs.orientation import directed, unshielded
+from kembed.graphs.background import Background, Names, likely, reachable
+from kembed.graphs.orientation import Verdicts, directed, unshielded
 
 KINDS = {"-->": "directed", "---": "undirected", "<->": "conflicting"}
 MARKS = tuple(KINDS)
@@ -58,7 +58,7 @@ class CausalGraph(Drawn):
     of runs in which a --> b, a --- b and a <-> b, in an array [a, b, mark].
     """
 
-    names: tuple[str, ...]
+    names: Names
     edges: tuple[Edge, ...]
     separating_sets: dict[frozenset[str], tuple[str, ...]] = field(default_factory=dict)
     pvalues: dict[frozenset[str], float] = field(default_factory=dict)
@@ -90,7 +90,9 @@ class CausalGraph(Drawn):
         if reachable(arrows).diagonal().any():
             raise ValueError("parents has a directed cycle; a DAG has none")
         adjacent = arrows | arrows.T
-        verdicts: Any = {(i, k, j): bool(arrows[i, k] and arrows[j, k]) for i, k, j in unshielded(adjacent)}
+        verdicts: Verdicts = {
+            (i, k, j): bool(arrows[i, k] and arrows[j, k]) for i, k, j in unshielded(adjacent)
+        }
         found = directed(adjacent, verdicts, Background().resolved(names), names)
         return cls(names, edges_of(names, found.codes))
 
@@ -237,7 +239,7 @@ class CausalGraph(Drawn):
         return "\n".join([*lines, *(f"  conflict: {one.why}" for one in self.conflicts)])
 
 
-def edges_of(names: tuple[str, ...], codes: np.ndarray) -> tuple[Edge, ...]:
+def edges_of(names: Names, codes: np.ndarray) -> tuple[Edge, ...]:
     """The edges of an adjacency matrix, in the order of the variables."""
     edges = []
     for i, j in np.argwhere(np.triu(codes + codes.T)).tolist():
@@ -252,7 +254,7 @@ def shares(codes: np.ndarray) -> Float[np.ndarray, "p p 3"]:
     return np.stack(kinds, axis=2).astype(float)
 
 
-def _place(names: tuple[str, ...], name: str) -> int:
+def _place(names: Names, name: str) -> int:
     if name in names:
         return names.index(name)
     raise ValueError(f"the graph has no variable {name!r}; {likely(name, names, 1)}")

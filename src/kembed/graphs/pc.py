@@ -12,7 +12,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.progress import showing_progress
 from kembed.data.tables import Table, read_tables
-from kembed.graphs.background import Background
+from kembed.graphs.background import Background, Names
 from kembed.graphs.bootstrap import ORDERS, TESTER, Search, in_processes, stream
 from kembed.graphs.deciders import Decider, FisherZ, FunctionDecider, Remembered
 from kembed.graphs.graph import CausalGraph, Conflict, edges_of, shares
@@ -225,9 +225,7 @@ def _check_same(table: Table, test: Any) -> None:
         raise ValueError(f"data has {len(table.values):,} rows, but test is about {rows:,}; {remedy}")
 
 
-def _graph(
-    names: tuple[str, ...], alpha: float, found: Orientation, ledger: Ledger, **counted: Any
-) -> CausalGraph:
+def _graph(names: Names, alpha: float, found: Orientation, ledger: Ledger, **counted: Any) -> CausalGraph:
     """The graph of the first run, with the tests behind it and the shares of runs."""
     separating, pvalues = {}, {}
     for i, j in combinations(range(len(names)), 2):

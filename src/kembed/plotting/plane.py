@@ -1,7 +1,7 @@
 """The witness in a plane: a map of two columns, or the rows of many columns coloured by it."""
 
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from kembed.plotting import style
 from kembed.plotting.style import BLACK, GREY, literal, percent
 
 Labels = tuple[str, str]
+# Where rows go, rows @ directions - centre; names of the axes, and levels of those with categories.
+Plane = tuple[np.ndarray, np.ndarray, list[str], list[tuple[Any, ...]]]
 SIZE = (5.6, 4.4)  # room for a bar of colours beside the map
 GRID = 50  # points to a side: contours look smooth
 STEPS = 12  # colours: neighbouring ones can just be told apart
@@ -60,14 +62,14 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     from matplotlib.colors import Normalize
     from matplotlib.lines import Line2D
 
-    plane = _plane(w, columns)
+    directions, centre, names, axis_levels = _plane(w, columns)
     ax = style.axes_or_new(ax, SIZE)
     rows, captions, rng = _some_rows(w, labels, ROWS)
     bands = w.at_rows(np.concatenate(rows))
     colours = ScalarMappable(Normalize(*_colour_ends(bands.mean)), style.diverging("#BEBEBE"))
-    parts = [part @ plane.directions - plane.centre for part in rows]
+    parts = [part @ directions - centre for part in rows]
     for part, d in product(parts, (0, 1)):
-        if plane.levels[d]:  # spread out at random
+        if axis_levels[d]:  # spread out at random
             part[:, d] += rng.uniform(-JITTER, JITTER, len(part))
     places = np.concatenate(parts)
     from_x = np.arange(len(places)) < len(rows[0])
@@ -81,10 +83,10 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
             ax.scatter(*places[these].T, s=20, marker=marker, **look)
     ends = [
         (-0.5, len(levels) - 0.5) if levels else style.limits(places[:, d])
-        for d, levels in enumerate(plane.levels)
+        for d, levels in enumerate(axis_levels)
     ]
-    _set_axes(ax, plane.labels, ends, places, w.level, bands)
-    for axis, levels in zip((ax.xaxis, ax.yaxis), plane.levels, strict=True):
+    _set_axes(ax, names, ends, places, w.level, bands)
+    for axis, levels in zip((ax.xaxis, ax.yaxis), axis_levels, strict=True):
         if levels:
             codes = range(0, len(levels), -(-len(levels) // TICKS))
             axis.set_ticks(list(codes), [literal(levels[code], style.LABEL_WIDTH) for code in codes])
@@ -96,22 +98,13 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     return style.finished(ax, handles)
 
 
-class _Plane(NamedTuple):
-    """Where rows go: rows @ directions - centre; names of the axes, and levels of those with categories."""
-
-    directions: np.ndarray  # (D, 2)
-    centre: np.ndarray
-    labels: list[str]
-    levels: list[tuple[Any, ...]]
-
-
-def _plane(w: Witness, columns: Any) -> _Plane:
+def _plane(w: Witness, columns: Any) -> Plane:
     if isinstance(columns, str) and columns == "principal":
         return _principal(w)
     chosen = list(_most_sensitive(w) if columns is None else _named(w, columns))
     names = [literal(w.names[d], style.AXIS_WIDTH) for d in chosen]
     levels = [w.tables[0].levels[d] for d in chosen]
-    return _Plane(np.eye(len(w.names))[:, chosen], np.zeros(2), names, levels)
+    return np.eye(len(w.names))[:, chosen], np.zeros(2), names, levels
 
 
 def _most_sensitive(w: Witness) -> tuple[int, int]:
@@ -133,7 +126,7 @@ def _named(w: Witness, columns: Any) -> tuple[int, int]:
     return places[0], places[1]  # type: ignore[return-value]
 
 
-def _principal(w: Witness) -> _Plane:
+def _principal(w: Witness) -> Plane:
     """The two widest axes of the numeric columns over their spreads."""
     numeric = np.flatnonzero(~w.categorical)
     space = w.pool.space
@@ -149,7 +142,7 @@ def _principal(w: Witness) -> _Plane:
         loads = np.argsort(-np.abs(frame.axes[:, d]), kind="stable")[:2]
         names = ", ".join(literal(w.names[numeric[k]], LOAD_WIDTH) for k in loads)
         labels.append(f"principal axis {d + 1}\nmostly {names}")
-    return _Plane(directions, centre, labels, [(), ()])
+    return directions, centre, labels, [(), ()]
 
 
 def _some_rows(

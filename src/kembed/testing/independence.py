@@ -195,20 +195,14 @@ def _centred(pairs: Pairs, batch: int | None) -> Pairs:
     """The matrix HKH of one kernel."""
     ((_, sums),) = column_sums(pairs, np.zeros((pairs.size, 0)), batch)
     mean = (sums.rows + sums.diagonal) / pairs.size
-
-    def base(rows: Any, columns: Any) -> Any:
-        return pairs.rectangles(rows, columns)[0] - mean[rows, None] - mean[columns] + mean.mean()
-
-    return matrix_pairs(base, sums.diagonal - 2.0 * mean + mean.mean())
+    whole, diagonal = mean.mean(), sums.diagonal - 2.0 * mean + mean.mean()
+    return matrix_pairs(lambda a, b: pairs.rectangles(a, b)[0] - mean[a, None] - mean[b] + whole, diagonal)
 
 
 def _product(left: Pairs, right: Pairs) -> Pairs:
     """The matrix K ∘ L of two kernels."""
-
-    def base(rows: Any, columns: Any) -> Any:
-        return left.rectangles(rows, columns)[0] * right.rectangles(rows, columns)[0]
-
-    return matrix_pairs(base, left.diagonals[0] * right.diagonals[0])
+    diagonal = left.diagonals[0] * right.diagonals[0]
+    return matrix_pairs(lambda a, b: left.rectangles(a, b)[0] * right.rectangles(a, b)[0], diagonal)
 
 
 def _wild(left: Pairs, right: Pairs, procedure: Procedure) -> Values:

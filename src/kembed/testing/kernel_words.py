@@ -23,7 +23,7 @@ from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns, columns_by_kind, space_kernel
 from kembed.kernels.stationary import Gaussian
-from kembed.learning.evidence import SPREADS, Evidence
+from kembed.learning.evidence import SPREADS, Evidence, best_scale, scan_evidence
 from kembed.learning.prepare import Effort
 
 WORDS = ("fused", "bkl", "ard", "median", "median-raw")
@@ -112,8 +112,6 @@ def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
 
 
 def _scanned(space: Space, effort: Effort) -> tuple[Kernel, Evidence | None]:
-    from kembed.learning.evidence import best_scale, scan_evidence
-
     rows = space.numeric
     if says_nothing_of_scales(rows):
         return space_kernel(space, STAND_IN * space.median()), None
