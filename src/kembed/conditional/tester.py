@@ -115,7 +115,14 @@ class ConditionalTester:
     ) -> None:
         if isinstance(prewhiten, str):
             data, prewhiten = prewhitening.without_column(data, prewhiten)
-        tables = data if isinstance(data, WholeTables) else _columns(data, nan_policy)
+        tables: list[Table] = data
+        if not isinstance(data, WholeTables):  # every column is a table
+            (table,), missing = read_tables({"data": data}, nan_policy, minimum=MINIMUM, paired=True)
+            if missing:
+                raise ValueError(
+                    "data has missing values; use nan_policy='omit', or drop or impute those rows"
+                )
+            tables = [table.column(d) for d in range(len(table.names))]
         if cache is not None and rng is None:
             what = "a cache finds p-values by their seed, and rng=None is another seed every time"
             raise ValueError(f"{what}; give one, such as rng=0, or leave cache out")
@@ -319,14 +326,6 @@ class ConditionalTester:
         choice = Choice((), names, np.full(len(names), 1.0 / len(names)))
         found = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
         return ConditionalOutcome.of(found, **more)
-
-
-def _columns(data: Any, nan_policy: str) -> list[Table]:
-    """Every column of the data, as a table."""
-    (table,), missing = read_tables({"data": data}, nan_policy, minimum=MINIMUM, paired=True)
-    if missing:
-        raise ValueError("data has missing values; use nan_policy='omit', or drop or impute those rows")
-    return [table.column(d) for d in range(len(table.names))]
 
 
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:

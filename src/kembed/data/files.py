@@ -68,7 +68,9 @@ def read_table(
         frame = _binary(data, name, suffix)
         _refuse_duplicates(frame.columns, name)
     else:
-        separator = TEXT[suffix] if delimiter is None else _separator(delimiter)
+        separator = TEXT[suffix] if delimiter is None else DELIMITERS.get(delimiter.lower(), delimiter)
+        if len(separator.encode()) != 1 or separator in '"\r\n':
+            raise InputError(f"--delimiter takes one character, or 'tab', but {delimiter!r} was given")
         frame = _text(data, name, separator, header, (*MISSING, *missing), decimal_comma)
     if not frame.width:
         raise InputError(f"{name} has no columns; give a table with at least one")
@@ -192,13 +194,6 @@ def _binary(data: bytes, name: str, suffix: str) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError, ValueError):
         kind = "Parquet" if suffix in PARQUET else "Feather or Arrow IPC"
         raise InputError(f"{name} is not a readable {kind} file; write it again, or give CSV") from None
-
-
-def _separator(delimiter: str) -> str:
-    separator = DELIMITERS.get(delimiter.lower(), delimiter)
-    if len(separator.encode()) != 1 or separator in '"\r\n':
-        raise InputError(f"--delimiter takes one character, or 'tab', but {delimiter!r} was given")
-    return separator
 
 
 def _decoded(data: bytes, name: str) -> str:

@@ -8,7 +8,7 @@ the order of a sum had changed (here 1e-7).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,14 +70,9 @@ def make_coordinates(
     blank = Coordinates(kernel, landmarks, axes, prior, None)
     if noise == "full":
         return blank
-    covariance = _pooled(blank, bags) if isinstance(noise, str) else noise * (axes.T @ axes)
-    return Coordinates(kernel, landmarks, axes, prior, covariance)
-
-
-def _pooled(coordinates: Coordinates, bags: Sequence[Rows]) -> np.ndarray:
-    """The covariance within bags, over all bags; over all rows where every bag has but one."""
-    if all(len(x) == 1 for x in bags):
-        bags = [np.concatenate(bags)]
-    several = [x for x in bags if len(x) > 1]
-    total = sum((len(x) - 1) * coordinates.moments(x, want_covariance=True)[1] for x in several)
-    return np.asarray(total) / sum(len(x) - 1 for x in several)
+    if not isinstance(noise, str):
+        return replace(blank, noise=noise * (axes.T @ axes))
+    # The covariance within bags, over all bags; over all rows where every bag has but one.
+    several = [x for x in bags if len(x) > 1] or [np.concatenate(bags)]
+    total = sum((len(x) - 1) * blank.moments(x, want_covariance=True)[1] for x in several)
+    return replace(blank, noise=np.asarray(total) / sum(len(x) - 1 for x in several))

@@ -18,9 +18,8 @@ OPTIONS = ("noise", "objective", "landmarks", "measure", "prior")  # those of `l
 class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a kernel from the rows of X alone; scale X so that the learned kernel has lengthscale 1.
 
-    `transform` divides by the lengthscale, so that the learned Gaussian kernel is
-    exp(-0.5 ‖t(x) - t(y)‖²): whatever comes next takes `gamma=0.5`. Or give `gamma_` to any
-    scikit-learn estimator that has a `gamma`.
+    `transform` divides by the lengthscale, so that the learned Gaussian kernel is exp(-0.5 ‖t(x) - t(y)‖²):
+    whatever comes next takes `gamma=0.5`. Or give `gamma_` to any scikit-learn estimator that has a `gamma`.
 
     Parameters
     ----------

@@ -66,9 +66,7 @@ class FisherZ:
                 f"Fisher's z needs at least {rank + 4}; set max_given to at most {self.n_rows - 4}, "
                 "or give more rows"
             )
-        if abs(r) >= 1.0:
-            return 0.0
-        return math.erfc(math.sqrt(freedom / 2.0) * abs(math.atanh(r)))
+        return 0.0 if abs(r) >= 1.0 else math.erfc(math.sqrt(freedom / 2.0) * abs(math.atanh(r)))
 
     def on_rows(self, rows: Int[np.ndarray, " m"]) -> "FisherZ":
         """The same on some of the rows."""
