@@ -17,7 +17,7 @@ from kembed.experiments.errors import ALPHA, EPSILONS, REPETITIONS, RESAMPLES, E
 from kembed.experiments.figure2_defects import Defects, Plan, measure_defects, plot_defects, report_defects
 from kembed.experiments.mixtures import EPSILON, ROWS, SPACING, grid_sample, true_witness
 from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, VERMILION, legend, mosaic
-from kembed.experiments.published import LENGTHSCALES, Peak, learn_quietly, normalised_peaks, paper_peaks
+from kembed.experiments.published import LENGTHSCALES, Peak, best, normalised_peaks, paper_peaks
 from kembed.kernels.measures import GaussianMeasure
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.learned_kernel import LearnedKernel
@@ -100,13 +100,14 @@ def run(
     x = grid_sample(rng := np.random.default_rng(seed), rows)
     landmarks = choose_landmarks(x, Landmarks("subset", SHOWN))
     # As published on these landmarks, normalised on as many.
-    objective = Objective(median_lengthscale(x), *paper_peaks(x, landmarks), learn_quietly(x, len(landmarks)))
+    learned = published.learn_quietly(x, len(landmarks))
+    objective = Objective(median_lengthscale(x), *paper_peaks(x, landmarks), learned)
     how: dict[str, Any] = {"repetitions": repetitions, "epsilons": epsilons, "resamples": resamples}
     return Result(
         x=x,
         errors=measure_errors(seed, rows=rows, progress=progress, **how),
         objective=objective,
-        witness=witness_map(x, published.best(objective.peaks)),
+        witness=witness_map(x, best(objective.peaks)),
         defects=measure_defects(x, landmarks, rng, defects),
         easy=grid_sample(np.random.default_rng(seed), rows, EASY),
     )
