@@ -91,30 +91,29 @@ def run_learn(
     modes = enumerate(learned.modes if len(learned.modes) > 1 else (), start=1)
     ranked = [(rank, typical_lengthscale(mode.kernel), mode.log_evidence) for rank, mode in modes]
     screen.table({"modes, best first": "", "lengthscale": ".3g", "log evidence": ".2f"}, ranked)
-    screen.finish(
-        {
-            "verdict": sentence,
-            **loaded.described((learned.n,)),
-            "family": learned.family,
-            "lengthscale": best,
-            "median": median,
-            "kernel_used": repr(learned.kernel),
-            "noise": learned.noise,
-            "log_evidence": learned.log_evidence,
-            "background": learned.background,
-            "by_column": [
-                {"name": name, "spread": spread, "lengthscale": own[0] if len(own) == 1 else own}
-                for name, spread, own in zip(loaded.frame.columns, space.spread, scaled, strict=True)
-            ],
-            "modes": [
-                {"kernel": repr(mode.kernel), "noise": mode.noise, "log_evidence": mode.log_evidence}
-                for mode in learned.modes
-            ],
-            "families": learned.families,
-            "seed": seeded.seed,
-            "output": output,
-        }
-    )
+    payload = {
+        "verdict": sentence,
+        **loaded.described((learned.n,)),
+        "family": learned.family,
+        "lengthscale": best,
+        "median": median,
+        "kernel_used": repr(learned.kernel),
+        "noise": learned.noise,
+        "log_evidence": learned.log_evidence,
+        "background": learned.background,
+        "by_column": [
+            {"name": name, "spread": spread, "lengthscale": own[0] if len(own) == 1 else own}
+            for name, spread, own in zip(loaded.frame.columns, space.spread, scaled, strict=True)
+        ],
+        "modes": [
+            {"kernel": repr(mode.kernel), "noise": mode.noise, "log_evidence": mode.log_evidence}
+            for mode in learned.modes
+        ],
+        "families": learned.families,
+        "seed": seeded.seed,
+        "output": output,
+    }
+    screen.finish(payload)
 
 
 def _learned(sample: Any, family: str, missing: str, seed: int) -> tuple[Any, Any]:

@@ -87,25 +87,22 @@ def run_witness(
         screen.say(f"    most clearly where {point}", "")
     if len(regions) > REGIONS and not screen.quiet:
         screen.say(f"  and {len(regions) - REGIONS} more (--json has all)", "")
-    shares = [
-        (one.name, one.sensitivity, one.lengthscale, one.pvalue, one.adjusted_pvalue) for one in relevance
-    ]
+    shares = [(o.name, o.sensitivity, o.lengthscale, o.pvalue, o.adjusted_pvalue) for o in relevance]
     screen.table({"column": "", "influence": ".0%", "lengthscale": ".3g", **PVALUES}, shares)
     screen.facts([*pair.facts(found.sizes), ("kernel", words.of_kernel(found.kernel))])
-    screen.finish(
-        {
-            "verdict": sentence,
-            "differ": bool(regions),
-            **pair.described(found.sizes),
-            "kernel": kernel,
-            "kernel_used": repr(found.kernel),
-            "level": level,
-            "regions": [region.to_dict(pair.labels) for region in regions],
-            "by_column": [vars(column) for column in relevance],
-            "seed": seeded.seed,
-            "output": output,
-        }
-    )
+    payload = {
+        "verdict": sentence,
+        "differ": bool(regions),
+        **pair.described(found.sizes),
+        "kernel": kernel,
+        "kernel_used": repr(found.kernel),
+        "level": level,
+        "regions": [region.to_dict(pair.labels) for region in regions],
+        "by_column": [vars(column) for column in relevance],
+        "seed": seeded.seed,
+        "output": output,
+    }
+    screen.finish(payload)
     return bool(regions)
 
 

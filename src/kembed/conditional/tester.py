@@ -119,9 +119,8 @@ class ConditionalTester:
         if not isinstance(data, WholeTables):  # every column is a table
             (table,), missing = read_tables({"data": data}, nan_policy, minimum=MINIMUM, paired=True)
             if missing:
-                raise ValueError(
-                    "data has missing values; use nan_policy='omit', or drop or impute those rows"
-                )
+                remedy = "use nan_policy='omit', or drop or impute those rows"
+                raise ValueError(f"data has missing values; {remedy}")
             tables = [table.column(d) for d in range(len(table.names))]
         if cache is not None and rng is None:
             what = "a cache finds p-values by their seed, and rng=None is another seed every time"
