@@ -26,9 +26,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import kembed
 from kembed import DriftDetector, Gaussian, KernelLearner, Matern32, MeanEmbedding, MultiScale
+from kembed.core.checks import as_rng
 from kembed.estimators import kernel_learner
 from kembed.estimators.kernel_learner import as_pattern
-from kembed.estimators.random_state import as_rng
 
 # Each new shape is compiled; with a fixed number of landmarks far fewer shapes occur.
 CHEAP = KernelLearner(landmarks=12)

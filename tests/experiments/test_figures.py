@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kembed import Gaussian, GaussianMeasure, fit_embedding
+from kembed.core.writing import write_text
 from kembed.experiments import NAMES, figure2, figure3, output, reproduce
 from kembed.experiments.errors import Setting, measure_errors
 from kembed.experiments.figure2_defects import Plan
@@ -81,7 +82,7 @@ def test_missing_numpyro_is_told_before_any_work(tmp_path, monkeypatch):
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path):
-    path = output.save_text("old", tmp_path / "a.txt")
+    path = write_text(tmp_path / "a.txt", "old")
 
     def fail(name):
         raise OSError("disk full")

@@ -4,8 +4,6 @@ Exit codes: 0 it ran; 1 a difference was found and `--fail-on-difference` was gi
 of kembed's own; 130 interrupted. Nothing heavy is imported until a command needs it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings
@@ -59,7 +57,9 @@ def run(arguments: Sequence[str]) -> int:
             if os.environ.get("KEMBED_TRACEBACK"):
                 raise
             if hasattr(error, "format_message"):  # a mistake in the command itself
-                complain(_usage(error))
+                message = error.format_message().rstrip(".").replace("Value error, ", "")
+                path = getattr(getattr(error, "ctx", None), "command_path", "kembed")
+                complain(f"{message[:1].lower()}{message[1:]}; see {path} --help")
             elif isinstance(error, MemoryError):
                 complain("there is not enough memory for so many rows; give fewer")
             elif isinstance(error, ModuleNotFoundError) or not isinstance(error, INPUT_ERRORS):
@@ -72,9 +72,3 @@ def run(arguments: Sequence[str]) -> int:
     if code == INTERRUPTED:
         complain("interrupted")
     return int(code or 0)
-
-
-def _usage(error: Any) -> str:
-    message = error.format_message().rstrip(".").replace("Value error, ", "")
-    path = getattr(getattr(error, "ctx", None), "command_path", "kembed")
-    return f"{message[:1].lower()}{message[1:]}; see {path} --help"

@@ -1,7 +1,5 @@
 """The commands of `kembed`, in the order of its help; each is a function of the module that does its work."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

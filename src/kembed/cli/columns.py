@@ -98,10 +98,8 @@ def check_complete(frame: pl.DataFrame, name: str, reading: Reading, screen: Scr
     worst = sorted(gaps, key=lambda column: -gaps[column])
     seen = ", ".join(f"{column!r}: {gaps[column]:,}" for column in worst[:3])
     more = f" and {len(worst) - 3} more columns" if len(worst) > 3 else ""
-    raise InputError(
-        f"{name} has missing values in {of} ({seen}{more}); leave those rows out with --missing omit, or "
-        "choose columns with --columns"
-    )
+    remedy = "leave those rows out with --missing omit, or choose columns with --columns"
+    raise InputError(f"{name} has missing values in {of} ({seen}{more}); {remedy}")
 
 
 def without_gaps(frame: pl.DataFrame) -> pl.DataFrame:
@@ -110,9 +108,6 @@ def without_gaps(frame: pl.DataFrame) -> pl.DataFrame:
 
     floats = [series.name for series in frame if series.dtype.is_float()]
     return frame.with_columns(pl.col(floats).fill_nan(None)).drop_nulls()
-
-
-# Telling.
 
 
 def tell_left_out(left_out: dict[str, str], screen: Screen) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from kembed.cli import outputs
 from kembed.cli.inputs import load_variables
-from kembed.cli.options import OneFile, Reading, Searching, arrow, command, kernel_of, split
-from kembed.cli.options import output as panel_of_output
+from kembed.cli.options import GraphFile, OneFile, Reading, Searching, arrow, command, kernel_of, split
 from kembed.cli.screen import Screen
 from kembed.core.text import counted, plain
-from kembed.core.writing import write_whole
+from kembed.core.writing import write_text
 from kembed.data import files
 
 if TYPE_CHECKING:
@@ -32,17 +30,7 @@ MEANINGS = {
 
 @command()
 def run_graph(
-    screen: Screen,
-    file: OneFile,
-    *,
-    reading: Reading,
-    searching: Searching,
-    output: Annotated[
-        Path | None,
-        panel_of_output(
-            "Save the graph: a figure (.png, .svg, .pdf), Graphviz (.dot) or .json.", "FILE", "--output", "-o"
-        ),
-    ] = None,
+    screen: Screen, file: OneFile, *, reading: Reading, searching: Searching, output: GraphFile = None
 ) -> None:
     """Which columns of a file cause which? A causal graph by conditional tests, and how sure each edge is."""
     kernel = kernel_of(searching.kernel, KERNELS)
@@ -69,8 +57,11 @@ def run_graph(
         "seed": searching.seed,
         "output": output,
     }
-    if output is not None:
-        _write(graph, output, screen.as_json(payload) + "\n")
+    suffix = "" if output is None else output.suffix.lower()
+    if output is not None and suffix in outputs.FIGURES:
+        outputs.save_plot(graph, output)
+    elif output is not None:
+        write_text(output, graph.to_dot() if suffix == ".dot" else screen.as_json(payload) + "\n")
     screen.say(sentence)
     _print_graph(screen, graph)
     trends = [(one.name, one.lengthscale or "none", one.before, one.after) for one in prewhitened]
@@ -79,18 +70,12 @@ def run_graph(
     known = repr(background).removeprefix("Background(").removesuffix(")")
     orders = f"{counted(graph.n_orders, 'order')} of the columns"
     resamples = f", {counted(graph.n_bootstrap, 'resample')} of the rows" if graph.n_bootstrap else ""
-    screen.facts(
-        [
-            *loaded.facts((frame.height,)),
-            ("tests", f"{graph.n_tests:,} at the {100 * graph.alpha:g}% level, {_how(searching)}"),
-            *([("known before", known)] if background.names else []),
-            *([("runs", orders + resamples)] if graph.n_runs > 1 else []),
-        ]
-    )
+    level = f"at the {100 * graph.alpha:g}% level"
+    facts = [*loaded.facts((frame.height,)), ("tests", f"{graph.n_tests:,} {level}, {_how(searching)}")]
+    facts += [("known before", known)] if background.names else []
+    facts += [("runs", orders + resamples)] if graph.n_runs > 1 else []
+    screen.facts(facts)
     screen.finish(payload)
-
-
-# The search.
 
 
 def _searched(
@@ -102,16 +87,9 @@ def _searched(
     from kembed.data.columns import Labelled
     from kembed.graphs.pc import pc
 
-    options: dict[str, Any] = {
-        "alpha": how.alpha,
-        "max_given": how.max_given,
-        "orientation": how.orientation,
-        "background": background,
-        "n_orders": how.orders,
-        "n_bootstrap": how.bootstrap,
-        "rng": how.seed,
-        "progress": progress,
-    }
+    options: Any = {"alpha": how.alpha, "max_given": how.max_given, "orientation": how.orientation}
+    options |= {"n_orders": how.orders, "n_bootstrap": how.bootstrap, "rng": how.seed}
+    options |= {"background": background, "progress": progress}
     if how.test != "residuals":
         return pc(frame, test=how.test, **options), ()
     with ConditionalTester(
@@ -136,9 +114,6 @@ def _background(searching: Searching, columns: list[str], name: str) -> Backgrou
     named = [column for group in (*forbidden, *required, *tiers) for column in group]
     files.checked(named, columns, f"the graph of {name}")
     return Background(forbidden=tuple(forbidden), required=tuple(required), tiers=tuple(map(tuple, tiers)))
-
-
-# The answer.
 
 
 def _sentence(graph: CausalGraph) -> str:
@@ -175,17 +150,11 @@ def _print_graph(screen: Screen, graph: CausalGraph) -> None:
         screen.more(*(f"conflict: {conflict.why}" for conflict in graph.conflicts))
     if graph.edges:
         marks = {edge.mark for edge in graph.edges}
-        runs = (
-            [f"{', '.join(varied.values())}: share of runs with the edge, and with its mark."]
-            if varied
-            else []
-        )
-        screen.more(
-            *runs,
-            *(meaning for mark, meaning in MEANINGS.items() if mark in marks),
-            "All this if nothing unmeasured causes two of the columns and the tests are right.",
-            style="dim",
-        )
+        told = [meaning for mark, meaning in MEANINGS.items() if mark in marks]
+        if varied:
+            told.insert(0, f"{', '.join(varied.values())}: share of runs with the edge, and with its mark.")
+        told.append("All this if nothing unmeasured causes two of the columns and the tests are right.")
+        screen.more(*told, style="dim")
 
 
 def _shares(graph: CausalGraph, a: str, b: str, kind: str, *marks: str) -> str:
@@ -217,12 +186,3 @@ def _described(graph: CausalGraph) -> dict[str, Any]:
         "orders": graph.n_orders,
         "bootstrap": graph.n_bootstrap,
     }
-
-
-def _write(graph: CausalGraph, target: Path, text: str) -> None:
-    suffix = target.suffix.lower()
-    if suffix in outputs.FIGURES:
-        outputs.save_plot(graph, target)
-    else:
-        content = graph.to_dot() if suffix == ".dot" else text
-        write_whole(target, lambda draft: draft.write_text(content, encoding="utf-8"))

@@ -51,10 +51,7 @@ class Loaded:
     def facts(self, sizes: tuple[int, ...]) -> list[tuple[str, str]]:
         """The samples with the rows that were used, and the columns."""
         each = zip(self.names, sizes, self.given, strict=True)
-        rows = [
-            (name, f"{given:,} rows" if used == given else f"{used:,} of {given:,} rows")
-            for name, used, given in each
-        ]
+        rows = [(name, f"{'' if n == all_ else f'{n:,} of '}{all_:,} rows") for name, n, all_ in each]
         return [*rows, ("columns", words.of_columns(self.frame.columns))]
 
     def described(self, sizes: tuple[int, ...]) -> dict[str, Any]:
@@ -141,18 +138,13 @@ def load_variables(
     columns.tell_left_out(left_out, screen)
     variables = [column for column in chosen.columns if column not in left_out]
     if len(variables) < 2:
-        raise InputError(
-            f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}; "
-            "name columns with --columns to use what was left out"
-        )
+        seen = f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}"
+        raise InputError(f"{seen}; name columns with --columns to use what was left out")
     columns.tell_text({name: frame.select(variables)}, screen)
     whole = columns.check_complete(frame.select([*variables, *times]), name, reading, screen)
     whole = columns.without_gaps(whole)
     loaded = Loaded((whole.select(variables),), (name,), left_out, (frame.height,))
     return loaded, None if time is None else whole[time]
-
-
-# Two samples.
 
 
 def _groups(
@@ -178,9 +170,8 @@ def _groups(
             raise InputError(f"column {column!r} of {name} has no value {value!r}; it has {listing(present)}")
     if len(set(chosen)) != 2:
         if reading.groups is not None:
-            raise InputError(
-                f"--groups takes two different values, as in a,b, but {reading.groups!r} was given"
-            )
+            what = "--groups takes two different values, as in a,b"
+            raise InputError(f"{what}, but {reading.groups!r} was given")
         seen = f"{len(present)} values ({listing(present)})" if len(present) > 1 else "a single value"
         remedy = "choose two with --groups a,b" if len(present) > 2 else "give a column with two"
         raise InputError(f"column {column!r} of {name} has {seen}; {remedy}")

@@ -1,7 +1,5 @@
 """`kembed independence` and `kembed learn`: columns of one file."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 import typer
@@ -40,17 +38,10 @@ def run_independence(
     from kembed import hsic_test
     from kembed.data.columns import Labelled
 
-    with screen.waiting(f"pairing {loaded.frame.height:,} rows") as bar:
-        result = hsic_test(
-            *(
-                Labelled(loaded.frame.select(columns), f"the {side} side of {loaded.labels[0]}")
-                for side, columns in named.items()
-            ),
-            statistic="features" if fast else "unbiased",
-            nan_policy=reading.missing,
-            progress=bar,
-            **testing.settings,
-        )
+    frame, of = loaded.frame, loaded.labels[0]
+    sides = [Labelled(frame.select(names), f"the {side} side of {of}") for side, names in named.items()]
+    with screen.waiting(f"pairing {frame.height:,} rows") as bar:
+        result = hsic_test(*sides, **testing.settings(reading, bar, fast))
     yes, no = "The two sides depend on each other", "No dependence was found"
     sentence = verdict(result, testing.alpha, yes, no, "independence")
     columns = [(side, words.of_columns(names)) for side, names in named.items()]
@@ -83,52 +74,42 @@ def run_learn(
     one = loaded.frame.width == 1
     unit = float(space.spread[0]) if one else 1.0
     best, median = unit * typical_lengthscale(learned.kernel), unit * space.median()
-    sentence = (
-        f"The data speak for a lengthscale of {best:.3g}{'' if one else ' spreads of the columns'}; "
-        f"the median rule gives {median:.3g}."
-    )
+    spoken = f"a lengthscale of {best:.3g}{'' if one else ' spreads of the columns'}"
+    sentence = f"The data speak for {spoken}; the median rule gives {median:.3g}."
     if learned.rivals:
         sentence += f" {learned.rivals}"
     scaled = words.lengthscales(learned.kernel, space.spread)
     screen.say(sentence)
     rows, _ = loaded.facts((learned.n,))
-    screen.facts(
-        [
-            rows,
-            ("family", learned.family),
-            ("log evidence", f"{learned.log_evidence:.2f}"),
-            *([] if learned.families is None else [("families", words.scores(learned.families))]),
-        ]
-    )
+    facts = [rows, ("family", learned.family), ("log evidence", f"{learned.log_evidence:.2f}")]
+    families = sorted((learned.families or {}).items(), key=lambda item: -item[1])
+    if families:
+        facts.append(("families", ", ".join(f"{name} {score:.1f}" for name, score in families)))
+    screen.facts(facts)
     scales = [" and ".join(f"{scale:.4g}" for scale in scales) for scales in scaled]
     spreads = list(zip(loaded.frame.columns, space.spread, scales, strict=True))
     screen.table({"column": "", "spread": ".4g", "lengthscale": ">"}, spreads)
     modes = enumerate(learned.modes if len(learned.modes) > 1 else (), start=1)
-    screen.table(
-        {"modes, best first": "", "lengthscale": ".3g", "log evidence": ".2f"},
-        [(rank, typical_lengthscale(mode.kernel), mode.log_evidence) for rank, mode in modes],
-    )
-    screen.finish(
-        {
-            "verdict": sentence,
-            **loaded.described((learned.n,)),
-            "family": learned.family,
-            "lengthscale": best,
-            "median": median,
-            "kernel_used": repr(learned.kernel),
-            "log_evidence": learned.log_evidence,
-            "by_column": [
-                {"name": name, "spread": spread, "lengthscale": own[0] if len(own) == 1 else own}
-                for name, spread, own in zip(loaded.frame.columns, space.spread, scaled, strict=True)
-            ],
-            "modes": [
-                {"kernel": repr(mode.kernel), "log_evidence": mode.log_evidence} for mode in learned.modes
-            ],
-            "families": learned.families,
-            "seed": seeded.seed,
-            "output": output,
-        }
-    )
+    ranked = [(rank, typical_lengthscale(mode.kernel), mode.log_evidence) for rank, mode in modes]
+    screen.table({"modes, best first": "", "lengthscale": ".3g", "log evidence": ".2f"}, ranked)
+    payload = {
+        "verdict": sentence,
+        **loaded.described((learned.n,)),
+        "family": learned.family,
+        "lengthscale": best,
+        "median": median,
+        "kernel_used": repr(learned.kernel),
+        "log_evidence": learned.log_evidence,
+        "by_column": [
+            {"name": name, "spread": spread, "lengthscale": own[0] if len(own) == 1 else own}
+            for name, spread, own in zip(loaded.frame.columns, space.spread, scaled, strict=True)
+        ],
+        "modes": [{"kernel": repr(mode.kernel), "log_evidence": mode.log_evidence} for mode in learned.modes],
+        "families": learned.families,
+        "seed": seeded.seed,
+        "output": output,
+    }
+    screen.finish(payload)
 
 
 def _learned(sample: Any, family: str, missing: str, seed: int) -> tuple[Any, Any]:
@@ -140,9 +121,7 @@ def _learned(sample: Any, family: str, missing: str, seed: int) -> tuple[Any, An
     from kembed.data.tables import read_tables
     from kembed.learning.learn import MINIMUM_ROWS
 
-    (table,), _ = read_tables(
-        {"x": sample}, nan_policy=missing, same_columns=False, paired=False, minimum=MINIMUM_ROWS
-    )
+    (table,), _ = read_tables({"x": sample}, missing, minimum=MINIMUM_ROWS)
     space = make_space(table.values, table.categorical)
     pattern: Any = "auto" if family == "auto" else Gaussian()
     if family == "ard" and len(table.names) > 1:

@@ -1,7 +1,5 @@
 """What commands share: options, each declared once in a dataclass a panel of `--help`."""
 
-from __future__ import annotations
-
 import csv
 import inspect
 import re
@@ -20,6 +18,7 @@ from kembed.data.files import InputError
 # The words of `kembed.testing.kernel_words`, which is too heavy for `--help`.
 KERNELS = ("fused", "bkl", "ard", "median", "median-raw")
 A_KERNEL = "|".join([*KERNELS, "NUMBER"])
+ONE_KERNEL = A_KERNEL.removeprefix("fused|")
 
 
 def _panel(title: str) -> Callable[..., Any]:
@@ -37,12 +36,14 @@ known, runs = _panel("What is known beforehand"), _panel("How sure, how fast")
 Text = str | None
 Texts = list[str] | None
 SampleA = Annotated[str, typer.Argument(metavar="A", help="A file, or - for standard input.")]
-SampleB = Annotated[
-    str | None, typer.Argument(metavar="B", help="Another; none with --group.", show_default=False)
-]
+SampleB = Annotated[Text, typer.Argument(metavar="B", help="Another; none with --group.", show_default=False)]
 OneFile = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
-Figure = Annotated[Path | None, output("Save the figure: .png, .svg or .pdf.", "FILE", "--output", "-o")]
-Page = Annotated[Path, output("The page to write.", "FILE", "--output", "-o")]
+TO_FILE = ("FILE", "--output", "-o")
+Figure = Annotated[Path | None, output("Save the figure: .png, .svg or .pdf.", *TO_FILE)]
+GraphFile = Annotated[
+    Path | None, output("Save the graph: a figure (.png, .svg, .pdf), Graphviz (.dot) or .json.", *TO_FILE)
+]
+Page = Annotated[Path, output("The page to write.", *TO_FILE)]
 ByColumn = Annotated[bool, method("Also test every column by itself.", "", "--by-column")]
 Fast = Annotated[bool, method("Random features: time linear in the rows.", "", "--fast")]
 
@@ -92,10 +93,11 @@ class Testing(Seeded):
         check_level(self.alpha, self.resamples)
         kernel_of(self.kernel)
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The options as the library's functions call them."""
-        return {"kernel": kernel_of(self.kernel), "n_resamples": self.resamples, "rng": self.seed}
+    def settings(self, reading: Reading, progress: bool, fast: bool | None = None) -> dict[str, Any]:
+        """The options as the library's functions call them; with `fast` also the statistic of a test."""
+        how = {"kernel": kernel_of(self.kernel), "n_resamples": self.resamples, "rng": self.seed}
+        how |= {} if fast is None else {"statistic": "features" if fast else "unbiased"}
+        return how | {"nan_policy": reading.missing, "progress": progress}
 
     @property
     def described(self) -> dict[str, Any]:
@@ -233,9 +235,6 @@ def _is_option(parameter: inspect.Parameter) -> bool:
     return any(isinstance(each, OptionInfo) for each in getattr(parameter.annotation, "__metadata__", ()))
 
 
-# What stands behind an option.
-
-
 def check_level(alpha: float, resamples: int | None = None) -> None:
     """Refuse a level that is none, or that no p-value of so many resamples can reach."""
     if not 0.0 < alpha < 1.0:
@@ -289,9 +288,8 @@ def kernel_of(text: str, words: tuple[str, ...] = KERNELS) -> Any:
     except ValueError:
         lengthscale = 0.0
     if not 0.0 < lengthscale < float("inf"):
-        raise InputError(
-            f"--kernel takes {', '.join(words)} or a lengthscale such as 2.5, but {text!r} was given"
-        )
+        wanted = f"--kernel takes {', '.join(words)} or a lengthscale such as 2.5"
+        raise InputError(f"{wanted}, but {text!r} was given")
     from kembed import Gaussian
 
     return Gaussian(lengthscale)

@@ -1,7 +1,5 @@
 """Files that commands write: the place is checked before work begins, and a file is whole or not there."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -38,9 +36,8 @@ def folder(path: Path, option: str = "-o") -> Path:
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{option} {label(path)} is, or lies in, a file; choose another name") from None
     except OSError as error:
-        raise InputError(
-            f"{option} {label(path)} cannot be made ({error.strerror}); choose another place"
-        ) from None
+        seen = f"{option} {label(path)} cannot be made ({error.strerror})"
+        raise InputError(f"{seen}; choose another place") from None
     return path
 
 

@@ -1,7 +1,5 @@
 """What a command prints: the answer on standard output, remarks on standard error, or one JSON object."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -81,15 +79,9 @@ class Screen:
         if self.quiet or not self.err.is_terminal or self.err.is_dumb_terminal:
             yield False
             return
-        spinner = Progress(
-            SpinnerColumn("line"),
-            "{task.description}",
-            TimeElapsedColumn(),
-            console=self.err,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+        columns = SpinnerColumn("line"), "{task.description}", TimeElapsedColumn()
+        how: Any = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
+        spinner = Progress(*columns, console=self.err, **how)
         spinner.add_task(escape(printable(what)))
 
         @contextmanager

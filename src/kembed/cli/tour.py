@@ -40,7 +40,8 @@ def run_demo(
     files = {name: place / name for name in FILES}
     with screen.waiting("comparing 442 patients"):
         slow, fast = patients()
-        for name, table in (("slow", slow), ("fast", fast), ("patients", in_one(slow, fast))):
+        whole = in_one(slow, fast)
+        for name, table in (("slow", slow), ("fast", fast), ("patients", whole)):
             write_whole(files[f"{name}.csv"], table.write_csv)
         from kembed import compare, mmd_test
 
@@ -48,7 +49,8 @@ def run_demo(
         found.save_report(files["report.html"])
         outputs.save_plot(found, files["comparison.png"])
         outputs.save_plot(found.witness, files["witness.png"], labels=found.labels)
-        halves = mmd_test(*at_random(slow, fast), rng=SEED)
+        rows = whole.drop("progress").sample(fraction=1.0, shuffle=True, seed=SEED)
+        halves = mmd_test(rows.head(slow.height), rows.tail(fast.height), rng=SEED)
     screen.say("442 diabetes patients: within a year the disease went far in one half of them", "")
     screen.say("(fast.csv) and less far in the other (slow.csv). Did they differ at the start?", "")
     screen.out.print()
@@ -56,8 +58,7 @@ def run_demo(
     print_summaries(screen, found)
     screen.out.print()
     both = "All patients in two random halves:"
-    sentence = verdict(halves, found.alpha, f"{both} they differ", f"{both} no difference was found")
-    screen.say(sentence, "")
+    screen.say(verdict(halves, found.alpha, f"{both} they differ", f"{both} no difference was found"), "")
     screen.wrote(list(files.values()))
     screen.out.print()
     screen.say("Open the report in a browser, or ask yourself:", "dim")
@@ -101,11 +102,3 @@ def in_one(slow: pl.DataFrame, fast: pl.DataFrame) -> pl.DataFrame:
 
     halves = {"slow": slow, "fast": fast}
     return pl.concat([half.with_columns(progress=pl.lit(name)) for name, half in halves.items()])
-
-
-def at_random(first: pl.DataFrame, second: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """All rows in two random halves."""
-    import polars as pl
-
-    rows = pl.concat([first, second]).sample(fraction=1.0, shuffle=True, seed=SEED)
-    return rows.head(first.height), rows.tail(second.height)

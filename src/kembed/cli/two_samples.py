@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from kembed.cli import options, outputs, words
 from kembed.cli.inputs import load_pair
-from kembed.cli.options import command, kernel_of
+from kembed.cli.options import command, kernel_of, method
 from kembed.cli.outcomes import PVALUES, evidence, resampling, show_outcome, verdict
 from kembed.cli.screen import Screen
 from kembed.core.text import counted
@@ -38,14 +38,7 @@ def run_test(
     from kembed import mmd_test
 
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
-        result = mmd_test(
-            *pair.labelled,
-            statistic="features" if fast else "unbiased",
-            by_column=by_column,
-            nan_policy=reading.missing,
-            progress=bar,
-            **testing.settings,
-        )
+        result = mmd_test(*pair.labelled, by_column=by_column, **testing.settings(reading, bar, fast))
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
     return show_outcome(screen, pair, result, testing, sentence, pair.facts(result.sizes), found="differ")
 
@@ -59,13 +52,9 @@ def run_witness(
     reading: options.Grouping,
     seeded: options.Seeded,
     kernel: Annotated[
-        str,
-        options.method(
-            "A kernel learned from the data, the median rule, or a lengthscale.",
-            options.A_KERNEL.removeprefix("fused|"),
-        ),
+        str, method("A kernel learned from the data, the median rule, or a lengthscale.", options.ONE_KERNEL)
     ] = "bkl",
-    level: Annotated[float, options.method("Level of the bands.", "P")] = 0.9,
+    level: Annotated[float, method("Level of the bands.", "P")] = 0.9,
     output: options.Figure = None,
 ) -> bool:
     """Where do two samples differ? Regions where one surely has more rows, and which columns matter."""
@@ -79,14 +68,11 @@ def run_witness(
     from kembed import witness
 
     with screen.waiting(f"looking where {pair.labels[0]} and {pair.labels[1]} differ"):
-        found = witness(
-            *pair.labelled, kernel=chosen, level=level, rng=seeded.seed, nan_policy=reading.missing
-        )
+        how: Any = {"kernel": chosen, "rng": seeded.seed, "nan_policy": reading.missing}
+        found = witness(*pair.labelled, level=level, **how)
         relevance = found.relevance
         order = [column.name for column in relevance]
-        regions = [
-            replace(region, box={name: region.box[name] for name in order}) for region in found.where()
-        ]
+        regions = [replace(one, box={name: one.box[name] for name in order}) for one in found.where()]
         if output is not None:
             outputs.save_plot(found, output, labels=pair.names)
     bands = f"with {100 * level:g}% bands that hold everywhere at once"
@@ -96,28 +82,27 @@ def run_witness(
     screen.say(sentence)
     for region in [] if screen.quiet else regions[:REGIONS]:
         screen.say(f"  {region.describe(pair.names, REGION_COLUMNS)};", "")
-        screen.say(f"    most clearly where {_point(region.peak, order)}", "")
+        peak = [(name, region.peak[name]) for name in order[:REGION_COLUMNS]]
+        point = ", ".join(f"{name} is {f'{v:.3g}' if isinstance(v, float) else v}" for name, v in peak)
+        screen.say(f"    most clearly where {point}", "")
     if len(regions) > REGIONS and not screen.quiet:
         screen.say(f"  and {len(regions) - REGIONS} more (--json has all)", "")
-    screen.table(
-        {"column": "", "influence": ".0%", "lengthscale": ".3g", **PVALUES},
-        [(one.name, one.sensitivity, one.lengthscale, one.pvalue, one.adjusted_pvalue) for one in relevance],
-    )
+    shares = [(o.name, o.sensitivity, o.lengthscale, o.pvalue, o.adjusted_pvalue) for o in relevance]
+    screen.table({"column": "", "influence": ".0%", "lengthscale": ".3g", **PVALUES}, shares)
     screen.facts([*pair.facts(found.sizes), ("kernel", words.of_kernel(found.kernel))])
-    screen.finish(
-        {
-            "verdict": sentence,
-            "differ": bool(regions),
-            **pair.described(found.sizes),
-            "kernel": kernel,
-            "kernel_used": repr(found.kernel),
-            "level": level,
-            "regions": [region.to_dict(pair.labels) for region in regions],
-            "by_column": [vars(column) for column in relevance],
-            "seed": seeded.seed,
-            "output": output,
-        }
-    )
+    payload = {
+        "verdict": sentence,
+        "differ": bool(regions),
+        **pair.described(found.sizes),
+        "kernel": kernel,
+        "kernel_used": repr(found.kernel),
+        "level": level,
+        "regions": [region.to_dict(pair.labels) for region in regions],
+        "by_column": [vars(column) for column in relevance],
+        "seed": seeded.seed,
+        "output": output,
+    }
+    screen.finish(payload)
     return bool(regions)
 
 
@@ -137,34 +122,18 @@ def run_report(
     from kembed import compare
 
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
-        found = compare(
-            *pair.labelled,
-            labels=pair.names,
-            alpha=testing.alpha,
-            nan_policy=reading.missing,
-            progress=bar,
-            **testing.settings,
-        )
+        how = testing.settings(reading, bar)
+        found = compare(*pair.labelled, labels=pair.names, alpha=testing.alpha, **how)
         found.save_report(output)
     screen.say(found.verdict)
     screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing.kernel)])
     print_summaries(screen, found)
-    screen.finish(
-        {**found.to_dict(), **pair.described(found.test.sizes), **testing.described, "output": output},
-        resampling(found.test),
-    )
+    told = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described, "output": output}
+    screen.finish(told, resampling(found.test))
     return found.differ
 
 
 def print_summaries(screen: Screen, found: Comparison) -> None:
     """What changed in every column, the clearest first."""
-    screen.table(
-        {"column": "", "p, of all columns": ".3g", "change": ""},
-        [(column.name, column.adjusted_pvalue, column.change) for column in found.columns],
-    )
-
-
-def _point(peak: dict[str, Any], order: list[str]) -> str:
-    """A point by its most relevant columns."""
-    shown = [(name, peak[name]) for name in order[:REGION_COLUMNS]]
-    return ", ".join(f"{name} is {f'{v:.3g}' if isinstance(v, float) else v}" for name, v in shown)
+    rows = [(column.name, column.adjusted_pvalue, column.change) for column in found.columns]
+    screen.table({"column": "", "p, of all columns": ".3g", "change": ""}, rows)

@@ -1,7 +1,5 @@
 """Words for people at a shell: what errors, kernels and p-values are called there."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -90,9 +88,3 @@ def lengthscales(kernel: Any, spread: Any) -> list[list[float]]:
         return [[float(one * unit) for one in kernel.lengthscales] for unit in spread]
     scales = np.broadcast_to(kernel.lengthscale, len(spread))
     return [[float(one * unit)] for one, unit in zip(scales, spread, strict=True)]
-
-
-def scores(families: dict[str, float]) -> str:
-    """Families with their scores, the best first."""
-    ranked = sorted(families.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} {score:.1f}" for name, score in ranked)

@@ -5,23 +5,18 @@ these units. The floor f keeps points where hardly any row was seen, and whose e
 deciding c.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from kembed.comparing.difference import Difference
+from kembed.comparing.difference import Difference, Points, Samples, Values
+from kembed.core.backend import Bool, Float
 from kembed.core.ordering import sorted_rows
 from kembed.embeddings.empirical import row_blocks
 from kembed.kernels.base import Kernel
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    from kembed.comparing.difference import Points, Samples, Values
-
+Draws = Float[np.ndarray, "B p"]
 # Reference points: a step of 1% of the range, and of the rows the very ones that regions are formed from.
 GRID, REFERENCE_ROWS = 200, 600
 # Of the posterior, and of the rows: the Monte Carlo error of a 90% quantile is then about 2% of c.
@@ -95,9 +90,7 @@ def suprema(difference: Difference, samples: Samples, points: Points, seed: int)
     return Sup(maxima, np.concatenate(resampled), floor)
 
 
-def _largest(
-    deviation: Float[np.ndarray, "B p"], width: Float[np.ndarray, "*B p"]
-) -> Float[np.ndarray, " B"]:
+def _largest(deviation: Draws, width: Values | Draws) -> Float[np.ndarray, " B"]:
     """The largest ratio of each row; 0 where nothing is uncertain."""
     zero = np.zeros_like(deviation)
     return np.divide(np.abs(deviation), width, out=zero, where=width > 0.0).max(axis=1)
@@ -105,7 +98,7 @@ def _largest(
 
 def _resampled(
     kernel: Kernel, samples: Samples, points: Points, count: int, rng: np.random.Generator
-) -> tuple[Float[np.ndarray, "R p"], Float[np.ndarray, "R p"]]:
+) -> tuple[Draws, Draws]:
     """How the empirical witness and its variance change when rows are drawn anew, with replacement."""
     change, variance = np.zeros((2, count, len(points)))
     for rows, sign in zip(samples, (1.0, -1.0), strict=True):

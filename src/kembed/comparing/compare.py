@@ -1,14 +1,14 @@
 """Everything about two samples in one call: do they differ, where, in which columns, by how much."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed import __version__
+from kembed.comparing.regions import Region
 from kembed.comparing.summaries import ColumnSummary, separation, summarise
 from kembed.comparing.witness import MANY_ROWS, Witness, fit_witness, one_kernel, read_and_pool
 from kembed.core import checks
@@ -16,12 +16,9 @@ from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.kernels.base import Kernel
+from kembed.learning.evidence import Evidence
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
 from kembed.testing.two_sample import test_pool
-
-if TYPE_CHECKING:
-    from kembed.comparing.regions import Region
-    from kembed.learning.evidence import Evidence
 
 # An AUC below this is not worth a number: guessing gives 50%.
 HARDLY = 0.55
@@ -74,18 +71,14 @@ class Comparison(Drawn):
         p = f"p = {self.test.pvalue:.2g}"
         if not self.differ:
             n, m = self.test.sizes
-            return (
-                f"No difference between {first} and {second} was found ({p}, {n} and {m} rows). "
-                "That does not prove them the same: small differences may need more rows."
-            )
+            found = f"No difference between {first} and {second} was found ({p}, {n} and {m} rows)."
+            return f"{found} That does not prove them the same: small differences may need more rows."
         share = f"Given one row of each, their values tell which is which {self.separation:.0%} of the time."
         if self.separation < HARDLY:
             share = "Single rows hardly tell which sample they come from."
         if not self.changed:
-            where = (
-                "No column differs clearly by itself: the difference lies in how columns go together, or is "
-                "spread over many of them."
-            )
+            spread = "the difference lies in how columns go together, or is spread over many of them"
+            where = f"No column differs clearly by itself: {spread}."
         else:
             best = self.changed[0]
             more = len(self.changed) - 1
@@ -95,8 +88,6 @@ class Comparison(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that can be said in JSON, in the words of docs/json.md: those of `kembed report`."""
-        from kembed import __version__
-
         sizes = zip(self.labels, self.test.sizes, self.dropped, strict=True)
         told = {
             "kembed": __version__,
@@ -196,7 +187,5 @@ def compare(
     columns = summarise(tables, test.columns or (), difference.sensitivity, labels)
     auc = separation((tables[0].values, tables[1].values), difference.kernel, seed)
     given = int(rng) if isinstance(rng, int | np.integer) else None
-    n, m = (table.given - len(table.values) for table in tables)
-    return Comparison(
-        labels, test, difference, columns, auc, kernel, alpha, n_resamples, given, dropped=(n, m)
-    )
+    out: Any = tuple(table.given - len(table.values) for table in tables)
+    return Comparison(labels, test, difference, columns, auc, kernel, alpha, n_resamples, given, out)

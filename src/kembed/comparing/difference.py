@@ -4,15 +4,13 @@ Both embeddings are observed at the same landmarks with the noise of the central
 prior: ν is half of either sample.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Float, to_numpy
 from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space, make_space
 from kembed.embeddings.landmarks import choose_landmarks
@@ -20,13 +18,9 @@ from kembed.embeddings.posterior import PosteriorEmbedding, fit_with_pseudo_rows
 from kembed.kernels.base import Kernel
 from kembed.kernels.measures import EmpiricalMeasure
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Samples = tuple[Float[np.ndarray, "n D"], Float[np.ndarray, "m D"]]
-    Points = Float[np.ndarray, "p D"]
-    Values = Float[np.ndarray, " p"]
-
+Samples = tuple[Float[np.ndarray, "n D"], Float[np.ndarray, "m D"]]
+Points = Float[np.ndarray, "p D"]
+Values = Float[np.ndarray, " p"]
 # Half from each sample: m³ for solving at the landmarks, and m times this many point masses of ν for r(z, z),
 # stay below a second.
 LANDMARKS, MASSES = 300, 1_000

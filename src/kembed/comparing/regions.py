@@ -1,22 +1,18 @@
 """Where a band excludes 0, as regions a person can read: intervals, or groups of neighbouring rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.comparing.bands import REFERENCE_ROWS, Bands
-from kembed.comparing.difference import balanced_rows, even_grid
+from kembed.comparing.difference import Points, balanced_rows, even_grid
+from kembed.core.backend import Bool, Float
 from kembed.core.text import plain
+from kembed.data.tables import Table, Tables
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    from kembed.data.tables import Table
-
+At = Callable[[Any], Bands]  # the bands at points
 GRID = 800  # ends of intervals are found to a fraction of such a step
 COUNTED_ROWS = 10 * REFERENCE_ROWS  # a share over 3,000 rows of a sample has a standard error below 1%
 NEAREST = 3  # neighbours in any case: in many dimensions all rows are far apart
@@ -50,14 +46,8 @@ class Region:
 
     def to_dict(self, labels: tuple[str, str] = ("x", "y")) -> dict[str, Any]:
         """The region in the words of docs/json.md."""
-        return {
-            "more": labels[0 if self.sign > 0 else 1],
-            "box": self.box,
-            "peak": self.peak,
-            "value": self.value,
-            "band": self.band,
-            "shares": (self.share_x, self.share_y),
-        }
+        own = {name: getattr(self, name) for name in ("box", "peak", "value", "band")}
+        return {"more": labels[:: self.sign][0], **own, "shares": (self.share_x, self.share_y)}
 
     def __str__(self) -> str:
         return self.describe()
@@ -70,12 +60,7 @@ def _range(name: str, span: tuple[Any, ...]) -> str:
     return f"{name} {'is' if len(span) == 1 else 'in'} {shown}"
 
 
-def find_regions(
-    at: Callable[[Any], Bands],
-    tables: tuple[Table, Table],
-    likeness: Callable[[Any, Any], Float[np.ndarray, "p q"]],
-    seed: int,
-) -> list[Region]:
+def find_regions(at: At, tables: Tables, likeness: Callable[..., Any], seed: int) -> list[Region]:
     """Intervals of one numeric column, else groups of rows; those with the largest share of rows first."""
     one = len(tables[0].names) == 1 and not tables[0].categorical[0]
     found = _intervals(at, tables) if one else _groups(at, tables, likeness, seed)
@@ -88,7 +73,7 @@ def _region(sign: int, box: Any, peak: Any, bands: Bands, k: Any, shares: Any) -
     return Region(sign, box, peak, float(bands.mean[k]), band, float(shares[0]), float(shares[1]))
 
 
-def _intervals(at: Callable[[Any], Bands], tables: tuple[Table, Table]) -> list[Region]:
+def _intervals(at: At, tables: Tables) -> list[Region]:
     """Intervals of one numeric column, their ends where the band meets 0, found to a grid step's fraction."""
     x, y = (table.values for table in tables)
     name = tables[0].names[0]
@@ -111,7 +96,7 @@ def _crossing(grid: Float[np.ndarray, " g"], edge: Float[np.ndarray, " g"], k: A
     return grid[k] + (grid[k + 1] - grid[k]) * edge[k] / (edge[k] - edge[k + 1])
 
 
-def _groups(at: Any, tables: tuple[Table, Table], likeness: Any, seed: int) -> list[Region]:
+def _groups(at: At, tables: Tables, likeness: Callable[..., Any], seed: int) -> list[Region]:
     """Groups as `Witness.where` tells; their shares are counted over ten times as many rows.
 
     Each row that lies outside the band belongs to the group of the row most like it.
@@ -145,19 +130,14 @@ def _groups(at: Any, tables: tuple[Table, Table], likeness: Any, seed: int) -> l
 
 
 def neighbours(like: Float[np.ndarray, "p p"]) -> Bool[np.ndarray, "p p"]:
-    """Whether rows are as like as e^(-1/2), for one Gaussian within a lengthscale.
-
-    The few most alike are neighbours in any case: in many dimensions all rows are far apart.
-    """
+    """Whether rows are as like as e^(-1/2), for one Gaussian within a lengthscale, or the most alike."""
     near = like >= np.exp(-0.5)
     nearest = min(NEAREST + 1, len(like))  # a row is its own nearest
     np.put_along_axis(near, np.argpartition(-like, nearest - 1, axis=1)[:, :nearest], True, axis=1)
     return near
 
 
-def _box(
-    inside: Float[np.ndarray, "k D"], rows: Float[np.ndarray, "p D"], table: Table
-) -> dict[str, tuple[Any, ...]]:
+def _box(inside: Points, rows: Points, table: Table) -> dict[str, tuple[Any, ...]]:
     """The range of every column over a group (levels of categories), what sets it apart most first.
 
     A group is apart from all rows by its mean in standard deviations, or by the share of levels left out.

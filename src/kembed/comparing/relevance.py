@@ -1,20 +1,13 @@
 """Which columns the difference is in: what the witness needs, and the scale of the rows in each column."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kembed.comparing.difference import Difference, half_of_each, thinned
+from kembed.comparing.difference import Difference, Samples, half_of_each, thinned
+from kembed.core.backend import Float
+from kembed.data.pool import Pool
 from kembed.testing.kernel_words import learned_scales
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from kembed.comparing.difference import Samples
-    from kembed.data.pool import Pool
 
 # Every column learns its lengthscale up to this many: beyond, learning takes minutes.
 ARD_COLUMNS = 16

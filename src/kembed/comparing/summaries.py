@@ -1,23 +1,18 @@
 """What changed, in numbers a person knows: means, spreads, shares of a column, and the AUC of the witness."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.comparing.difference import Samples, Values
+from kembed.core.backend import Float
 from kembed.core.ordering import sorted_rows
 from kembed.core.text import plain
+from kembed.data.tables import Tables
 from kembed.embeddings.empirical import empirical
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from kembed.comparing.difference import Samples
-    from kembed.data.tables import Table
-    from kembed.kernels.base import Kernel
-    from kembed.testing.outcome import ColumnResult
+from kembed.kernels.base import Kernel
+from kembed.testing.outcome import ColumnResults
 
 # What is worth a word: a shift of so many standard deviations, a ratio of spreads this far from 1.
 SHIFT, RATIO = 0.1, 1.1
@@ -52,10 +47,7 @@ class ColumnSummary:
 
 
 def summarise(
-    tables: tuple[Table, Table],
-    tests: tuple[ColumnResult, ...],
-    sensitivity: Float[np.ndarray, " D"],
-    labels: tuple[str, str],
+    tables: Tables, tests: ColumnResults, sensitivity: Values, labels: tuple[str, str]
 ) -> tuple[ColumnSummary, ...]:
     """Every column, the clearest difference first: by p-value, then by statistic."""
     found = []

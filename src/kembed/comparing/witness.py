@@ -1,36 +1,31 @@
 """Where do two distributions differ? The posterior of the witness function: `witness`."""
 
-from __future__ import annotations
-
 import functools
 import warnings
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from kembed.comparing import relevance
+from kembed.comparing import difference, relevance
 from kembed.comparing.bands import GRID, REFERENCE_ROWS, Bands, Sup, make_bands, suprema
-from kembed.comparing.difference import Difference, balanced_rows, even_grid, fit_difference, thinned
+from kembed.comparing.difference import Difference, Points, Samples, Values
 from kembed.comparing.regions import Region, find_regions
 from kembed.comparing.relevance import ColumnRelevance
 from kembed.core import checks
+from kembed.core.backend import Bool, Float
 from kembed.core.drawing import Drawn
 from kembed.data.pool import Pool, make_pool
-from kembed.data.tables import Table, read_like, read_tables
+from kembed.data.space import Space
+from kembed.data.tables import Table, Tables, read_like, read_tables
 from kembed.kernels.base import Kernel
+from kembed.learning.evidence import Evidence
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.testing.kernel_words import choose_kernel
+from kembed.testing.outcome import ColumnResults
 from kembed.testing.two_sample import column_tests
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    from kembed.comparing.difference import Points, Samples, Values
-    from kembed.data.space import Space
-    from kembed.learning.evidence import Evidence
-    from kembed.testing.outcome import ColumnResult
-
+Chosen = tuple[Any, Evidence | None]  # a kernel, and what was learned
 MINIMUM_ROWS = 5  # that a kernel can be learned from
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
 # Beyond this many rows in all, tests use random features: linear in the rows, where the exact one is
@@ -50,10 +45,10 @@ class Witness(Drawn):
     kernel: Any
     learned: Evidence | None
     level: float
-    tables: tuple[Table, Table]
+    tables: Tables
     difference: Difference
     seed: int
-    tested: tuple[ColumnResult, ...] | None = None  # by `compare`
+    tested: ColumnResults | None = None  # by `compare`
     _regions: dict[float, list[Region]] = field(default_factory=dict, init=False)  # by level, once found
 
     @property
@@ -84,8 +79,8 @@ class Witness(Drawn):
     def reference(self) -> Points:
         """The points over which bands are simultaneous: a grid for one column, else rows of both samples."""
         if len(self.names) == 1 and not self.categorical[0]:
-            return even_grid(self._samples, GRID)
-        return np.unique(balanced_rows(self._samples, REFERENCE_ROWS, self.seed), axis=0)
+            return difference.even_grid(self._samples, GRID)
+        return np.unique(difference.balanced_rows(self._samples, REFERENCE_ROWS, self.seed), axis=0)
 
     @functools.cached_property
     def _sup(self) -> Sup:
@@ -180,7 +175,7 @@ class Witness(Drawn):
         return relevance.lengthscales(self.pool, self.seed)
 
     @functools.cached_property
-    def column_tests(self) -> tuple[ColumnResult, ...]:
+    def column_tests(self) -> ColumnResults:
         """The test of every column by itself, p-values corrected for their number.
 
         In a `Comparison` those of its test, else the fused one.
@@ -193,29 +188,19 @@ class Witness(Drawn):
     @functools.cached_property
     def relevance(self) -> tuple[ColumnRelevance, ...]:
         """Which columns the difference is in, the most sensitive first; computed when first asked for."""
+        scales, each = self.lengthscales, zip(self.column_tests, self.sensitivity, strict=True)
         found = [
-            ColumnRelevance(
-                test.name, float(share), self.lengthscales.get(test.name), test.pvalue, test.adjusted_pvalue
-            )
-            for test, share in zip(self.column_tests, self.sensitivity, strict=True)
+            ColumnRelevance(one.name, float(share), scales.get(one.name), one.pvalue, one.adjusted_pvalue)
+            for one, share in each
         ]
         return tuple(sorted(found, key=lambda column: -column.sensitivity))
 
-    def column(self, name: str | int) -> Witness:
+    def column(self, name: str | int) -> "Witness":
         """The witness of one column by itself, with a kernel learned for it."""
         if (d := column_place(self.names, name)) is None:
             names = ", ".join(map(repr, self.names))
             raise ValueError(f"name must be one of {names}, or a place from 0, but {name!r} was given")
-        x, y = (
-            replace(
-                table,
-                values=np.ascontiguousarray(table.values[:, [d]]),
-                names=(table.names[d],),
-                categorical=table.categorical[[d]],
-                levels=(table.levels[d],),
-            )
-            for table in self.tables
-        )
+        x, y = (table.column(d) for table in self.tables)
         kernel = one_kernel("bkl", make_pool([x, y], None, "none").space, 1, self.seed)
         return fit_witness((x, y), kernel, seed=self.seed, level=self.level)
 
@@ -286,29 +271,28 @@ def witness(
     return fit_witness(tables, chosen, seed=seed, level=level, landmarks=landmarks)
 
 
-def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[tuple[Table, Table], Pool]:
+def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[Tables, Pool]:
     """Both samples as checked tables, and as one."""
     checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
-    shape: Any = {"same_columns": True, "paired": False, "minimum": 2}
-    (first, second), _ = read_tables({"x": x, "y": y}, nan_policy=nan_policy, **shape)
+    (first, second), _ = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True)
     return (first, second), make_pool([first, second], None, "none")
 
 
 def fit_witness(
-    tables: tuple[Table, Table],
-    chosen: tuple[Any, Evidence | None],
-    *,
+    tables: Tables,
+    chosen: Chosen,
     seed: int,
     level: float = 0.9,
     landmarks: Any = None,
-    tested: tuple[ColumnResult, ...] | None = None,
+    tested: ColumnResults | None = None,
 ) -> Witness:
     """The witness of two checked tables, under what `one_kernel` chose."""
     kernel, learned = chosen
     kernels = kernel if isinstance(kernel, list) else [kernel]
     discrete = bool(tables[0].categorical.any())
-    difference = fit_difference((tables[0].values, tables[1].values), kernels, landmarks, discrete, seed)
-    return Witness(kernel, learned, level, tables, difference, seed, tested)
+    samples = tables[0].values, tables[1].values
+    posterior = difference.fit_difference(samples, kernels, landmarks, discrete, seed)
+    return Witness(kernel, learned, level, tables, posterior, seed, tested)
 
 
 def column_place(names: tuple[str, ...], column: Any) -> int | None:
@@ -319,7 +303,7 @@ def column_place(names: tuple[str, ...], column: Any) -> int | None:
     return int(column) if number and 0 <= column < len(names) else None
 
 
-def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> tuple[Any, Evidence | None]:
+def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
     """The kernel of a witness of these pooled rows, a list if it is a mean over several; what was learned."""
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
@@ -328,17 +312,14 @@ def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> tuple[An
             raise ValueError("kernel=KernelSamples is for numeric columns; drop the columns with categories")
         return list(kernel.kernels(n_kernels, seed)), kernel.learned.evidence()
     if isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused"):
-        raise ValueError(
-            "a witness takes one kernel, but kernel stands for several; "
-            "give kernel='bkl', kernel='median' or a kernel object"
-        )
+        seen = "a witness takes one kernel, but kernel stands for several"
+        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
     if callable(kernel) and not isinstance(kernel, Kernel):
-        raise TypeError(
-            "kernel must be a word or a kernel object here; a plain function has no known diagonal"
-        )
+        seen = "kernel must be a word or a kernel object here"
+        raise TypeError(f"{seen}; a plain function has no known diagonal")
     rows = len(space.values)
     if isinstance(kernel, str) and kernel in ("bkl", "ard") and rows < MINIMUM_ROWS:
         said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
         warnings.warn(said, UserWarning, stacklevel=3)
         kernel = "median"
-    return choose_kernel(kernel, thinned(space, seed))
+    return choose_kernel(kernel, difference.thinned(space, seed))

@@ -4,8 +4,6 @@ Keys are digests of everything a number depends on, the data's content first. SQ
 not at all, and several processes may share one file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 import weakref
@@ -37,21 +35,18 @@ class Store:
         except FileExistsError:
             raise ValueError(f"cache {str(self.folder)!r} is a file, not a folder; name a folder") from None
         except OSError as error:
-            raise ValueError(
-                f"cache {str(self.folder)!r} cannot be made ({error.strerror}); name another"
-            ) from None
+            seen = f"cache {str(self.folder)!r} cannot be made ({error.strerror})"
+            raise ValueError(f"{seen}; name another") from None
         file = self.folder / FILE
         connection = sqlite3.connect(file, timeout=60.0, isolation_level=None, check_same_thread=False)
         self._connection, self.close = connection, weakref.finalize(self, connection.close)
         try:
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS numbers (key TEXT PRIMARY KEY, value REAL NOT NULL)"
-            )
+            columns = "key TEXT PRIMARY KEY, value REAL NOT NULL"
+            connection.execute(f"CREATE TABLE IF NOT EXISTS numbers ({columns})")
         except sqlite3.DatabaseError as error:
             self.close()
-            raise ValueError(
-                f"the cache {str(file)!r} cannot be used ({error}); delete that file or choose another folder"
-            ) from None
+            seen = f"the cache {str(file)!r} cannot be used ({error})"
+            raise ValueError(f"{seen}; delete that file or choose another folder") from None
 
     def get(self, key: str) -> float | None:
         """The number under a key, or None."""

@@ -5,23 +5,19 @@ numeric columns are put in units of their spread and bent inwards far out, where
 regression; categories become indicators.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.conditional import regression
 from kembed.conditional.regression import Regression, kernel, learn_regression, regression_residuals
+from kembed.core.backend import Bool, Float, Int
 from kembed.data.space import make_space
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
-    Basis = tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]  # eigenvalues, orthonormal vectors
-
+Vector = Float[np.ndarray, " n"]
+Basis = tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]  # eigenvalues, orthonormal vectors
 BULK = 3.0  # spreads: a value further out is drawn in, logarithmically
 # Features of the conditioning kernel, and the lengthscales (over √d) and signal-to-noise ratios compared.
 LANDMARKS = 80
@@ -68,13 +64,13 @@ def as_variable(values: Float[np.ndarray, "n D"], categorical: Bool[np.ndarray, 
     return Variable(table, np.array(indicator, dtype=bool))
 
 
-def bent(t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def bent(t: Vector) -> Vector:
     """t in the bulk, growing like a logarithm beyond it: invertible, and smooth where the two meet."""
     beyond = np.maximum(np.abs(t) - BULK, 0.0)
     return np.asarray(np.where(beyond > 0.0, np.sign(t) * (BULK + np.log1p(beyond)), t))
 
 
-def unit(column: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+def unit(column: Vector) -> Vector:
     """The column with mean 0 and variance 1."""
     centred = column - column.mean()
     return np.asarray(centred / np.sqrt((centred**2).mean()))
@@ -169,9 +165,7 @@ class Conditioner:
         return np.asarray(Q @ (vectors[:, kept] / np.sqrt(values[kept])))
 
 
-def _best(
-    F: Float[np.ndarray, "n r"], bases: list[Basis]
-) -> tuple[float, Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]:
+def _best(F: Float[np.ndarray, "n r"], bases: list[Basis]) -> tuple[float, Vector, Float[np.ndarray, "n q"]]:
     """The largest gain in log likelihood over no dependence, the shares s w/(1 + s w), and the vectors."""
     whole = float((F**2).sum())
     best: tuple[float, Any, Any] = (0.0, np.empty(0), np.empty((len(F), 0)))
@@ -254,9 +248,7 @@ def variable_residuals(
     return VariableResiduals(columns, tuple(found), np.array(kinds, dtype=bool))
 
 
-def _scaled(
-    away: Float[np.ndarray, " n"], outside: Float[np.ndarray, " n"], given: Conditioner
-) -> tuple[Float[np.ndarray, " n"], Regression | None, float]:
+def _scaled(away: Vector, outside: Vector, given: Conditioner) -> tuple[Vector, Regression | None, float]:
     """Residuals over the spread that the other rows predict for their row, drawn in far out."""
     size = np.sqrt((outside**2).mean())
     logs = np.log(np.abs(outside) / size + LEAST_SIZE)

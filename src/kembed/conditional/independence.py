@@ -1,7 +1,5 @@
 """Are two variables independent, given others? `conditional_test`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -70,20 +68,9 @@ def conditional_test(
     samples = {"x": x, "y": y}
     if given is not None and np.shape(given)[1:] != (0,):
         samples["given"] = given
-    tables, missing = read_tables(
-        samples, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
-    )
+    tables, missing = read_tables(samples, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return ConditionalOutcome.of(nothing("HSIC", "multiplier", (tables[0].given,)))
-    tester = ConditionalTester(
-        WholeTables(tables),
-        kernel=kernel,
-        n_resamples=n_resamples,
-        prewhiten=prewhiten,
-        least_timescale=least_timescale,
-        memory=memory,
-        cross_fit=cross_fit,
-        rng=rng,
-        nan_policy=nan_policy,
-    )
-    return tester.test(0, 1, tuple(range(2, len(tables))))
+    how: Any = {"kernel": kernel, "n_resamples": n_resamples, "memory": memory, "cross_fit": cross_fit}
+    how |= {"prewhiten": prewhiten, "least_timescale": least_timescale, "rng": rng, "nan_policy": nan_policy}
+    return ConditionalTester(WholeTables(tables), **how).test(0, 1, tuple(range(2, len(tables))))

@@ -6,8 +6,6 @@ residuals are then *negatively* autocorrelated and most of what the variables sh
 lengthscale is bounded below.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any
@@ -19,6 +17,7 @@ from kembed.core.backend import Float
 from kembed.data.columns import Labelled
 from kembed.data.tables import Table
 
+Vector = Float[np.ndarray, " n"]
 WEEK = 7.0  # days: the least timescale unless told, above the one to three days of the weather
 # Neighbours in time must be seen together: starts are compared, and the best is finished, on a stretch of
 # at most so many rows.
@@ -42,25 +41,21 @@ class PrewhitenedColumn:
         return f"{self.name}: {how}, autocorrelation {self.before:.2f} before, {self.after:.2f} after"
 
 
-def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Float[np.ndarray, " n"]:
+def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vector:
     """A time for every row as numbers; dates become days; missing ones stay NaN with "omit"."""
     if isinstance(value, Labelled):
         value, argument = value.value, value.label
     array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
     if array.dtype.kind == "O" and len(array) and hasattr(array[0], "isoformat"):
         # As it was in Greenwich: zones would otherwise be lost with a warning for every row.
-        zoned = [getattr(date, "tzinfo", None) is not None for date in array]
-        dates = (
-            d.astimezone(UTC).replace(tzinfo=None) if z else d for d, z in zip(array, zoned, strict=True)
-        )
-        array = np.array(list(dates)).astype("datetime64[us]")
+        dates = [d.astimezone(UTC).replace(tzinfo=None) if getattr(d, "tzinfo", None) else d for d in array]
+        array = np.array(dates).astype("datetime64[us]")
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and len(array) and isinstance(array[0], str)):
         try:
             array = array.astype("datetime64[us]")
         except ValueError:
-            raise ValueError(
-                f"{argument} must hold times, numbers or dates such as 1976-01-31, but has {array[0]!r}"
-            ) from None
+            wanted = f"{argument} must hold times, numbers or dates such as 1976-01-31"
+            raise ValueError(f"{wanted}, but has {array[0]!r}") from None
     if array.dtype.kind == "M":
         array = np.where(np.isnat(array), np.nan, (array - np.nanmin(array)) / np.timedelta64(1, "D"))
     try:
@@ -68,9 +63,8 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Float
     except (TypeError, ValueError):
         raise TypeError(f"{argument} must hold times: numbers, or dates such as 1976-01-31") from None
     if array.shape != (n,):
-        raise ValueError(
-            f"{argument} must hold one time for each of the {n} rows, but its shape is {array.shape}"
-        )
+        wanted = f"{argument} must hold one time for each of the {n} rows"
+        raise ValueError(f"{wanted}, but its shape is {array.shape}")
     if np.isinf(array).any():
         raise ValueError(f"{argument} has infinite times; drop those rows")
     if np.isnan(array).any() and nan_policy != "omit":
@@ -81,9 +75,7 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Float
     return array
 
 
-def prewhiten(
-    column: Float[np.ndarray, " n"], time: Float[np.ndarray, " n"], least: float, name: str
-) -> tuple[Float[np.ndarray, " n"], PrewhitenedColumn]:
+def prewhiten(column: Vector, time: Vector, least: float, name: str) -> tuple[Vector, PrewhitenedColumn]:
     """The column less a Gaussian process on time whose lengthscale is at least `least`."""
     spread, size = float(time.std()), float(column.std())
     before = autocorrelation(column, time)
@@ -104,17 +96,13 @@ def prewhiten(
     return left, PrewhitenedColumn(name, timescale, before, autocorrelation(left, time))
 
 
-def prewhiten_tables(
-    tables: list[Table], time: Float[np.ndarray, " n"], least: float
-) -> tuple[list[Table], tuple[PrewhitenedColumn, ...]]:
-    """Tables with every numeric column pre-whitened, and what that did."""
-    tables = [replace(table, values=table.values.copy()) for table in tables]
-    done = []
-    for table in tables:
-        for d in np.flatnonzero(~table.categorical):
-            table.values[:, d], how = prewhiten(table.values[:, d], time, least, table.names[d])
-            done.append(how)
-    return tables, tuple(done)
+def prewhiten_table(table: Table, time: Vector, least: float) -> tuple[Table, list[PrewhitenedColumn]]:
+    """A table with every numeric column pre-whitened, and what that did."""
+    table, done = replace(table, values=table.values.copy()), []
+    for d in np.flatnonzero(~table.categorical):
+        table.values[:, d], how = prewhiten(table.values[:, d], time, least, table.names[d])
+        done.append(how)
+    return table, done
 
 
 def without_column(data: Any, name: str) -> tuple[Any, Any]:
@@ -124,16 +112,15 @@ def without_column(data: Any, name: str) -> tuple[Any, Any]:
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
-        raise TypeError(
-            f"prewhiten names the column {name!r}, but data is no data frame; give the times themselves"
-        ) from None
+        seen = f"prewhiten names the column {name!r}, but data is no data frame"
+        raise TypeError(f"{seen}; give the times themselves") from None
     if name not in frame.columns:
         known = ", ".join(repr(column) for column in frame.columns[:12])
         raise ValueError(f"prewhiten names the column {name!r}, but data has {known}")
     return frame.drop(name).to_native(), frame[name].to_native()
 
 
-def autocorrelation(column: Float[np.ndarray, " n"], time: Float[np.ndarray, " n"]) -> float:
+def autocorrelation(column: Vector, time: Vector) -> float:
     """The correlation of neighbours in time; rows further apart than 1.5 usual steps are no neighbours."""
     moments, where = np.unique(time, return_inverse=True)
     if len(moments) < 3:

@@ -15,24 +15,22 @@ No library is used: a search for a causal graph needs hundreds of fits, and the 
 takes here and in scikit-learn.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from kembed.core.backend import Float
 
-    Points = Float[np.ndarray, "n d"]
-    Targets = Float[np.ndarray, "n k"]
-
+Points = Float[np.ndarray, "n d"]
+Targets = Float[np.ndarray, "n k"]
+Vector = Float[np.ndarray, " p"]
+Square = Float[np.ndarray, "n n"]
 # Starts are compared on so many rows, the best is finished on so many; the regression itself uses all rows.
 EXPLORE_ROWS, LEARN_ROWS = 100, 200
 FEW_STEPS, STEPS = 4, 6  # of L-BFGS there: a search for a graph makes hundreds of fits
@@ -64,9 +62,8 @@ class Regression:
 
     def __repr__(self) -> str:
         scales = ", ".join(f"{value:.3g}" for value in self.lengthscales)
-        return (
-            f"Regression(lengthscales=[{scales}], signal/noise={self.ratio:.3g}, gain={self.gain:.1f} nats)"
-        )
+        found = f"signal/noise={self.ratio:.3g}, gain={self.gain:.1f} nats"
+        return f"Regression(lengthscales=[{scales}], {found})"
 
 
 class RegressionResiduals(NamedTuple):
@@ -181,9 +178,7 @@ def _inverse(C: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
     return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
 
 
-def negative_log_likelihood(
-    theta: Float[np.ndarray, " p"], Z: Points, Y: Targets
-) -> tuple[float, Float[np.ndarray, " p"]]:
+def negative_log_likelihood(theta: Vector, Z: Points, Y: Targets) -> tuple[float, Vector]:
     """-log p(Y|Z) up to a constant, less the log prior, and its gradient in the logs of (ℓ, s).
 
     Fewer lengthscales than columns means one for all. With W = (k C⁻¹ - C⁻¹YYᵀC⁻¹/q) ∘ sK the gradients are
@@ -228,13 +223,7 @@ def _triangle(n: int) -> Float[np.ndarray, "n n"]:
     return np.triu(np.full((n, n), 2.0)) - np.eye(n)
 
 
-def gains(
-    squares: Float[np.ndarray, " q"],
-    rest: float,
-    w: Float[np.ndarray, " q"],
-    ratios: Float[np.ndarray, " s"],
-    size: tuple[int, int],
-) -> Float[np.ndarray, " s"]:
+def gains(squares: Vector, rest: float, w: Vector, ratios: Vector, size: tuple[int, int]) -> Vector:
     """log p(Y|Z) above that of no dependence, at every signal-to-noise ratio s.
 
     K = U diag(w) Uᵀ has eigenvectors U; `squares` are the sums of squares of UᵀY over the targets, `rest`
@@ -248,9 +237,7 @@ def gains(
     return np.asarray(-0.5 * n * k * np.log(left) - 0.5 * k * np.log(scaled).sum(axis=1))
 
 
-def profile(
-    Z: Points, Y: Targets, lengthscales: Float[np.ndarray, " p"], axes: Float[np.ndarray, "d d"]
-) -> Optimum:
+def profile(Z: Points, Y: Targets, lengthscales: Vector, axes: Square) -> Optimum:
     """The best signal-to-noise ratio at given lengthscales."""
     A = Z @ axes / lengthscales
     w, U = np.linalg.eigh(kernel(A, A))
@@ -268,15 +255,9 @@ def _climb(Z: Points, Y: Targets, start: Optimum, least: float | None, steps: in
     low = LENGTHSCALES[0] if least is None else least
     scales = (np.log(low), np.log(max(LENGTHSCALES[1], 10.0 * low)))
     bounds = [scales] * own + [(np.log(RATIOS[0]), np.log(RATIOS[1]))]
-    found = minimize(
-        negative_log_likelihood,
-        np.clip(start.theta, *np.array(bounds).T),
-        args=(Z @ start.axes, Y),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": steps},
-    )
+    first = np.clip(start.theta, *np.array(bounds).T)
+    how: Any = {"method": "L-BFGS-B", "jac": True, "bounds": bounds, "options": {"maxiter": steps}}
+    found = minimize(negative_log_likelihood, first, (Z @ start.axes, Y), **how)
     return Optimum(float(found.fun), found.x, start.axes)
 
 

@@ -9,18 +9,17 @@ compared with ‖Σ_i ε_i a(x_i) ⊗ b(y_i)‖²/n² for independent ε_i of me
 unlike a permutation this keeps every row's own size, which may depend on z.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from kembed.conditional import conditioning
 from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Bool, Float, to_numpy
 from kembed.data.space import make_space
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
@@ -29,11 +28,8 @@ from kembed.permutation import nulls
 from kembed.permutation.statistics import Values
 from kembed.testing import kernel_words
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-
-    Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
-
+Multipliers = Float[np.ndarray, "n B"]
+Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
 ROOM = 200_000_000  # bytes that one kind of kept thing may hold; there are three kinds
 # Products of features below this share of the largest are left out, and never more than so many are kept:
@@ -166,7 +162,7 @@ class Sides:
         """How many targets with a conditioning set taken out are kept, whatever the kernels."""
         return len(self._residuals)
 
-    def with_kernels(self, kernels: tuple[Any, ...]) -> Sides:
+    def with_kernels(self, kernels: tuple[Any, ...]) -> "Sides":
         """The same regressions under other kernels."""
         other = Sides(self.variables, replace(self.settings, kernels=kernels))
         other._conditioners, other._residuals = self._conditioners, self._residuals
@@ -174,9 +170,8 @@ class Sides:
 
     def conditioner(self, given: tuple[int, ...]) -> Conditioner:
         """What conditioning on these variables means."""
-        return self._conditioners.get(
-            given, lambda: Conditioner(np.column_stack([self.variables[v].columns for v in given]))
-        )
+        columns = (self.variables[v].columns for v in given)
+        return self._conditioners.get(given, lambda: Conditioner(np.column_stack(list(columns))))
 
     def side(self, target: int, given: tuple[int, ...]) -> Side:
         """The target with these variables taken out."""
@@ -189,12 +184,9 @@ class Sides:
             kernels = how.kernels if columns.shape[1] else ()
             return Side(columns, tuple(kernel_features(columns, variable.indicator, k) for k in kernels), ())
         conditioner = self.conditioner(given)
-        left = self._residuals.get(
-            (target, given),
-            lambda: conditioning.variable_residuals(
-                variable, conditioner, cross_fit=how.cross_fit, scale=how.scale
-            ),
-        )
+        fit = {"cross_fit": how.cross_fit, "scale": how.scale}
+        make = partial(conditioning.variable_residuals, variable, conditioner, **fit)
+        left = self._residuals.get((target, given), make)
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
         for kernel in how.kernels if left.columns.shape[1] else ():
@@ -203,9 +195,7 @@ class Sides:
             features.append(KernelFeatures(one.kernel, values, spent + more))
         return Side(left.columns, tuple(features), left.regressions)
 
-    def statistics(
-        self, left: Side, right: Side, given: tuple[int, ...], E: Float[np.ndarray, "n B"]
-    ) -> Found:
+    def statistics(self, left: Side, right: Side, given: tuple[int, ...], E: Multipliers) -> Found:
         """HSIC of every kernel, alone and weighted by features of what is given, under the multipliers E.
 
         Regressions that spend d of n degrees of freedom tie the rows' residuals together: if these are Pa and
@@ -251,9 +241,7 @@ def products(*sides: Float[np.ndarray, "n _"]) -> Float[np.ndarray, "n p"]:
     return out
 
 
-def multipliers(
-    n: int, count: int, memory: float | None, rng: np.random.Generator
-) -> Float[np.ndarray, "n B"]:
+def multipliers(n: int, count: int, memory: float | None, rng: np.random.Generator) -> Multipliers:
     """Random signs, or with `memory` an autoregressive process, for rows in order of time."""
     if memory is not None:
         return nulls.wild_weights(n, count, memory, rng).astype(np.float32)
@@ -261,7 +249,7 @@ def multipliers(
     return np.unpackbits(bits, axis=1)[:, :count].astype(np.float32) * 2.0 - 1.0
 
 
-def squared_norms(C: Float[np.ndarray, "n p"], E: Float[np.ndarray, "n B"]) -> Float[np.ndarray, " B+1"]:
+def squared_norms(C: Float[np.ndarray, "n p"], E: Multipliers) -> Float[np.ndarray, " B+1"]:
     """‖Σ_i c_i‖²/n², first as it is, then with the rows multiplied by every column of E."""
     size = float(np.abs(C).max(initial=0.0)) or 1.0
     resampled = E.T @ (C / size).astype(np.float32)  # random anyway: seven digits are enough

@@ -6,14 +6,12 @@ features are compared with the same products under random signs. Regressions are
 conditioning set.
 """
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -50,7 +48,7 @@ class ConditionalOutcome(TestOutcome):
     prewhitened: tuple[PrewhitenedColumn, ...] = ()
 
     @classmethod
-    def of(cls, outcome: TestOutcome, **more: Any) -> ConditionalOutcome:
+    def of(cls, outcome: TestOutcome, **more: Any) -> Self:
         """An outcome with what a conditional test adds to it."""
         return cls(**vars(outcome), **more)
 
@@ -117,12 +115,16 @@ class ConditionalTester:
     ) -> None:
         if isinstance(prewhiten, str):
             data, prewhiten = prewhitening.without_column(data, prewhiten)
-        tables = data if isinstance(data, WholeTables) else _columns(data, nan_policy)
+        tables: list[Table] = data
+        if not isinstance(data, WholeTables):  # every column is a table
+            (table,), missing = read_tables({"data": data}, nan_policy, minimum=MINIMUM, paired=True)
+            if missing:
+                remedy = "use nan_policy='omit', or drop or impute those rows"
+                raise ValueError(f"data has missing values; {remedy}")
+            tables = [table.column(d) for d in range(len(table.names))]
         if cache is not None and rng is None:
-            raise ValueError(
-                "a cache finds p-values by their seed, and rng=None is another seed every time; give one, "
-                "such as rng=0, or leave cache out"
-            )
+            what = "a cache finds p-values by their seed, and rng=None is another seed every time"
+            raise ValueError(f"{what}; give one, such as rng=0, or leave cache out")
         self._settings = Settings(
             check(kernel),
             cross_fit=checks.flag(cross_fit, "cross_fit"),
@@ -137,10 +139,11 @@ class ConditionalTester:
         if prewhiten is not None:  # rows without a time go
             time = prewhitening.times(prewhiten, "prewhiten", tables[0].given, nan_policy)[tables[0].rows]
             least = float(checks.positive(least_timescale, "least_timescale"))
-            self._time = time[~np.isnan(time)]
-            tables, self.prewhitened = prewhitening.prewhiten_tables(
-                _on_rows(tables, ~np.isnan(time)), self._time, least
-            )
+            seen = ~np.isnan(time)
+            self._time = time[seen]
+            done = [prewhitening.prewhiten_table(one, time[seen], least) for one in _on_rows(tables, seen)]
+            tables = [one for one, _ in done]
+            self.prewhitened = tuple(how for _, each in done for how in each)
         self._store = None if cache is None else Store(cache)
         self._arrange(tables)
 
@@ -179,7 +182,7 @@ class ConditionalTester:
         if self._store is not None:
             self._store.close()
 
-    def __enter__(self) -> ConditionalTester:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -188,14 +191,13 @@ class ConditionalTester:
     @cached_property
     def _content(self) -> str:
         """A digest of the data and of all settings."""
-        parts = [table.values[self._order].tobytes() for table in self._tables]
+        how, order = self._settings, self._order
+        parts = [table.values[order].tobytes() for table in self._tables]
         kinds = [table.categorical.tolist() for table in self._tables]
         # Pickled, because what a kernel prints is rounded.
-        kernels = [
-            pickle.dumps(to_numpy(one) if isinstance(one, Kernel) else one) for one in self._settings.kernels
-        ]
-        when = b"" if self._settings.memory is None else self._time[self._order].tobytes()
-        return digest(VERSION, kinds, replace(self._settings, kernels=()), when, *kernels, *parts)
+        kernels = [pickle.dumps(to_numpy(one) if isinstance(one, Kernel) else one) for one in how.kernels]
+        when = b"" if how.memory is None else self._time[order].tobytes()
+        return digest(VERSION, kinds, replace(how, kernels=()), when, *kernels, *parts)
 
     @cached_property
     def _multipliers(self) -> Float[np.ndarray, "n B"]:
@@ -235,9 +237,8 @@ class ConditionalTester:
         key = (int(min(i, j)), int(max(i, j)), tuple(sorted(int(k) for k in given)))
         asked = (*key[:2], *key[2])
         if len(set(asked)) < len(asked) or not 0 <= min(asked) <= max(asked) < len(self.names):
-            raise ValueError(
-                f"pvalue takes different columns from 0 to {len(self.names) - 1}, but {asked} was asked"
-            )
+            wanted = f"pvalue takes different columns from 0 to {len(self.names) - 1}"
+            raise ValueError(f"{wanted}, but {asked} was asked")
         if key not in self._pvalues:
             name = digest(self._content, key) if self._store is not None else ""
             found = self._store.get(name) if self._store is not None else None
@@ -248,7 +249,7 @@ class ConditionalTester:
             self._pvalues[key] = found
         return self._pvalues[key]
 
-    def with_kernel(self, kernel: Any) -> ConditionalTester:
+    def with_kernel(self, kernel: Any) -> Self:
         """The same test with another kernel; regressions are shared."""
         other = self._copy()
         other._settings = replace(self._settings, kernels=check(kernel))
@@ -256,14 +257,14 @@ class ConditionalTester:
         other._pvalues = {}
         return other
 
-    def on_rows(self, rows: Int[np.ndarray, " r"]) -> ConditionalTester:
+    def on_rows(self, rows: Int[np.ndarray, " r"]) -> Self:
         """The same test on some of the rows; pre-whitening stays as it was."""
         other = self._copy()
         other._time = self._time[rows]
         other._arrange(_on_rows(self._tables, rows))
         return other
 
-    def _copy(self) -> ConditionalTester:
+    def _copy(self) -> Self:
         """A tester like this one without what was computed from its rows and settings."""
         other = self.__class__.__new__(self.__class__)
         computed = ("_content", "_multipliers", "_orders")
@@ -324,19 +325,6 @@ class ConditionalTester:
         choice = Choice((), names, np.full(len(names), 1.0 / len(names)))
         found = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
         return ConditionalOutcome.of(found, **more)
-
-
-def _columns(data: Any, nan_policy: str) -> list[Table]:
-    """Every column of the data, as a table."""
-    (table,), missing = read_tables(
-        {"data": data}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
-    )
-    if missing:
-        raise ValueError("data has missing values; use nan_policy='omit', or drop or impute those rows")
-    return [
-        Table(table.values[:, [d]], (name,), table.categorical[[d]], table.rows, table.given)
-        for d, name in enumerate(table.names)
-    ]
 
 
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:

@@ -4,15 +4,13 @@ Kernels are written once, against a namespace `xp` that is either `numpy` or `ja
 this file imports JAX: a plain test on plain arrays never pays for it.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.abc
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float as Float
     from jaxtyping import Int as Int
 else:  # shapes are for people and type checkers; nothing else needs jaxtyping
-    Bool = Float = Int = None
+    Bool = Float = Int = Annotated
 Array = Any  # of NumPy or JAX
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -48,9 +46,8 @@ def namespace(*values: object) -> Any:
 def to_numpy(node: Any) -> Any:
     """A kernel or measure whose concrete JAX hyperparameters have become NumPy float64."""
     if is_traced(node):
-        raise TypeError(
-            "this function computes in NumPy and cannot be traced by JAX; call it on plain numbers"
-        )
+        seen = "this function computes in NumPy and cannot be traced by JAX"
+        raise TypeError(f"{seen}; call it on plain numbers")
     if is_jax(node):
         return np.asarray(node, dtype=float)[()]
     if isinstance(node, tuple):
@@ -156,10 +153,9 @@ def float64(name: str) -> Callable[[Function], Function]:
                 with jax.enable_x64(True):
                     return function(*args, **kwargs)
             if not jax.config.read("jax_enable_x64"):  # type: ignore[no-untyped-call]
-                raise ValueError(
-                    f"{name} was called inside a JAX transformation in single precision; "
-                    "put jax.config.update('jax_enable_x64', True) before the first JAX call"
-                )
+                seen = f"{name} was called inside a JAX transformation in single precision"
+                remedy = "put jax.config.update('jax_enable_x64', True) before the first JAX call"
+                raise ValueError(f"{seen}; {remedy}")
             return function(*args, **kwargs)
 
         return run  # type: ignore[return-value]

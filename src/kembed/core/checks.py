@@ -4,8 +4,6 @@ Every message names the argument, what was seen, and the remedy. Values that JAX
 looked at; for them only shapes are checked.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -22,18 +20,15 @@ def rectangular(value: Any, name: str, what: str = "table") -> np.ndarray:
     try:
         return np.asarray(value)
     except ValueError as error:
-        raise ValueError(
-            f"{name} is not a rectangular {what} ({error}); give every row the same number of columns"
-        ) from None
+        seen = f"{name} is not a rectangular {what} ({error})"
+        raise ValueError(f"{seen}; give every row the same number of columns") from None
 
 
 def shape(seen: tuple[int, ...], name: str) -> None:
     """Refuse the shape of what is no table with rows and columns."""
     if len(seen) != 2:
-        raise ValueError(
-            f"{name} must have one row per observation and one column per variable, "
-            f"but its shape is {tuple(seen)}; reshape it to two dimensions"
-        )
+        wanted = f"{name} must have one row per observation and one column per variable"
+        raise ValueError(f"{wanted}, but its shape is {tuple(seen)}; reshape it to two dimensions")
     if seen[1] == 0:
         raise ValueError(f"{name} has no columns (shape {tuple(seen)}); give at least one")
 
@@ -68,9 +63,8 @@ def _number_array(value: Any, name: str) -> np.ndarray:
                 ) from None
         return array.astype(float)
     seen = _KINDS.get(array.dtype.kind, f"values of type {array.dtype}")
-    raise TypeError(
-        f"{name} must hold numbers, but it holds {seen}; drop or encode the columns that are not numeric"
-    )
+    what = f"{name} must hold numbers, but it holds {seen}"
+    raise TypeError(f"{what}; drop or encode the columns that are not numeric")
 
 
 def numbers(value: Any, name: str) -> Any:
@@ -108,9 +102,8 @@ def one_point(value: Any, name: str, *, dimension: int | None = None) -> Any:
     """One point, a number or a vector, as a (1, D) array."""
     array = numbers(value, name)
     if array.ndim > 1:
-        raise ValueError(
-            f"{name} must be one point, but its shape is {tuple(array.shape)}; use gram for tables of points"
-        )
+        seen = f"{name} must be one point, but its shape is {tuple(array.shape)}"
+        raise ValueError(f"{seen}; use gram for tables of points")
     return points(array.reshape(1, -1), name, dimension=dimension)
 
 
@@ -119,10 +112,8 @@ def _finite(array: Any, name: str) -> Any:
     bad = np.flatnonzero(~np.isfinite(seen).all(axis=tuple(range(1, seen.ndim))))
     if len(bad):
         what = "missing values (NaN)" if np.isnan(seen).any() else "infinite values"
-        raise ValueError(
-            f"{name} has {what} in {len(bad)} of {len(seen)} rows (first: row {bad[0]}); "
-            "drop or impute those rows"
-        )
+        said = f"{name} has {what} in {len(bad)} of {len(seen)} rows (first: row {bad[0]})"
+        raise ValueError(f"{said}; drop or impute those rows")
     return array
 
 
@@ -131,10 +122,8 @@ def positive(value: Any, name: str, *, ndim: tuple[int, ...] = (0,)) -> Any:
     array = numbers(value, name)
     if array.ndim not in ndim:
         kinds = {0: "a number", 1: "a vector", 2: "a matrix"}
-        raise ValueError(
-            f"{name} must be {' or '.join(kinds[axes] for axes in ndim)}, "
-            f"but its shape is {tuple(array.shape)}"
-        )
+        wanted = f"{name} must be {' or '.join(kinds[axes] for axes in ndim)}"
+        raise ValueError(f"{wanted}, but its shape is {tuple(array.shape)}")
     seen = np.ones(1) if is_traced(array) else np.asarray(array)
     if seen.size == 0:
         raise ValueError(f"{name} is empty; give at least one positive number")
@@ -157,10 +146,8 @@ def covariance_factor(value: Any, name: str) -> Any:
     try:
         return np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
-        raise ValueError(
-            f"{name} is not positive definite (smallest eigenvalue "
-            f"{np.linalg.eigvalsh(matrix)[0]:.3g}); drop redundant columns or add to its diagonal"
-        ) from None
+        seen = f"{name} is not positive definite (smallest eigenvalue {np.linalg.eigvalsh(matrix)[0]:.3g})"
+        raise ValueError(f"{seen}; drop redundant columns or add to its diagonal") from None
 
 
 def vector(value: Any, name: str, length: int) -> Any:
@@ -213,12 +200,21 @@ def flag(value: Any, name: str) -> bool:
     raise TypeError(f"{name} must be True or False, but {value!r} was given")
 
 
+def as_rng(random_state: Any) -> Any:
+    """scikit-learn's `random_state` as our `rng`: a `RandomState` gives a fresh seed and moves on.
+
+    >>> as_rng(7), as_rng(np.random.RandomState(0)) == as_rng(np.random.RandomState(0))
+    (7, True)
+    """
+    legacy = isinstance(random_state, np.random.RandomState)
+    return int(random_state.randint(2**31 - 1)) if legacy else random_state
+
+
 def generator(rng: Any) -> np.random.Generator:
     """A NumPy generator from None (fresh entropy), an integer seed or a generator."""
     if isinstance(rng, np.random.Generator):
         return rng
     if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
         return np.random.default_rng(rng)
-    raise TypeError(
-        f"rng must be None, a non-negative integer seed or a numpy.random.Generator, but {rng!r} was given"
-    )
+    wanted = "rng must be None, a non-negative integer seed or a numpy.random.Generator"
+    raise TypeError(f"{wanted}, but {rng!r} was given")

@@ -4,8 +4,6 @@ Results stand above `plotting` and `report` and know nothing of them. A class th
 the function that `kembed.plotting` keeps under the name of the class (or of the nearest one it derives from).
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

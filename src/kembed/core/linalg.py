@@ -1,17 +1,10 @@
 """Linear algebra that is our own: exact distances, factorisations that say what they added."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core.backend import namespace
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Array = Any
+from kembed.core.backend import Array, Float, namespace
 
 
 def safe_sqrt(s: Any) -> Any:
@@ -47,11 +40,8 @@ def median_of_pairs(matrix: Float[Array, "n n"]) -> float:
 
 
 def robust_spread(offsets: Float[Array, "n E"]) -> Any:
-    """1.4826 median absolute deviations of every column about 0; the standard deviation where that is 0.
-
-    The factor makes it the standard deviation of a normal distribution.
-    """
-    away = np.abs(offsets)
+    """1.4826 median absolute deviations of every column about 0; the standard deviation where that is 0."""
+    away = np.abs(offsets)  # the factor makes it the standard deviation of a normal distribution
     mad, size = 1.4826 * np.median(away, axis=0), away.max(axis=0)
     sd = size * (offsets / np.where(size > 0.0, size, 1.0)).std(axis=0)  # squares of 1e200 are no numbers
     return np.where(mad > 0.0, mad, sd)

@@ -1,7 +1,5 @@
 """The order of rows: whatever must not depend on how rows came in is computed from sorted ones."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kembed.core.backend import Bool, Float, Int

@@ -1,7 +1,5 @@
 """A progress bar for long passes over a kernel matrix, and none for short ones."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

@@ -1,11 +1,9 @@
 """Numbers, names and counts as people write them: one formatter for figures, pages, tables and errors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # exponents
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # exponents
 
 
 def plain(
@@ -35,7 +33,7 @@ def plain(
         text = text.rstrip("0").rstrip(".") if "." in text else text
     elif powers and math.isfinite(value):
         mantissa, power = f"{value:.{digits - 1}e}".split("e")
-        raised = f"10{str(int(power)).translate(_RAISED)}"
+        raised = f"10{str(int(power)).translate(RAISED)}"
         text = raised if float(mantissa) == 1.0 else f"{float(mantissa):g}×{raised}"
     else:
         text = f"{value:.{digits}g}"

@@ -1,7 +1,5 @@
 """Files written whole or not at all, and results as JSON knows them."""
 
-from __future__ import annotations
-
 import math
 import os
 import uuid
@@ -29,6 +27,11 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
         draft.unlink(missing_ok=True)
         raise
     return path
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a text, whole."""
+    return write_whole(path, lambda draft: draft.write_bytes(text.encode()))
 
 
 def jsonable(value: Any) -> Any:

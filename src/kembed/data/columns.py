@@ -5,8 +5,6 @@ neither number nor text is refused by name. Narwhals, which reads every kind of 
 when something other than an array or a list comes in.
 """
 
-from __future__ import annotations
-
 import datetime
 import numbers
 import reprlib
@@ -91,9 +89,8 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     if value is None:
         raise TypeError(f"{argument} is None; give an array or a data frame with one row per observation")
     if is_traced(value):
-        raise TypeError(
-            f"{argument} is traced by JAX, but this function computes in NumPy; call it on plain arrays"
-        )
+        seen = f"{argument} is traced by JAX, but this function computes in NumPy"
+        raise TypeError(f"{seen}; call it on plain arrays")
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise TypeError(f"{argument} is a sparse matrix; give {argument}.toarray()")
     if isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value):
@@ -145,9 +142,6 @@ def _refuse_duplicates(argument: str, names: tuple[str, ...]) -> None:
 def title(names: tuple[str, ...], d: int) -> str:
     """What errors call column d."""
     return names[d] if names[d] == f"column {d}" else f"column {names[d]!r}"
-
-
-# One column.
 
 
 def _read_column(column: Any, where: str, first: int = 0) -> Column:

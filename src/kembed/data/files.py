@@ -68,7 +68,9 @@ def read_table(
         frame = _binary(data, name, suffix)
         _refuse_duplicates(frame.columns, name)
     else:
-        separator = TEXT[suffix] if delimiter is None else _separator(delimiter)
+        separator = TEXT[suffix] if delimiter is None else DELIMITERS.get(delimiter.lower(), delimiter)
+        if len(separator.encode()) != 1 or separator in '"\r\n':
+            raise InputError(f"--delimiter takes one character, or 'tab', but {delimiter!r} was given")
         frame = _text(data, name, separator, header, (*MISSING, *missing), decimal_comma)
     if not frame.width:
         raise InputError(f"{name} has no columns; give a table with at least one")
@@ -136,9 +138,6 @@ def _share(true: pl.Series) -> float:
     return int(true.sum()) / len(true)
 
 
-# Bytes.
-
-
 def _suffix(source: str | Path) -> str:
     if str(source) == STANDARD_INPUT:
         return ".csv"
@@ -197,16 +196,6 @@ def _binary(data: bytes, name: str, suffix: str) -> pl.DataFrame:
         raise InputError(f"{name} is not a readable {kind} file; write it again, or give CSV") from None
 
 
-# Text.
-
-
-def _separator(delimiter: str) -> str:
-    separator = DELIMITERS.get(delimiter.lower(), delimiter)
-    if len(separator.encode()) != 1 or separator in '"\r\n':
-        raise InputError(f"--delimiter takes one character, or 'tab', but {delimiter!r} was given")
-    return separator
-
-
 def _decoded(data: bytes, name: str) -> str:
     for start, kind in _MAGIC.items():
         if data.startswith(start):
@@ -219,9 +208,8 @@ def _decoded(data: bytes, name: str) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{name} is not UTF-8 (line {line}); save it as UTF-8, for instance iconv -f LATIN1 -t UTF-8"
-        ) from None
+        remedy = "save it as UTF-8, for instance iconv -f LATIN1 -t UTF-8"
+        raise InputError(f"{name} is not UTF-8 (line {line}); {remedy}") from None
     return text.replace("\r", "\n") if "\r" in text and "\n" not in text else text
 
 
@@ -256,9 +244,8 @@ def _names(text: str, separator: str, header: bool, name: str) -> list[str]:
     for other, word in ((";", "';'"), ("\t", "tab"), ("|", "'|'"), (",", "','")) if len(first) == 1 else ():
         # A single column that another delimiter cuts, in its name and in its first value.
         if other != separator and other in first[0] and other in separator.join(second or first):
-            raise InputError(
-                f"{name} has a single column, {first[0]!r}: its delimiter is another; use --delimiter {word}"
-            )
+            seen = f"{name} has a single column, {first[0]!r}: its delimiter is another"
+            raise InputError(f"{seen}; use --delimiter {word}")
     if not header:
         return [f"column {place}" for place in range(1, len(first) + 1)]
     names = [field.strip() for field in first]
@@ -266,10 +253,8 @@ def _names(text: str, separator: str, header: bool, name: str) -> list[str]:
         raise InputError(f"the first line of {name} has no column names; put them there, or use --no-header")
     numbers = all(map(_is_number, names))
     if numbers and not all(column.isdigit() for column in names):  # 2019, 2020 are names of columns too
-        raise InputError(
-            f"the first line of {name} holds numbers ({', '.join(names[:3])}) where names should be; "
-            "use --no-header"
-        )
+        seen = f"the first line of {name} holds numbers ({', '.join(names[:3])}) where names should be"
+        raise InputError(f"{seen}; use --no-header")
     names = [column or f"{UNNAMED} {place}" for place, column in enumerate(names, start=1)]
     _refuse_duplicates(names, name)
     return names
@@ -283,10 +268,8 @@ def _records(text: str, separator: str, name: str) -> Iterator[tuple[int, list[s
             if len(fields) > 1 or any(field.strip() for field in fields):
                 yield reader.line_num, fields
     except csv.Error:
-        raise InputError(
-            f"a quote in {name} is not closed, or stands inside a field (line {reader.line_num} or before); "
-            "correct it"
-        ) from None
+        seen = f"a quote in {name} is not closed, or stands inside a field (line {reader.line_num} or before)"
+        raise InputError(f"{seen}; correct it") from None
 
 
 def _is_number(text: str) -> bool:

@@ -1,7 +1,5 @@
 """Two samples as one: pooled rows in an order that says nothing about the samples, and labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +10,8 @@ from kembed.core.backend import Float
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.data.space import Space, make_space
 from kembed.data.tables import Table
+
+Rows = Float[np.ndarray, "n D"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +54,11 @@ def make_pool(tables: list[Table], weights: Any, order: str) -> Pool:
         places = row_order(rows)  # stable: among equal rows those of the first sample come first
         rows, labels = rows[places], labels[places]
     values = rows if weights is None else np.ascontiguousarray(rows[:, :-1])
-    return Pool(
-        make_space(values, x.categorical),
-        labels,
-        None if weights is None else rows[:, -1].copy(),
-        x.names,
-        (len(x.values), len(y.values)),
-        signs,
-    )
+    space, own = make_space(values, x.categorical), None if weights is None else rows[:, -1].copy()
+    return Pool(space, labels, own, x.names, (len(x.values), len(y.values)), signs)
 
 
-def _sorted_pairs(
-    x: Float[np.ndarray, "n D"], y: Float[np.ndarray, "n D"]
-) -> tuple[list[Float[np.ndarray, "n D"]], Float[np.ndarray, " n"]]:
+def _sorted_pairs(x: Rows, y: Rows) -> tuple[list[Rows], Float[np.ndarray, " n"]]:
     """Pairs as (lesser row, greater row), sorted; the sign is -1 where y had the lesser."""
     differs = x != y
     first = np.argmax(differs, axis=1)
@@ -85,9 +77,7 @@ def _with_weights(weights: Any, tables: list[Table]) -> list[np.ndarray]:
     for value, table, name in zip(weights, tables, ("weights[0]", "weights[1]"), strict=True):
         v = np.asarray(checks.positive(value, name, ndim=(1,)))
         if len(v) != table.given:
-            raise ValueError(
-                f"{name} has {len(v)} entries, but the sample has {table.given} rows; "
-                "give one weight for each row"
-            )
+            seen = f"{name} has {len(v)} entries, but the sample has {table.given} rows"
+            raise ValueError(f"{seen}; give one weight for each row")
         found.append(np.column_stack([table.values, v[table.rows]]))
     return found

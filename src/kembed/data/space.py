@@ -9,8 +9,6 @@ with s_c the robust spread of column c and p_c the share of pairs of rows that d
 computed from the pooled, unordered rows alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +18,7 @@ from kembed.core.backend import Bool, Float
 from kembed.core.linalg import median_of_pairs, robust_spread, squared_distances
 from kembed.core.ordering import sorted_rows
 
+Rows = Float[np.ndarray, "n D"]
 # The median is taken over at most so many rows, an even choice of the sorted ones: half a million distances.
 MEDIAN_ROWS = 1_000
 # A row further out than this, in spreads, is simply far: its squares must stay numbers.
@@ -54,9 +53,7 @@ class Space:
         """Numeric columns as above, then codes: what `distances` takes."""
         return np.column_stack([self.numeric, self.codes])
 
-    def distances(
-        self, rows: Float[np.ndarray, "n E+C"], others: Float[np.ndarray, "m E+C"]
-    ) -> Float[np.ndarray, "n m"]:
+    def distances(self, rows: Rows, others: Rows) -> Float[np.ndarray, "n m"]:
         """d² between rows of `Space.rows`."""
         E = self.numeric.shape[1]
         squared = squared_distances(rows[:, :E], others[:, :E])
@@ -72,9 +69,7 @@ class Space:
         return float(np.sqrt(median_of_pairs(self.distances(rows, rows)))) or 1.0
 
 
-def mismatch(
-    codes: Float[np.ndarray, "n C"], others: Float[np.ndarray, "m C"], penalty: Float[np.ndarray, " C"]
-) -> Float[np.ndarray, "n m"]:
+def mismatch(codes: Rows, others: Rows, penalty: Float[np.ndarray, " C"]) -> Float[np.ndarray, "n m"]:
     """Σ_c penalty_c² [x_c ≠ y_c]."""
     total = np.zeros((len(codes), len(others)))
     for c, cost in enumerate(penalty):

@@ -4,10 +4,8 @@ Numbers stay numbers, text and categories become codes, rows with missing values
 A sample may come `Labelled`: then errors call it by that name and count its rows from one.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,13 +29,22 @@ class Table:
     levels: tuple[tuple[Any, ...], ...] = ()  # of every column, in the order of its codes; () for numbers
     label: str = "x"  # what errors call it: the argument, or the name of a labelled sample
 
+    def column(self, d: int) -> Self:
+        """One column, as a table."""
+        values, kind = np.ascontiguousarray(self.values[:, [d]]), self.categorical[[d]]
+        own = self.levels[d : d + 1]
+        return replace(self, values=values, names=self.names[d : d + 1], categorical=kind, levels=own)
+
     def decoded(self, d: int, value: float) -> Any:
         """The entry a number of column d stands for."""
         return self.levels[d][int(value)] if self.categorical[d] else float(value)
 
 
+Tables = tuple[Table, Table]  # of the same columns
+
+
 def read_tables(
-    samples: dict[str, Any], *, nan_policy: str, same_columns: bool, paired: bool, minimum: int
+    samples: dict[str, Any], nan_policy: str, minimum: int, same_columns: bool = False, paired: bool = False
 ) -> tuple[list[Table], bool]:
     """The samples, by argument name or label, as tables; and whether "propagate" met a missing value.
 
@@ -47,8 +54,8 @@ def read_tables(
     `paired` the samples have the same rows, and a row missing anywhere is dropped everywhere. Every
     sample needs at least `minimum` rows, once those with missing values are dropped.
 
-    >>> (x, y), _ = read_tables({"x": [["a", 1.5], ["c", 2]], "y": [["b", 0]]}, nan_policy="raise",
-    ...                         same_columns=True, paired=False, minimum=1)
+    >>> samples = {"x": [["a", 1.5], ["c", 2]], "y": [["b", 0]]}
+    >>> (x, y), _ = read_tables(samples, "raise", minimum=1, same_columns=True)
     >>> x.values, y.values, x.categorical
     (array([[0. , 1.5],
            [2. , 2. ]]), array([[1., 0.]]), array([ True, False]))
@@ -110,9 +117,8 @@ def _levels(samples: list[np.ndarray], where: str) -> tuple[Any, ...]:
         return tuple(sorted(levels))
     except TypeError:
         kinds = ", ".join(sorted({type(level).__name__ for level in levels}))
-        raise TypeError(
-            f"{where} has categories of different types ({kinds}); make all of them text"
-        ) from None
+        seen = f"{where} has categories of different types ({kinds})"
+        raise TypeError(f"{seen}; make all of them text") from None
 
 
 def _codes(entries: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
@@ -126,28 +132,21 @@ def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D
     part = read_sample(value, argument)
     if part.framed:
         if set(part.names) != set(table.names):
-            raise ValueError(
-                f"{argument} must have the columns {listing(table.names)}, but has {listing(part.names)}"
-            )
+            wanted = f"{argument} must have the columns {listing(table.names)}"
+            raise ValueError(f"{wanted}, but has {listing(part.names)}")
         part = _named_as(table.names, part)
     if len(part.names) != len(table.names):
-        raise ValueError(
-            f"{argument} has {len(part.names)} columns where the samples have {len(table.names)}; "
-            "give the same variables in the same order"
-        )
+        seen = f"{argument} has {len(part.names)} columns where the samples have {len(table.names)}"
+        raise ValueError(f"{seen}; give the same variables in the same order")
     _refuse_rows(part, "raise")
     values = np.empty((part.size, len(table.names)))
     for d, column in enumerate(part.columns):
         if table.categorical[d] != column.categorical:
             held, expected = ("text", "numbers") if column.categorical else ("numbers", "categories")
-            raise TypeError(
-                f"{title(table.names, d)} of {argument} holds {held} where the samples hold {expected}"
-            )
+            where = f"{title(table.names, d)} of {argument}"
+            raise TypeError(f"{where} holds {held} where the samples hold {expected}")
         values[:, d] = _codes(column.entries, table.levels[d]) if column.categorical else column.entries
     return values
-
-
-# Comparing samples.
 
 
 def _matched(parts: list[Sample]) -> list[Sample]:
@@ -165,27 +164,20 @@ def _matched(parts: list[Sample]) -> list[Sample]:
             raise _different_columns(frames[0], part)
     if frames:
         parts = [_named_as(frames[0].names, part) for part in parts]
-    for d in range(len(parts[0].names)):
-        _check_types(parts, d)
+    for d in range(len(parts[0].names)):  # a column with nothing in it is of either type
+        seen = [part for part in parts if not part.columns[d].missing.all()]
+        holder = {part.columns[d].categorical: part.argument for part in seen[::-1]}
+        if len(holder) == 2:
+            raise TypeError(
+                f"{title(parts[0].names, d)} holds text or categories in {holder[True]} but numbers in "
+                f"{holder[False]}; give it the same type in both"
+            )
     return parts
 
 
 def _named_as(names: tuple[str, ...], part: Sample) -> Sample:
     order = [part.names.index(name) for name in names] if part.framed else range(len(names))
     return part._replace(names=names, columns=[part.columns[d] for d in order])
-
-
-def _check_types(parts: list[Sample], d: int) -> None:
-    """Numbers everywhere or categories everywhere; a column with nothing in it is either."""
-    holder: dict[bool, str] = {}
-    for part in parts:
-        if not part.columns[d].missing.all():
-            holder.setdefault(part.columns[d].categorical, part.argument)
-    if len(holder) == 2:
-        raise TypeError(
-            f"{title(parts[0].names, d)} holds text or categories in {holder[True]} but numbers in "
-            f"{holder[False]}; give it the same type in both"
-        )
 
 
 def _different_columns(first: Sample, other: Sample) -> ValueError:
@@ -199,9 +191,6 @@ def _different_columns(first: Sample, other: Sample) -> ValueError:
         f"({first.argument}: {listing(first.names)}; {other.argument}: {listing(other.names)}); "
         "rename or drop columns until the names agree"
     )
-
-
-# Checking one sample.
 
 
 def _refuse_rows(part: Sample, nan_policy: str) -> None:

@@ -5,8 +5,6 @@ An embedding is the function μ(s) = E k(s, X). Its estimates differ in what the
 posterior, with its uncertainty, in closed form.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -43,7 +41,7 @@ class Embedding(Drawn):
         """The sums it is made of."""
         raise NotImplementedError
 
-    def inner(self, other: Embedding) -> float:
+    def inner(self, other: "Embedding") -> float:
         """⟨μ, μ'⟩ in the RKHS, between the (posterior mean) embeddings.
 
         Both must use the same kernel: functions of different spaces have no inner product.
@@ -51,10 +49,8 @@ class Embedding(Drawn):
         if not isinstance(other, Embedding):
             raise TypeError(f"other must be an embedding, but {other!r} was given")
         if self.kernel != other.kernel:
-            raise ValueError(
-                f"the embeddings have different kernels ({self.kernel!r} and {other.kernel!r}); "
-                "fit both with the same one"
-            )
+            seen = f"the embeddings have different kernels ({self.kernel!r} and {other.kernel!r})"
+            raise ValueError(f"{seen}; fit both with the same one")
         pairs = itertools.product(self._sections(), other._sections())
         return sum(_bilinear(self.kernel, left, right) for left, right in pairs)
 
@@ -62,12 +58,12 @@ class Embedding(Drawn):
         """‖μ‖ in the RKHS."""
         return float(np.sqrt(max(self.inner(self), 0.0)))
 
-    def distance(self, other: Embedding) -> float:
+    def distance(self, other: "Embedding") -> float:
         """‖μ - μ'‖ in the RKHS: the maximum mean discrepancy (its square is MMD²)."""
         squared = self.inner(self) - 2.0 * self.inner(other) + other.inner(other)
         return float(np.sqrt(max(squared, 0.0)))
 
-    def __sub__(self, other: Embedding) -> Callable[[Any], np.ndarray]:
+    def __sub__(self, other: "Embedding") -> Callable[[Any], np.ndarray]:
         """The witness function μ - μ'."""
         if not isinstance(other, Embedding):
             return NotImplemented

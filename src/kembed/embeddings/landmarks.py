@@ -4,10 +4,8 @@ Rows are sorted before anything is drawn, so that the choice cannot depend on wh
 permutation test needs exactly this: landmarks picked by row index would know the labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +14,7 @@ from kembed.core.backend import Float
 from kembed.core.linalg import median_of_pairs, squared_distances
 from kembed.core.ordering import sorted_rows
 
-if TYPE_CHECKING:
-    Rows = Float[np.ndarray, "k D"]
-
+Rows = Float[np.ndarray, "k D"]
 DEFAULT_COUNT = 100  # the paper's experiments have as many
 PER_COLUMN = 5  # with fewer than a few landmarks a column the volume element is ragged
 # Support points and centres are found on at most so many rows; more would not move them visibly. Nor a median
@@ -163,10 +159,8 @@ def median_lengthscale(x: Any, convention: str = "half", *, max_rows: int = MAX_
     # A subsample may hold nothing but duplicates: then the distinct rows decide.
     median = _median_distance(some) or _median_distance(choose_landmarks(x, max_rows))
     if median == 0.0:
-        raise ValueError(
-            "all rows of x are equal, so no distance says anything about the scale; "
-            "check the data, or give the kernel's lengthscale yourself"
-        )
+        seen = "all rows of x are equal, so no distance says anything about the scale"
+        raise ValueError(f"{seen}; check the data, or give the kernel's lengthscale yourself")
     return median / 2.0**0.5 if convention == "full" else median
 
 

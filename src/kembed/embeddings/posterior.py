@@ -1,7 +1,5 @@
 """The Bayesian kernel embedding: the posterior of μ under the prior GP(m, r), in closed form."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,10 +95,9 @@ class PosteriorEmbedding(Embedding):
             return sections
         if isinstance(self.prior_mean, Embedding):
             if self.prior_mean.kernel != self.kernel:
-                raise ValueError(
-                    f"prior_mean has the kernel {self.prior_mean.kernel!r}, this embedding {self.kernel!r}; "
-                    "functions of different spaces have no inner product; fit both with the same kernel"
-                )
+                seen = f"prior_mean has the kernel {self.prior_mean.kernel!r}, this embedding {self.kernel!r}"
+                remedy = "functions of different spaces have no inner product; fit both with the same kernel"
+                raise ValueError(f"{seen}; {remedy}")
             return sections + self.prior_mean._sections()
         raise ValueError(
             "prior_mean is a plain function, which has no known place in the RKHS, so inner products with "
@@ -109,10 +106,8 @@ class PosteriorEmbedding(Embedding):
 
     def __repr__(self) -> str:
         jitter = f", jitter={self.jitter:.1e}" if self.jitter > 1e-12 * float(self.noise.max()) else ""
-        return (
-            f"PosteriorEmbedding(n={self.n}, landmarks={len(self.landmarks)}, kernel={self.kernel!r}, "
-            f"noise={self.noise_model}{jitter})"
-        )
+        about = f"n={self.n}, landmarks={len(self.landmarks)}, kernel={self.kernel!r}"
+        return f"PosteriorEmbedding({about}, noise={self.noise_model}{jitter})"
 
 
 def fit_embedding(
@@ -165,10 +160,8 @@ def fit_embedding(
     if isinstance(noise, str):
         checks.choice(noise, "noise", ("full", "diagonal"))
         if n < 2:
-            raise ValueError(
-                f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}; "
-                "give noise as a number"
-            )
+            seen = f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}"
+            raise ValueError(f"{seen}; give noise as a number")
         mean, covariance = feature_moments(kernel, x, z, want_covariance=True)
         given = covariance if noise == "full" else np.diag(np.diagonal(covariance))
         return condition(kernel, nu, z, n, mean, given, noise, prior_mean)

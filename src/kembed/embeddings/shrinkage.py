@@ -1,7 +1,5 @@
 """The spectral shrinkage estimator S-KMSE and its leave-one-out choice of λ."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -85,8 +83,6 @@ def _leave_one_out_shrinkage(K: Float[np.ndarray, "n n"]) -> float:
     best = int(np.argmin(risks))
     if best == 0:
         return 0.0  # shrinking only hurts
-    low, high = np.log(grid[best - 1]), np.log(grid[min(best + 1, len(grid) - 1)])
-    found = minimize_scalar(
-        lambda log_lam: leave_one_out_risk(K, np.exp([log_lam]))[0], bounds=(low, high), method="bounded"
-    )
+    bounds = np.log(grid[[best - 1, min(best + 1, len(grid) - 1)]])
+    found = minimize_scalar(lambda log: leave_one_out_risk(K, np.exp([log]))[0], bounds=bounds)
     return float(np.exp(found.x))

@@ -7,24 +7,18 @@ neighbouring landmarks hardly differ, and solving for them there moved coordinat
 the order of a sum had changed (here 1e-7).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.core.linalg import Cholesky, cholesky
 from kembed.embeddings.posterior import feature_moments
 from kembed.kernels.base import Kernel
 from kembed.kernels.measures import GaussianMeasure
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Rows = Float[np.ndarray, "n D"]
-
+Rows = Float[np.ndarray, "n D"]
 # Directions with less than this share of K's largest eigenvalue hold no more than 1e-4 of a feature, and
 # the rounding of K (1e-16) divided by a smaller one would show.
 LEAST_EIGENVALUE = 1e-8
@@ -45,9 +39,7 @@ class Coordinates:
         mean, scatter = feature_moments(self.kernel, x, self.landmarks, want_covariance)
         return mean @ self.axes, self.axes.T @ scatter @ self.axes
 
-    def posterior(
-        self, bags: Sequence[Rows], want_sd: bool
-    ) -> tuple[Float[np.ndarray, "b q"], Float[np.ndarray, "b q"]]:
+    def posterior(self, bags: Sequence[Rows], want_sd: bool) -> tuple[np.ndarray, np.ndarray]:
         """Posterior mean R A⁻¹ ĉ of every bag, A = R + N/n, and the sd from R - R A⁻¹ R."""
         means = np.empty((len(bags), len(self.prior)))
         sds = np.empty_like(means)
@@ -78,14 +70,9 @@ def make_coordinates(
     blank = Coordinates(kernel, landmarks, axes, prior, None)
     if noise == "full":
         return blank
-    covariance = _pooled(blank, bags) if isinstance(noise, str) else noise * (axes.T @ axes)
-    return Coordinates(kernel, landmarks, axes, prior, covariance)
-
-
-def _pooled(coordinates: Coordinates, bags: Sequence[Rows]) -> np.ndarray:
-    """The covariance within bags, over all bags; over all rows where every bag has but one."""
-    if all(len(x) == 1 for x in bags):
-        bags = [np.concatenate(bags)]
-    several = [x for x in bags if len(x) > 1]
-    total = sum((len(x) - 1) * coordinates.moments(x, want_covariance=True)[1] for x in several)
-    return np.asarray(total) / sum(len(x) - 1 for x in several)
+    if not isinstance(noise, str):
+        return replace(blank, noise=noise * (axes.T @ axes))
+    # The covariance within bags, over all bags; over all rows where every bag has but one.
+    several = [x for x in bags if len(x) > 1] or [np.concatenate(bags)]
+    total = sum((len(x) - 1) * blank.moments(x, want_covariance=True)[1] for x in several)
+    return replace(blank, noise=np.asarray(total) / sum(len(x) - 1 for x in several))

@@ -1,9 +1,7 @@
 """Has a new batch drifted from the reference? `DriftDetector`."""
 
-from __future__ import annotations
-
 import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
 from kembed.data.tables import read_tables
-from kembed.estimators.random_state import as_rng
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.two_sample import mmd_test
 
@@ -74,13 +71,10 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         nan_policy: str = "raise",
         random_state: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.n_resamples = n_resamples
-        self.nan_policy = nan_policy
-        self.random_state = random_state
+        self.kernel, self.alpha, self.n_resamples = kernel, alpha, n_resamples
+        self.nan_policy, self.random_state = nan_policy, random_state
 
-    def fit(self, X: Any, y: Any = None) -> DriftDetector:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
         checks.count(self.n_resamples, "n_resamples")
@@ -97,7 +91,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     def _options(self) -> dict[str, Any]:
         options = {name: getattr(self, name) for name in ("kernel", "n_resamples", "nan_policy")}
-        return {**options, "rng": as_rng(self.random_state)}
+        return {**options, "rng": checks.as_rng(self.random_state)}
 
     def pvalue(self, X: Any) -> float:
         """The p-value of "this batch comes from the distribution of the reference"."""
@@ -114,7 +108,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """
         from kembed.comparing.witness import witness
 
-        options = {"nan_policy": self.nan_policy, "rng": as_rng(self.random_state), **options}
+        options = {"nan_policy": self.nan_policy, "rng": checks.as_rng(self.random_state), **options}
         return witness(*self._both(X), **options)
 
     def compare(self, X: Any, *, labels: tuple[str, str] = ("reference", "batch")) -> Any:
@@ -128,8 +122,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         checks.choice(self.nan_policy, "nan_policy", ("raise", "omit"))
         if hasattr(X, "columns") or _has_text(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
-            how: Any = {"nan_policy": self.nan_policy, "same_columns": False, "paired": False}
-            read_tables({"X": X}, minimum=MINIMUM_ROWS, **how)
+            read_tables({"X": X}, self.nan_policy, minimum=MINIMUM_ROWS)
             return X
         finite = True if self.nan_policy == "raise" else "allow-nan"
         options = {"ensure_all_finite": finite, "ensure_min_samples": MINIMUM_ROWS}

@@ -1,9 +1,7 @@
 """A kernel learned without labels, as a step in front of any kernel method: `KernelLearner`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -11,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
 from kembed.core.linalg import triangular_solve
-from kembed.estimators.random_state import as_rng
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning.learn import MINIMUM_ROWS, learn_kernel
 
@@ -21,9 +18,8 @@ OPTIONS = ("prior", "objective", "noise", "landmarks", "measure")  # those of `l
 class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a kernel from the rows of X alone; scale X so that the learned kernel has lengthscale 1.
 
-    `transform` divides by the lengthscale, so that the learned Gaussian kernel is
-    exp(-0.5 ‖t(x) - t(y)‖²): whatever comes next takes `gamma=0.5`. Or give `gamma_` to any
-    scikit-learn estimator that has a `gamma`.
+    `transform` divides by the lengthscale, so that the learned Gaussian kernel is exp(-0.5 ‖t(x) - t(y)‖²):
+    whatever comes next takes `gamma=0.5`. Or give `gamma_` to any scikit-learn estimator that has a `gamma`.
 
     Parameters
     ----------
@@ -76,19 +72,15 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         measure: Any = None,
         random_state: Any = 0,
     ) -> None:
-        self.kernel = kernel
-        self.prior = prior
-        self.objective = objective
-        self.noise = noise
-        self.landmarks = landmarks
-        self.measure = measure
+        self.kernel, self.prior, self.objective = kernel, prior, objective
+        self.noise, self.landmarks, self.measure = noise, landmarks, measure
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> KernelLearner:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the kernel from X, (n, D); y is not looked at."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=MINIMUM_ROWS)
         options = {name: getattr(self, name) for name in OPTIONS}
-        rng = as_rng(self.random_state)
+        rng = checks.as_rng(self.random_state)
         self.learned_ = learn_kernel(X, as_pattern(self.kernel, X.shape[1]), rng=rng, **options)
         self.kernel_ = self.learned_.kernel
         return self

@@ -1,8 +1,6 @@
 """Bags of points as vectors: `MeanEmbedding`."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -12,8 +10,7 @@ from kembed.core import checks
 from kembed.core.backend import to_numpy
 from kembed.data.space import make_space
 from kembed.embeddings.landmarks import as_rule, choose_landmarks
-from kembed.estimators.coordinates import Coordinates, make_coordinates
-from kembed.estimators.random_state import as_rng
+from kembed.estimators.coordinates import make_coordinates
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.testing.kernel_words import choose_kernel
 
@@ -81,12 +78,10 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         noise: float | str = "pooled",
         random_state: Any = 0,
     ) -> None:
-        self.kernel = kernel
-        self.landmarks = landmarks
-        self.noise = noise
-        self.random_state = random_state
+        self.kernel, self.landmarks = kernel, landmarks
+        self.noise, self.random_state = noise, random_state
 
-    def fit(self, X: Any, y: Any = None) -> MeanEmbedding:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Choose kernel, landmarks and prior from the pooled rows of all bags; y is not looked at."""
         noise: Any = self.noise
         if isinstance(noise, str):
@@ -102,7 +97,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         kernel, self.learned_ = choose_kernel(self.kernel, make_space(rows, np.zeros(rows.shape[1], bool)))
         self.kernel_ = to_numpy(check_kernel(kernel))
         rule = as_rule(self.landmarks, "support")
-        rng = as_rng(self.random_state)
+        rng = checks.as_rng(self.random_state)
         self.landmarks_ = choose_landmarks(rows, self.landmarks if rule is None else rule, rng=rng)
         self._coordinates = make_coordinates(bags, self.kernel_, self.landmarks_, noise)
         return self
@@ -117,13 +112,10 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _posterior(self, X: Any, want_sd: bool) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "landmarks_")
-        bags = self._bags(X, reset=False)
-        coordinates: Coordinates = self._coordinates
+        bags, coordinates = self._bags(X, reset=False), self._coordinates
         if coordinates.noise is None and any(len(bag) < 2 for bag in bags):
-            raise ValueError(
-                "noise='full' estimates a covariance from each bag, but a bag has one row; "
-                "use noise='pooled' or give a number"
-            )
+            seen = "noise='full' estimates a covariance from each bag, but a bag has one row"
+            raise ValueError(f"{seen}; use noise='pooled' or give a number")
         return coordinates.posterior(bags, want_sd)
 
     @property
@@ -134,8 +126,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Every bag as a checked table of the same columns."""
         tables = _as_tables(X)
         if tables is None:
-            least = 2 if reset else 1
-            rows = validate_data(self, X, reset=reset, ensure_min_samples=least, **ROWS)
+            rows = validate_data(self, X, reset=reset, ensure_min_samples=1 + reset, **ROWS)
             return list(rows[:, None, :])
         bags = []
         for i, table in enumerate(tables):
@@ -159,14 +150,10 @@ def _as_tables(X: Any) -> list[Any] | None:
     if 2 in ndims:
         if ndims != {2}:
             i = next(i for i, bag in enumerate(X) if np.ndim(bag) != 2)
-            raise ValueError(
-                f"X[{i}] has {np.ndim(X[i])} dimension(s) where other bags are (n_i, D) tables; "
-                "give every bag as a table, x.reshape(-1, 1) if it has one column"
-            )
+            seen = f"X[{i}] has {np.ndim(X[i])} dimension(s) where other bags are (n_i, D) tables"
+            raise ValueError(f"{seen}; give every bag as a table, x.reshape(-1, 1) if it has one column")
         return list(X)
     if ndims == {1} and all(isinstance(bag, np.ndarray) for bag in X):
-        raise ValueError(
-            "X is a list of vectors, which may be bags of numbers or points; "
-            "write [x.reshape(-1, 1) for x in X] for bags, np.array(X) for one point a bag"
-        )
+        remedy = "write [x.reshape(-1, 1) for x in X] for bags, np.array(X) for one point a bag"
+        raise ValueError(f"X is a list of vectors, which may be bags of numbers or points; {remedy}")
     return None

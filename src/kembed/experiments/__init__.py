@@ -1,7 +1,5 @@
 """The paper's experiments, one module a figure; each runs as `python -m kembed.experiments.<name>`."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import importlib.util
@@ -10,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kembed.core import checks
+from kembed.core.writing import write_text
 from kembed.experiments import output
 
 NAMES = ("figure1", "figure2", "figure3", "ozone")
@@ -58,8 +57,8 @@ def reproduce(
         for file, draw in module.FIGURES.items():
             written.append(output.save(draw(result), target / f"{file}.png"))
         for file, write in getattr(module, "TEXTS", {}).items():
-            written.append(output.save_text(write(result), target / file))
-        written.append(output.save_text("\n".join(sentences) + "\n", target / f"{one}.txt"))
+            written.append(write_text(target / file, write(result)))
+        written.append(write_text(target / f"{one}.txt", "\n".join(sentences) + "\n"))
         for sentence in sentences:
             say(sentence)
     return written

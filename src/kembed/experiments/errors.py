@@ -1,7 +1,5 @@
 """Type II errors of Figure 2C: how often tests keep "P = Q" on the grid of Gaussians."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -90,9 +88,7 @@ def measure_errors(
         cells.append((False, hard, ("bkl", "fused")))
     seeds = np.random.SeedSequence(seed).spawn(repetitions)
     # Repetition by repetition, so that the bar moves evenly; a random stream for each cell of each.
-    tasks = [
-        (*cell, child) for one in seeds for cell, child in zip(cells, one.spawn(len(cells)), strict=True)
-    ]
+    tasks = [(*cell, own) for one in seeds for cell, own in zip(cells, one.spawn(len(cells)), strict=True)]
 
     def perform(exact: bool, epsilon: float, rules: tuple[str, ...], seed: Any) -> list[tuple[float, float]]:
         """One data set, and every rule on it."""

@@ -6,8 +6,6 @@ P has unit Gaussians on a 3 × 3 grid with spacing 14; Q has the same centres, a
 with eigenvalues (ε, 1). A second figure shows defects of the published objective.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +16,7 @@ from kembed.experiments.errors import ALPHA, EPSILONS, REPETITIONS, RESAMPLES, E
 from kembed.experiments.figure2_defects import Defects, Plan, measure_defects, plot_defects, report_defects
 from kembed.experiments.mixtures import EPSILON, ROWS, SPACING, grid_sample, true_witness
 from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, VERMILION, legend, mosaic
-from kembed.experiments.published import (
-    LENGTHSCALES,
-    Peak,
-    best,
-    learned_peaks,
-    paper_peaks,
-)
+from kembed.experiments.published import LENGTHSCALES, Peak, best, learned_peaks, paper_peaks
 from kembed.kernels.measures import GaussianMeasure
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.learn import learn_kernel
@@ -127,8 +119,7 @@ def plot(result: Result) -> Any:
         for label, part, colour, order in (("P", x[:half], BLACK, 3), ("Q", x[half:], VERMILION, 2)):
             how: dict[str, Any] = {"markersize": 2.5, "markeredgewidth": 0, "label": label, "zorder": order}
             axes.plot(*part.T, ".", color=colour, **how)
-        title = f"{letter}. ε = {epsilon:g}"
-        axes.set(title=title, aspect="equal", xlim=(-24, 24), ylim=(-24, 24))
+        axes.set(title=f"{letter}. ε = {epsilon:g}", aspect="equal", xlim=(-24, 24), ylim=(-24, 24))
         legend(axes, loc="upper left", ncols=2, markerscale=4, borderpad=0)
     _plot_errors(panels["C"], result.errors)
     _plot_objective(panels["D"], panels["d"], result.objective)
@@ -214,10 +205,9 @@ def report(result: Result) -> list[str]:
             cells = ", ".join(f"{errors.share(one):.2f} ({errors.error(one):.2f})" for one in found)
             sentences.append(f"  {NAMES[rule]}, {words}: {cells}")
         scales = errors.lengthscales[exact]
-        sentences.append(
-            f"  learned lengthscales, {words}: {scales.min():.2f} to {scales.max():.2f}, "
-            f"median {np.median(scales):.2f}; above 10 in {(scales > 10.0).sum()} of {len(scales)}"
-        )
+        spread = f"{scales.min():.2f} to {scales.max():.2f}, median {np.median(scales):.2f}"
+        far = f"above 10 in {(scales > 10.0).sum()} of {len(scales)}"
+        sentences.append(f"  learned lengthscales, {words}: {spread}; {far}")
     sentences += [
         f"  {NAMES[one.rule]}, components at random, ε = {one.epsilon:g}: "
         f"{errors.share(one):.2f} ({errors.error(one):.2f})"

@@ -4,20 +4,13 @@ Its optimum follows the number of landmarks, it depends on the τ² that is put 
 maximum. `python -m kembed.experiments.figure2` draws this too.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
 from kembed.experiments.output import BLUE, ORANGE, VERMILION, legend, mosaic
-from kembed.experiments.published import (
-    Peak,
-    best,
-    paper_peaks,
-    paper_surface,
-)
+from kembed.experiments.published import Peak, best, paper_peaks, paper_surface
 from kembed.learning.learn import learn_kernel
 from kembed.learning.learned_kernel import LearnedKernel
 

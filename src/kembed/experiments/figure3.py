@@ -7,13 +7,12 @@ smooth, so in one sample it is often none of the line or most of it; averages ov
 too); and the paper's objective over (ℓ, τ²), whose ridge has no end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from kembed.core.progress import progress_bar, showing_progress
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
@@ -109,13 +108,11 @@ def witness(
     how: dict[str, Any] = {"n_chains": plan.chains, "n_warmup": plan.warmup, "n_draws": plan.draws}
     samples = sample(np.concatenate([p, q]), rng=SEED, **how)
     measure, grid = samples.learned.measure, plan.grid
-    draws = np.concatenate(
-        [
-            fit_embedding(p, kernel, measure=measure).sample(grid, 1, rng)
-            - fit_embedding(q, kernel, measure=measure).sample(grid, 1, rng)
-            for kernel in samples.kernels(plan.shown, rng)
-        ]
-    )
+
+    def drawn(x: np.ndarray, kernel: Any) -> np.ndarray:
+        return fit_embedding(x, kernel, measure=measure).sample(grid, 1, rng)
+
+    draws = np.concatenate([drawn(p, one) - drawn(q, one) for one in samples.kernels(plan.shown, rng)])
     lower, upper = np.quantile(draws, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
     outside = (lower > 0.0) | (upper < 0.0)
     return Witness(samples, draws, lower, upper, float(outside[np.abs(grid[:, 0]) <= 2.0].mean()))
@@ -123,8 +120,6 @@ def witness(
 
 def excluded_share(n: int, laplace: bool, fit: Fit, rng: np.random.Generator, plan: Plan) -> Share:
     """How much of [-2, 2] the band of the witness excludes 0 on, one kernel for all data sets."""
-    from scipy.special import ndtri
-
     z, central = float(ndtri(0.5 + LEVEL / 2)), plan.grid[np.abs(plan.grid[:, 0]) <= 2.0]
     shares = []
     with progress_bar(plan.repeats, np.inf, "bands", "data set") as bar:
@@ -147,10 +142,8 @@ def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, plan: P
         value = log_pseudolikelihood(pooled, kernel=Gaussian(ell), noise=noise, landmarks=z)
         return float(ell + noise - value)
 
-    found = minimize(
-        downhill, np.log([0.3, 0.1]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 0.01}
-    )
-    ell, noise = (float(value) for value in np.exp(found.x))
+    top = minimize(downhill, np.log([0.3, 0.1]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 0.01})
+    ell, noise = (float(value) for value in np.exp(top.x))
     n = len(pooled) // 2
 
     def fit(x: np.ndarray) -> PosteriorEmbedding:

@@ -3,8 +3,6 @@
 There P has unit Gaussians; Q has the same centres, and covariances rotated by 45° with eigenvalues (ε, 1).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 SPACING, EPSILON, ROWS, CELLS = 14.0, 2.0, 900, 9
@@ -30,10 +28,8 @@ def true_witness(points: np.ndarray, lengthscale: float, epsilon: float = EPSILO
     """μ_P - μ_Q in closed form."""
     weights, means = np.full(CELLS, 1.0 / CELLS), _centres()
     wide = ROTATION @ np.diag([epsilon, 1.0]) @ ROTATION.T
-    p, q = (
-        mixture_embedding(points, lengthscale, weights, means, np.tile(one, (CELLS, 1, 1)))
-        for one in (np.eye(2), wide)
-    )
+    both = (np.tile(one, (CELLS, 1, 1)) for one in (np.eye(2), wide))
+    p, q = (mixture_embedding(points, lengthscale, weights, means, each) for each in both)
     return p - q
 
 

@@ -1,7 +1,5 @@
 """Where figures go: whole files or none, with the same look everywhere."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -51,8 +49,3 @@ def save(figure: Any, path: Path) -> Path:
             image.convert("RGB").quantize(256, kmeans=1).save(draft, optimize=True)
 
     return write_whole(path, write)
-
-
-def save_text(text: str, path: Path) -> Path:
-    """Write a text, whole."""
-    return write_whole(path, lambda draft: draft.write_text(text, encoding="utf-8"))

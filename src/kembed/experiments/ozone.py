@@ -5,20 +5,17 @@ orders of the variables and resamples of the rows, over a sweep of lengthscales,
 what is known beforehand. All settings were fixed before the study first ran.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core.text import plain
+from kembed.core.writing import jsonable
 from kembed.experiments import ozone_study
 from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, legend, mosaic
 from kembed.experiments.ozone_study import ALPHA, CAUSE, EFFECT, KERNELS, MARKS, SEED, Study, mark, shares
-
-if TYPE_CHECKING:
-    from kembed.graphs.graph import CausalGraph
+from kembed.graphs.graph import CausalGraph
 
 GREY, PALE = "#767676", "#E8E8E8"
 NAMES = {"median": "median rule", "bkl": "learned kernel"}
@@ -68,9 +65,8 @@ def _plot_shares(axes: Any, study: Study) -> None:
                 text = axes.text(left + found[one] / 2, place, f"{found[one]:.0%}", color=colour)
                 text.set(ha="center", va="center", fontsize="small")
             left += found[one]
-    axes.set_yticks(
-        range(len(bars)), [name.replace(", ", ",\n") for name in reversed(bars)], fontsize="small"
-    )
+    names = [name.replace(", ", ",\n") for name in reversed(bars)]
+    axes.set_yticks(range(len(bars)), names, fontsize="small")
     axes.set(xlim=(0.0, 1.0), xticks=[], title=f"C. {CAUSE} and {EFFECT}: share of runs")
     axes.spines[:].set_visible(False)
     from matplotlib.patches import Patch
@@ -95,9 +91,8 @@ def plot_sweep(study: Study) -> Any:
     edges.set_title(f"A. Edges; colour: {CAUSE} and {EFFECT}")
     largest = [_largest(graph) for graph in study.sweep.values()]
     pvalues.loglog(scales, largest, "o-", color=BLUE, label="largest of all sets tried")
-    pvalues.loglog(
-        scales, [study.marginal[f"{s:g}"] for s in scales], "s--", color=GREEN, label="nothing given"
-    )
+    marginal = [study.marginal[f"{scale:g}"] for scale in scales]
+    pvalues.loglog(scales, marginal, "s--", color=GREEN, label="nothing given")
     pvalues.axhline(ALPHA, color=BLACK, linewidth=0.8, linestyle=":", label=f"level {ALPHA}")
     pvalues.set(title=f"B. p-values of {CAUSE} and {EFFECT}", ylabel="p")
     for axes in (edges, pvalues):
@@ -148,17 +143,13 @@ def report(study: Study) -> list[str]:
         sentences.append(f"  {name}: {words}")
     sentences.append("One lengthscale for all residuals, in standard deviations:")
     sentences += [f"  {scale:.2f}: {_edge(graph)}" for scale, graph in study.sweep.items()]
-    scales = "; ".join(
-        f"{NAMES[kernel]} {' and '.join(f'{one:.2f}' for one in study.scales[kernel])}" for kernel in KERNELS
-    )
+    chosen = {kernel: " and ".join(f"{one:.2f}" for one in study.scales[kernel]) for kernel in KERNELS}
+    scales = "; ".join(f"{NAMES[kernel]} {found}" for kernel, found in chosen.items())
+    left = [f"{one.correlation:.2f} without trends over {one.least:g} days or more" for one in study.trends]
     sentences += [
         f"  (For {CAUSE} and {EFFECT} with nothing given: {scales}.)",
         f"Known beforehand that {EFFECT} causes nothing, {NAMES['bkl']}: {_edge(study.known)}",
-        f"Correlation of {CAUSE} and {EFFECT}: {study.correlation:.2f}; "
-        + "; ".join(
-            f"{one.correlation:.2f} without trends over {one.least:g} days or more" for one in study.trends
-        )
-        + ".",
+        f"Correlation of {CAUSE} and {EFFECT}: {study.correlation:.2f}; {'; '.join(left)}.",
         "Timescale of the trend, and the correlation of one day and the next before and after:",
     ]
     for trends in study.trends:
@@ -186,10 +177,9 @@ def _edge(graph: CausalGraph) -> str:
     given = graph.separating_sets.get(frozenset((CAUSE, EFFECT)))
     apart = "" if given is None else f" given {', '.join(given) or 'nothing'}"
     marks = [edge.mark for edge in graph.edges]
-    return (
-        f"{WORDS[mark(graph)]} (largest p {plain(_largest(graph), 2)}{apart}); {len(marks)} edges, "
-        f"{marks.count('-->')} directed, {marks.count('<->')} conflicting; {graph.n_tests} tests"
-    )
+    found = f"{WORDS[mark(graph)]} (largest p {plain(_largest(graph), 2)}{apart})"
+    edges = f"{len(marks)} edges, {marks.count('-->')} directed, {marks.count('<->')} conflicting"
+    return f"{found}; {edges}; {graph.n_tests} tests"
 
 
 def verdict(study: Study) -> list[str]:
@@ -205,10 +195,8 @@ def verdict(study: Study) -> list[str]:
     if all(often.values()):
         n = study.main["bkl"].n_bootstrap
         both = (often["bkl"]["-->"], 1.0 - often["bkl"][""], often["median"][""])
-        sentences.append(
-            f"Over {n} resamples: {WORDS['-->']} in {both[0]:.0%} with learned kernels, adjacent in "
-            f"{both[1]:.0%}; no edge in {both[2]:.0%} by the median rule."
-        )
+        found = f"{WORDS['-->']} in {both[0]:.0%} with learned kernels, adjacent in {both[1]:.0%}"
+        sentences.append(f"Over {n} resamples: {found}; no edge in {both[2]:.0%} by the median rule.")
     hits = sum(mark(graph) == "-->" for graph in study.sweep.values())
     none = sum(mark(graph) == "" for graph in study.sweep.values())
     sentences.append(f"Of {len(study.sweep)} lengthscales {hits} give {WORDS['-->']}, and {none} no edge.")
@@ -248,24 +236,11 @@ def numbers(study: Study) -> str:
         "lengthscales_nothing_given": study.scales,
         "correlation": study.correlation,
         "trends": [
-            {
-                "least_days": one.least,
-                "correlation": one.correlation,
-                "columns": [vars(column) for column in one.columns],
-            }
+            {"least_days": one.least, "correlation": one.correlation, "columns": list(map(vars, one.columns))}
             for one in study.trends
         ],
     }
-    return json.dumps(_finite(whole), indent=1) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    """JSON knows no nan: null instead."""
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    return json.dumps(jsonable(whole), indent=1) + "\n"
 
 
 FIGURES = {"ozone": plot, "ozone_sweep": plot_sweep}

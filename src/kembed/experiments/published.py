@@ -1,7 +1,5 @@
 """Local maxima of the published objective with τ² given, and of the leave-one-out one."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

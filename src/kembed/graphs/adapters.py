@@ -5,13 +5,11 @@ of the same table share their regressions, and a table that was changed in place
 forgets them all.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,11 +18,8 @@ from kembed.core import checks
 from kembed.graphs.kept_testers import KeptTesters, SharedTester
 
 Columns = tuple[int, int, tuple[int, ...]]
-OPTIONS = {
-    name: option.default
-    for name, option in inspect.signature(ConditionalTester).parameters.items()
-    if option.kind is option.KEYWORD_ONLY
-}
+PARAMETERS = inspect.signature(ConditionalTester).parameters.values()
+OPTIONS = {one.name: one.default for one in PARAMETERS if one.kind is one.KEYWORD_ONLY}
 TESTERS = KeptTesters()  # of this process
 
 
@@ -67,7 +62,7 @@ def causal_learn(name: str = "kembed", **options: Any) -> str:
     return name
 
 
-def pgmpy(data: Any, **options: Any) -> PgmpyTest:
+def pgmpy(data: Any, **options: Any) -> "PgmpyTest":
     """Our conditional test on a table, as the `ci_test` of pgmpy's PC.
 
     Parameters
@@ -168,9 +163,8 @@ class PgmpyTest:
 
     def _outcome(self, wanted: str) -> Any:
         if self._last is None:
-            raise AttributeError(
-                f"{wanted} belongs to the last call, but there was none; call the test first"
-            )
+            seen = f"{wanted} belongs to the last call, but there was none"
+            raise AttributeError(f"{seen}; call the test first")
         return self._last()
 
     def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[SharedTester, Columns]:
@@ -188,15 +182,11 @@ class PgmpyTest:
             if isinstance(label, Hashable) and label in places:
                 return places[label]
             if isinstance(label, str) and isinstance(times, str) and label == times:
-                raise ValueError(
-                    f"{argument} is {label!r}, which holds the times of prewhiten and is no variable; "
-                    "fit PC on the table without it"
-                )
+                seen = f"{argument} is {label!r}, which holds the times of prewhiten and is no variable"
+                raise ValueError(f"{seen}; fit PC on the table without it")
             known = ", ".join(repr(column) for column in list(places)[:12])
-            raise ValueError(
-                f"{argument} is {label!r}, but the columns are {known}; "
-                "give adapters.pgmpy the table that PC is fitted on"
-            )
+            seen = f"{argument} is {label!r}, but the columns are {known}"
+            raise ValueError(f"{seen}; give adapters.pgmpy the table that PC is fitted on")
 
         given = [place(one, "Z") for one in ((Z,) if isinstance(Z, str) else Z)]
         return tester, tester.tester.places(place(X, "X"), place(Y, "Y"), given, ("X", "Y", "Z"))
@@ -217,14 +207,11 @@ class _CausalLearnTest:
 
     def __init__(self, data: Any, **options: Any) -> None:
         if "cache_path" in options:
-            raise ValueError(
-                "cache_path, of causal-learn, takes tables that print alike for one; name a folder as cache"
-            )
+            seen = "cache_path, of causal-learn, takes tables that print alike for one"
+            raise ValueError(f"{seen}; name a folder as cache")
         if not isinstance(data, np.ndarray):
-            raise TypeError(
-                f"causal-learn searches arrays, but data is a {type(data).__name__}; for a data frame give "
-                "data.to_numpy() and node_names=list(data.columns)"
-            )
+            remedy = "for a data frame give data.to_numpy() and node_names=list(data.columns)"
+            raise TypeError(f"causal-learn searches arrays, but data is a {type(data).__name__}; {remedy}")
         super().__init__(data)  # type: ignore[call-arg]  # of causal-learn's CIT_Base, the next in line
         self.options = _all_options(self.defaults | options)
         self._tester = TESTERS.get(data, self.options)
@@ -237,7 +224,7 @@ class _CausalLearnTest:
         asked = self._tester.tester.places(X, Y, condition_set, ("X", "Y", "condition_set"))
         return self._tester.pvalue(*asked)
 
-    def __deepcopy__(self, memo: Any) -> _CausalLearnTest:
+    def __deepcopy__(self, memo: Any) -> Self:
         return self  # causal-learn copies a graph at every step, test and all; regressions stay shared
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,7 +1,5 @@
 """What is known about causes beforehand: edges that must be, edges that cannot be, tiers of time."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ import numpy as np
 from kembed.core.backend import Bool
 
 Pair = tuple[str, str]
+Names = tuple[str, ...]
 
 
 class Knowledge(NamedTuple):
@@ -52,30 +51,26 @@ class Background:
         object.__setattr__(self, "tiers", _groups(self.tiers))
         for a, b in self.required:
             if (a, b) in self.forbidden:
-                raise ValueError(
-                    f"{a!r} --> {b!r} is both required and forbidden; take it out of one of them"
-                )
+                seen = f"{a!r} --> {b!r} is both required and forbidden"
+                raise ValueError(f"{seen}; take it out of one of them")
         place = {name: i for i, name in enumerate(self.names)}
         reach = reachable(_table(self.required, place))
         for a, b in self.required:
             if reach[place[b], place[a]]:
-                raise ValueError(
-                    f"the required edges go round in a circle through {a!r} --> {b!r}; drop one of them"
-                )
+                seen = f"the required edges go round in a circle through {a!r} --> {b!r}"
+                raise ValueError(f"{seen}; drop one of them")
         for early, late in self._in_time():
             if reach[place[late], place[early]]:
-                raise ValueError(
-                    f"required edges lead from {late!r} to {early!r}, which stands in an earlier tier; "
-                    "drop one of them, or change the tiers"
-                )
+                seen = f"required edges lead from {late!r} to {early!r}, which stands in an earlier tier"
+                raise ValueError(f"{seen}; drop one of them, or change the tiers")
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Names:
         """Every variable that is spoken of, once."""
         ends = [name for pair in (*self.required, *self.forbidden) for name in pair]
         return tuple(dict.fromkeys([*ends, *(name for tier in self.tiers for name in tier)]))
 
-    def resolved(self, names: tuple[str, ...]) -> Knowledge:
+    def resolved(self, names: Names) -> Knowledge:
         """The same about the variables of a table, by number; unknown names are refused."""
         for name in self.names:
             if name not in names:
@@ -94,10 +89,8 @@ class Background:
         return [(early, late) for late in tier for early in tier if tier[late] > tier[early]]
 
     def __repr__(self) -> str:
-        arrows = {
-            word: ", ".join(f"{a} --> {b}" for a, b in pairs)
-            for word, pairs in (("required", self.required), ("forbidden", self.forbidden))
-        }
+        known = {"required": self.required, "forbidden": self.forbidden}
+        arrows = {word: ", ".join(f"{a} --> {b}" for a, b in pairs) for word, pairs in known.items()}
         arrows["tiers"] = " | ".join(", ".join(tier) for tier in self.tiers)
         words = "; ".join(f"{word}: {text}" for word, text in arrows.items() if text)
         return f"Background({words})"
@@ -111,7 +104,7 @@ def _table(pairs: Iterable[Pair], place: dict[str, int]) -> Bool[np.ndarray, "p 
     return table
 
 
-def likely(name: Any, names: tuple[str, ...], most: int) -> str:
+def likely(name: Any, names: Names, most: int) -> str:
     """What an unknown name may have meant: at most so many others, or all."""
     near = " or ".join(map(repr, difflib.get_close_matches(str(name), names, most)))
     return f"did you mean {near}?" if near else f"there are {', '.join(map(repr, names))}"

@@ -1,7 +1,5 @@
 """One search among many: on all rows or on a resample of them, here or in another process."""
 
-from __future__ import annotations
-
 import pickle
 import signal
 from collections.abc import Iterator
@@ -10,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core import checks
 from kembed.core.progress import progress_bar, showing_progress
 from kembed.graphs.background import Knowledge
 from kembed.graphs.deciders import Remembered
@@ -40,15 +37,8 @@ class Search(NamedTuple):
 
     def run(self, tests: Remembered, order: Any, what: str) -> tuple[Orientation, Ledger]:
         """One search, with the variables taken in this order."""
-        skeleton = search(
-            tests,
-            order=[int(i) for i in order],
-            alpha=self.alpha,
-            max_given=self.max_given,
-            stable=self.stable,
-            knowledge=self.knowledge,
-            what=what,
-        )
+        how = self.alpha, self.max_given, self.stable, self.knowledge
+        skeleton = search(tests, [int(i) for i in order], *how, what)
         return orient(skeleton, self.rule, tests.decider.names, what), skeleton.ledger
 
     def resample(self, decider: Any, k: int, what: str = "") -> np.ndarray:
@@ -60,18 +50,9 @@ class Search(NamedTuple):
         return shares(self.run(Remembered(decider.on_rows(rows)), order, what)[0].codes)
 
 
-def count_of_processes(n_jobs: Any) -> int:
-    """The number asked for, checked; -1 is that of processors."""
-    if n_jobs == -1:
-        from joblib import cpu_count  # type: ignore[import-untyped]
-
-        return int(cpu_count())
-    return checks.count(n_jobs, "n_jobs", 1)
-
-
 def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) -> np.ndarray:
     """The sum of the marks on these resamples; p-values meet in the cache, if there is one."""
-    from joblib import Parallel, delayed, parallel_config
+    from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
 
     total = np.zeros((len(decider.names), len(decider.names), 3))
     jobs = (delayed(_in_process)(searched, decider, k) for k in resamples)
@@ -88,9 +69,8 @@ def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) 
                 total = total + one
                 shown.update(1)
     except pickle.PicklingError as error:
-        raise TypeError(
-            "test cannot be sent to other processes, as something in it cannot be pickled; use n_jobs=1"
-        ) from error
+        seen = "test cannot be sent to other processes, as something in it cannot be pickled"
+        raise TypeError(f"{seen}; use n_jobs=1") from error
     except KeyboardInterrupt:  # what they are at is not wanted any more; p-values are kept as they come
         from joblib.externals.loky import get_reusable_executor  # type: ignore[import-untyped]
 

@@ -1,7 +1,5 @@
 """The one interface between a graph search and any conditional test, and two simple tests behind it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
@@ -11,6 +9,7 @@ import numpy as np
 from kembed.core.backend import Float, Int
 
 Set = tuple[int, ...]
+Columns = Float[np.ndarray, "n p"]
 # Shares of variance below this are rounding: the correlations themselves carry about 1e-15 per row.
 NOTHING_LEFT = 1e-10
 
@@ -25,7 +24,7 @@ class Decider(Protocol):
         """The p-value of "i and j are independent given these"; the same however these are ordered."""
         ...
 
-    def on_rows(self, rows: Int[np.ndarray, " m"]) -> Decider:
+    def on_rows(self, rows: Int[np.ndarray, " m"]) -> "Decider":
         """The same test on some of the rows."""
         ...
 
@@ -41,12 +40,8 @@ class FisherZ:
     0.0000 0.3923
     """
 
-    def __init__(
-        self, values: Float[np.ndarray, "n p"], names: tuple[str, ...], *, resampled: bool = False
-    ) -> None:
-        self.names = names
-        self.n_rows = len(values)
-        self._values = values
+    def __init__(self, values: Columns, names: tuple[str, ...], *, resampled: bool = False) -> None:
+        self.names, self.n_rows, self._values = names, len(values), values
         # What varies among all rows may not among some of them: it then tells nothing about anything.
         self._resampled = resampled
         centred = values - values.mean(axis=0)
@@ -54,9 +49,8 @@ class FisherZ:
         self._constant = spread <= 1e-12 * np.abs(values).max(axis=0) * math.sqrt(len(values))
         if self._constant.any() and not resampled:
             name = names[int(np.argmax(self._constant))]
-            raise ValueError(
-                f"column {name!r} is constant over {len(values)} rows, so it has no correlation; drop it"
-            )
+            seen = f"column {name!r} is constant over {len(values)} rows, so it has no correlation"
+            raise ValueError(f"{seen}; drop it")
         unit = centred / np.where(self._constant, 1.0, spread)
         self._correlation = unit.T @ unit
 
@@ -72,11 +66,9 @@ class FisherZ:
                 f"Fisher's z needs at least {rank + 4}; set max_given to at most {self.n_rows - 4}, "
                 "or give more rows"
             )
-        if abs(r) >= 1.0:
-            return 0.0
-        return math.erfc(math.sqrt(freedom / 2.0) * abs(math.atanh(r)))
+        return 0.0 if abs(r) >= 1.0 else math.erfc(math.sqrt(freedom / 2.0) * abs(math.atanh(r)))
 
-    def on_rows(self, rows: Int[np.ndarray, " m"]) -> FisherZ:
+    def on_rows(self, rows: Int[np.ndarray, " m"]) -> "FisherZ":
         """The same on some of the rows."""
         return FisherZ(self._values[rows], self.names, resampled=True)
 
@@ -112,14 +104,8 @@ class FunctionDecider:
     It returns a p-value, or an object that has one as `.pvalue`.
     """
 
-    def __init__(
-        self,
-        function: Callable[[Any, Any, Any], Any],
-        values: Float[np.ndarray, "n p"],
-        names: tuple[str, ...],
-    ) -> None:
-        self.names = names
-        self.n_rows = len(values)
+    def __init__(self, function: Callable[..., Any], values: Columns, names: tuple[str, ...]) -> None:
+        self.names, self.n_rows = names, len(values)
         self._function, self._values = function, values
 
     def pvalue(self, i: int, j: int, given: Set) -> float:
@@ -135,7 +121,7 @@ class FunctionDecider:
                 f"{found!r} for {self.names[i]!r} and {self.names[j]!r}"
             ) from None
 
-    def on_rows(self, rows: Int[np.ndarray, " m"]) -> FunctionDecider:
+    def on_rows(self, rows: Int[np.ndarray, " m"]) -> "FunctionDecider":
         """The same function on some of the rows."""
         return FunctionDecider(self._function, self._values[rows], self.names)
 

@@ -1,19 +1,17 @@
 """A causal graph and how sure it is: edges with their marks, p-values and frequencies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn
 from kembed.core.text import plain
-from kembed.graphs.background import Background, likely, reachable
-from kembed.graphs.orientation import directed, unshielded
+from kembed.graphs.background import Background, Names, likely, reachable
+from kembed.graphs.orientation import Verdicts, directed, unshielded
 
 KINDS = {"-->": "directed", "---": "undirected", "<->": "conflicting"}
 MARKS = tuple(KINDS)
@@ -60,7 +58,7 @@ class CausalGraph(Drawn):
     of runs in which a --> b, a --- b and a <-> b, in an array [a, b, mark].
     """
 
-    names: tuple[str, ...]
+    names: Names
     edges: tuple[Edge, ...]
     separating_sets: dict[frozenset[str], tuple[str, ...]] = field(default_factory=dict)
     pvalues: dict[frozenset[str], float] = field(default_factory=dict)
@@ -74,7 +72,7 @@ class CausalGraph(Drawn):
     n_bootstrap: int = 0
 
     @classmethod
-    def from_dag(cls, names: Iterable[str], parents: Mapping[str, Iterable[str]]) -> CausalGraph:
+    def from_dag(cls, names: Iterable[str], parents: Mapping[str, Iterable[str]]) -> Self:
         """All that any test could find out about a directed acyclic graph: its CPDAG.
 
         >>> print(CausalGraph.from_dag(["rain", "sprinkler", "wet"], {"wet": ["rain", "sprinkler"]}))
@@ -92,7 +90,7 @@ class CausalGraph(Drawn):
         if reachable(arrows).diagonal().any():
             raise ValueError("parents has a directed cycle; a DAG has none")
         adjacent = arrows | arrows.T
-        verdicts: dict[tuple[int, int, int], bool | None] = {
+        verdicts: Verdicts = {
             (i, k, j): bool(arrows[i, k] and arrows[j, k]) for i, k, j in unshielded(adjacent)
         }
         found = directed(adjacent, verdicts, Background().resolved(names), names)
@@ -183,7 +181,7 @@ class CausalGraph(Drawn):
             rows.append(row)
         return sorted(rows, key=lambda row: (-row["frequency"], not row["mark"]))
 
-    def shd(self, other: CausalGraph) -> int:
+    def shd(self, other: "CausalGraph") -> int:
         """The structural Hamming distance: how many pairs have another edge, or none, in the other graph."""
         if set(self.names) != set(other.names):
             raise ValueError(
@@ -235,15 +233,13 @@ class CausalGraph(Drawn):
         for edge in self.edges:
             evidence = [f"largest p = {plain(edge.pvalue, 2)}"] if not np.isnan(edge.pvalue) else []
             for over, word in self.varied.items():
-                there, marked = (
-                    self.frequency(edge.a, edge.b, mark, over=over) for mark in (None, edge.mark)
-                )
-                evidence.append(f"in {there:.0%} of {word}, with this mark in {marked:.0%}")
+                there, alike = (self.frequency(edge.a, edge.b, mark, over=over) for mark in (None, edge.mark))
+                evidence.append(f"in {there:.0%} of {word}, with this mark in {alike:.0%}")
             lines.append(f"  {edge!s:{width}}  {'; '.join(evidence)}".rstrip())
         return "\n".join([*lines, *(f"  conflict: {one.why}" for one in self.conflicts)])
 
 
-def edges_of(names: tuple[str, ...], codes: np.ndarray) -> tuple[Edge, ...]:
+def edges_of(names: Names, codes: np.ndarray) -> tuple[Edge, ...]:
     """The edges of an adjacency matrix, in the order of the variables."""
     edges = []
     for i, j in np.argwhere(np.triu(codes + codes.T)).tolist():
@@ -258,7 +254,7 @@ def shares(codes: np.ndarray) -> Float[np.ndarray, "p p 3"]:
     return np.stack(kinds, axis=2).astype(float)
 
 
-def _place(names: tuple[str, ...], name: str) -> int:
+def _place(names: Names, name: str) -> int:
     if name in names:
         return names.index(name)
     raise ValueError(f"the graph has no variable {name!r}; {likely(name, names, 1)}")

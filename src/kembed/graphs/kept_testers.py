@@ -1,7 +1,5 @@
 """Conditional testers by the content of their table and of all options, for several searches and threads."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 from collections import OrderedDict

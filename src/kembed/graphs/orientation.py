@@ -5,8 +5,6 @@ decided for all edges at once and never overwritten, so that no step depends on 
 edge that two reasons point in opposite ways is marked as conflicting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -15,12 +13,13 @@ import numpy as np
 
 from kembed.core.backend import Bool
 from kembed.core.progress import progress_bar
-from kembed.graphs.background import Knowledge, reachable
+from kembed.graphs.background import Knowledge, Names, reachable
 from kembed.graphs.deciders import Set
 from kembed.graphs.skeleton import UNKNOWN, Ledger, Pair, Skeleton, pair_of
 
 RULES = ("majority", "conservative", "max-p", "first")
 Triple = tuple[int, int, int]  # i - k - j with i < j, the middle one second
+Verdicts = dict[Triple, bool | None]  # of unshielded triples: a collider, none, or ambiguous
 
 
 @dataclass
@@ -29,7 +28,7 @@ class Orientation:
 
     adjacent: Bool[np.ndarray, "p p"]
     heads: Bool[np.ndarray, "p p"]
-    verdicts: dict[Triple, bool | None]  # of unshielded triples: a collider, none, or ambiguous
+    verdicts: Verdicts
     conflicts: dict[tuple[int, int], str] = field(default_factory=dict)  # why, in the words of the names
 
     @property
@@ -69,11 +68,8 @@ def unshielded(adjacent: np.ndarray) -> Iterator[Triple]:
                 yield i, k, j
 
 
-def orient(skeleton: Skeleton, rule: str, names: tuple[str, ...], what: str = "PC") -> Orientation:
-    """The graph of a skeleton, as far as tests and background knowledge can say.
-
-    `what` is the name of the progress bar.
-    """
+def orient(skeleton: Skeleton, rule: str, names: Names, what: str = "PC") -> Orientation:
+    """The graph of a skeleton, as far as tests and background can say; `what` names the progress bar."""
     triples = list(unshielded(skeleton.adjacent))
     apart = _separating(skeleton, rule, list(dict.fromkeys((i, j) for i, _, j in triples)), what)
     verdicts = {(i, k, j): _verdict(skeleton.ledger, rule, (i, j), k, apart[i, j]) for i, k, j in triples}
@@ -114,9 +110,7 @@ def _verdict(ledger: Ledger, rule: str, pair: Pair, k: int, sets: list[Set]) -> 
     return {0: True, len(sets): False}.get(holding) if sets else None
 
 
-def directed(
-    adjacent: np.ndarray, verdicts: dict[Triple, bool | None], knowledge: Knowledge, names: tuple[str, ...]
-) -> Orientation:
+def directed(adjacent: np.ndarray, verdicts: Verdicts, knowledge: Knowledge, names: Names) -> Orientation:
     """Colliders, then background knowledge, then Meek's rules."""
     graph = Orientation(adjacent, np.zeros(adjacent.shape, dtype=bool), verdicts)
     known = adjacent & knowledge.allowed & ~knowledge.allowed.T
@@ -135,9 +129,7 @@ def directed(
     return graph
 
 
-def _colliders(
-    graph: Orientation, known: np.ndarray, names: tuple[str, ...]
-) -> list[tuple[tuple[int, int], str]]:
+def _colliders(graph: Orientation, known: np.ndarray, names: Names) -> list[tuple[Pair, str]]:
     """Arrowheads of all colliders at once; returned are those that background knowledge denies."""
     refused = []
     reasons: dict[tuple[int, int], Triple] = {}
@@ -157,26 +149,22 @@ def _colliders(
     return refused
 
 
-def _collider(names: tuple[str, ...], i: int, k: int, j: int) -> str:
+def _collider(names: Names, i: int, k: int, j: int) -> str:
     return f"{names[i]} --> {names[k]} <-- {names[j]}"
 
 
-def _break_cycles(graph: Orientation, suspects: Iterable[Iterable[int]], names: tuple[str, ...]) -> None:
+def _break_cycles(graph: Orientation, suspects: Iterable[Iterable[int]], names: Names) -> None:
     """Those of the arrows that lie on a directed cycle are in conflict."""
     reach = reachable(graph.arrows)
     for i, j in [(i, j) for i, j in suspects if reach[j, i]]:
         graph.disagree(i, j, f"{names[i]} --> {names[j]} would close a directed cycle")
 
 
-def _meek(graph: Orientation, names: tuple[str, ...]) -> None:
+def _meek(graph: Orientation, names: Names) -> None:
     """Point edges where the other way would make a cycle or a new collider, until nothing more follows."""
     while True:
-        arrows = graph.arrows
-        follows = [
-            (a, b)
-            for a, b in np.argwhere(graph.adjacent).tolist()
-            if graph.plain(a, b) and _follows(graph, arrows, a, b)
-        ]
+        arrows, edges = graph.arrows, np.argwhere(graph.adjacent).tolist()
+        follows = [(a, b) for a, b in edges if graph.plain(a, b) and _follows(graph, arrows, a, b)]
         if not follows:
             return
         split = {(a, b) for a, b in follows if (b, a) in follows}

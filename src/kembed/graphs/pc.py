@@ -1,7 +1,5 @@
 """Which variable causes which, as far as tests of conditional independence can say: `pc`."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable
@@ -14,8 +12,8 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.progress import showing_progress
 from kembed.data.tables import Table, read_tables
-from kembed.graphs.background import Background
-from kembed.graphs.bootstrap import ORDERS, TESTER, Search, count_of_processes, in_processes, stream
+from kembed.graphs.background import Background, Names
+from kembed.graphs.bootstrap import ORDERS, TESTER, Search, in_processes, stream
 from kembed.graphs.deciders import Decider, FisherZ, FunctionDecider, Remembered
 from kembed.graphs.graph import CausalGraph, Conflict, edges_of, shares
 from kembed.graphs.orientation import RULES, Orientation
@@ -118,40 +116,33 @@ def pc(
     stable = checks.flag(stable, "stable")
     n_orders = checks.count(n_orders, "n_orders", 1)
     n_bootstrap = checks.count(n_bootstrap, "n_bootstrap", 0)
-    n_jobs = count_of_processes(n_jobs)
+    if n_jobs == -1:
+        from joblib import cpu_count  # type: ignore[import-untyped]
+
+        n_jobs = int(cpu_count())
+    n_jobs = checks.count(n_jobs, "n_jobs", 1)
     seed = int(checks.generator(rng).integers(2**63))
     n_resamples = checks.count(n_resamples, "n_resamples", 1)
+    settings = {"kernel": kernel, "n_resamples": n_resamples, "prewhiten": prewhiten, "cache": cache}
     if isinstance(test, str) and checks.choice(test, "test", TESTS) == "residuals":
         from kembed.conditional.tester import ConditionalTester
 
         # A seed as it is: any tester with this seed finds the same p-values, and in the same cache.
         drawn = isinstance(rng, np.random.Generator)
-        decider: Decider = ConditionalTester(
-            data,
-            kernel=kernel,
-            n_resamples=n_resamples,
-            prewhiten=prewhiten,
-            cache=cache,
-            rng=int(stream(seed, TESTER).integers(2**63)) if drawn else rng,
-            nan_policy=nan_policy,
-        )
+        own = int(stream(seed, TESTER).integers(2**63)) if drawn else rng
+        decider: Decider = ConditionalTester(data, rng=own, nan_policy=nan_policy, **settings)
     else:
-        for argument, given in {
-            "kernel": not (isinstance(kernel, str) and kernel == KERNEL),
-            "n_resamples": n_resamples != SIGNS,
-            "prewhiten": prewhiten is not None,
-            "cache": cache is not None,
-        }.items():
-            if given:
+        usual = {"kernel": KERNEL, "n_resamples": SIGNS, "prewhiten": None, "cache": None}
+        for argument, given in settings.items():
+            if not isinstance(given, type(usual[argument])) or given != usual[argument]:
                 raise ValueError(f"{argument} is for test='residuals'; leave it out with another test")
         decider = _decider(data, test, nan_policy)
     _check_decider(decider, alpha)
     names, p = tuple(decider.names), len(decider.names)
     most = p - 2 if max_given is None else min(checks.count(max_given, "max_given", 0), p - 2)
     if n_bootstrap and getattr(decider, "n_rows", None) is None:
-        raise ValueError(
-            "n_bootstrap resamples rows, but test has no n_rows; give it one, or set n_bootstrap=0"
-        )
+        seen = "n_bootstrap resamples rows, but test has no n_rows"
+        raise ValueError(f"{seen}; give it one, or set n_bootstrap=0")
     if not isinstance(background, Background | None):
         raise TypeError(
             f"background must be a Background(forbidden=, required=, tiers=), but {background!r} was given"
@@ -189,9 +180,8 @@ def _check_decider(decider: Any, alpha: float) -> None:
         )
     names = tuple(decider.names)
     if len(names) < 2:
-        raise ValueError(
-            f"data has {len(names)} variable{'' if len(names) == 1 else 's'}; a graph needs two or more"
-        )
+        seen = f"data has {len(names)} variable{'' if len(names) == 1 else 's'}"
+        raise ValueError(f"{seen}; a graph needs two or more")
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"data has more than one variable named {name!r}; rename or drop one")
@@ -212,19 +202,15 @@ def _decider(data: Any, test: Any, nan_policy: str) -> Decider:
     if table.categorical.any():
         name = table.names[int(np.argmax(table.categorical))]
         why = "which a function would be handed as numbers" if callable(test) else "which have no correlation"
-        raise TypeError(
-            f"{name!r} of {table.label} holds text or categories, {why}; use test='residuals', "
-            "or drop or encode that column"
-        )
+        seen = f"{name!r} of {table.label} holds text or categories, {why}"
+        raise TypeError(f"{seen}; use test='residuals', or drop or encode that column")
     if callable(test):
         return FunctionDecider(test, table.values, table.names)
     return FisherZ(table.values, table.names)
 
 
 def _read(data: Any, nan_policy: str) -> Table:
-    (table,), _ = read_tables(
-        {"data": data}, nan_policy=nan_policy, same_columns=False, paired=False, minimum=MINIMUM
-    )
+    (table,), _ = read_tables({"data": data}, nan_policy, minimum=MINIMUM)
     return table
 
 
@@ -233,17 +219,13 @@ def _check_same(table: Table, test: Any) -> None:
     unnamed = all(name == f"column {d}" for d, name in enumerate(table.names))
     rows, remedy = getattr(test, "n_rows", None), "give data=None, or the table the test was made of"
     if len(table.names) != len(test.names) or not (unnamed or table.names == tuple(test.names)):
-        raise ValueError(
-            f"data has the columns {', '.join(map(repr, table.names))}, but test is about "
-            f"{', '.join(map(repr, test.names))}; {remedy}"
-        )
+        wanted = f"data has the columns {', '.join(map(repr, table.names))}"
+        raise ValueError(f"{wanted}, but test is about {', '.join(map(repr, test.names))}; {remedy}")
     if rows is not None and rows != len(table.values):
         raise ValueError(f"data has {len(table.values):,} rows, but test is about {rows:,}; {remedy}")
 
 
-def _graph(
-    names: tuple[str, ...], alpha: float, found: Orientation, ledger: Ledger, **counted: Any
-) -> CausalGraph:
+def _graph(names: Names, alpha: float, found: Orientation, ledger: Ledger, **counted: Any) -> CausalGraph:
     """The graph of the first run, with the tests behind it and the shares of runs."""
     separating, pvalues = {}, {}
     for i, j in combinations(range(len(names)), 2):

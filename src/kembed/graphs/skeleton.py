@@ -5,8 +5,6 @@ neighbours are those at the start of a level, so that the answer does not depend
 (Colombo & Maathuis 2014); without it a removal counts at once, as in the original algorithm.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
@@ -99,7 +97,6 @@ def candidates(adjacent: np.ndarray, knowledge: Knowledge, order: Sequence[int],
 
 def search(
     tests: Remembered,
-    *,
     order: Sequence[int],
     alpha: float,
     max_given: int,

@@ -4,28 +4,23 @@ Nothing holds an n x n matrix. Several kernels may share one base, such as the s
 computed once and every kernel is a cheap function of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from kembed.core.backend import Float, Int
 from kembed.core.linalg import squared_distances
 from kembed.data.space import Space, mismatch
 from kembed.kernels.base import Kernel
 from kembed.kernels.stationary import Gaussian, Metric, Stationary
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-    Rows = Int[np.ndarray, " a"]
-    Table = Float[np.ndarray, "N D"]
-    Rectangle = Float[np.ndarray, "a b"]
-    Base = Callable[[Rows, Rows], Rectangle]
-    Map = Callable[[Rectangle, Rectangle], Rectangle]
-
+Rows = Int[np.ndarray, " a"]
+Table = Float[np.ndarray, "N D"]
+Rectangle = Float[np.ndarray, "a b"]
+Base = Callable[[Rows, Rows], Rectangle]
+Map = Callable[[Rectangle, Rectangle], Rectangle]
 # |x|² + |y|² - 2x·y is exact to about this share of the largest |x|². Where that is more than a billionth of
 # a squared lengthscale (a statistic would move by more than what counts as a tie, `nulls.TIE`) distances
 # are taken by differences.
@@ -75,12 +70,12 @@ class Pairs:
         base = self.base(rows, columns)
         return [apply(base, np.empty_like(base)) for apply in self.maps]
 
-    def some(self, which: list[int]) -> Pairs:
+    def some(self, which: list[int]) -> "Pairs":
         """Some of the kernels."""
         maps, offsets = tuple(self.maps[j] for j in which), tuple(self.offsets[j] for j in which)
         return Pairs(self.size, self.base, maps, self.diagonals[which], self.definite, offsets)
 
-    def weighted(self, j: int, v: Float[np.ndarray, " N"]) -> Pairs:
+    def weighted(self, j: int, v: Float[np.ndarray, " N"]) -> "Pairs":
         """The kernel v_i K_ij v_j for kernel j."""
         one = self.some([j])
         return matrix_pairs(

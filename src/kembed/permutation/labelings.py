@@ -4,28 +4,23 @@ A labeling marks which of the N pooled rows belong to the first sample. For each
 determine the squared distance of the two mean embeddings, biased or unbiased, weighted or not.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.core.progress import progress_bar
 from kembed.permutation.gram import KernelSums, Pairs
 from kembed.permutation.low_rank import LowRank, Member, computed
 from kembed.permutation.rings import BUDGET, Star, draw_star, factor_turns, label_pairs, ring_sums
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Vector = Float[np.ndarray, " C"]
-    Columns = Float[np.ndarray, "N C"]
-    Rows = Float[np.ndarray, " N"]  # a number for every row
-    Sums = list[tuple[Vector, KernelSums]]  # w'K₀w for every labeling, of every kernel
-
+Vector = Float[np.ndarray, " C"]
+Columns = Float[np.ndarray, "N C"]
+Rows = Float[np.ndarray, " N"]  # a number for every row
+Sums = list[tuple[Vector, KernelSums]]  # w'K₀w for every labeling, of every kernel
 # Labelings are written out up to so many bytes: 999 of 67,000 rows.
 WRITTEN_OUT = 2**29
 # More rows than this have more arrangements than anybody waits for; their number is not even computed.

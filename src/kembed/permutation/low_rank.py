@@ -4,8 +4,6 @@ Three sources: the pivoted Cholesky factorisation, exact to rounding where the k
 spacing of the rows; random Fourier features; and whitened features at landmarks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +12,7 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
-from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
+from kembed.permutation.gram import KernelSums, Pairs, Table, matrix_pairs
 
 # The trace left over when a factor counts as exact, as a share of the whole.
 EXACT = 1e-12
@@ -47,7 +45,7 @@ class LowRank:
         squares = float(np.square(F.T @ F).sum() - np.square(diagonal).sum())
         return KernelSums(F @ F.sum(axis=0) - diagonal, diagonal, squares)
 
-    def weighted(self, v: Float[np.ndarray, " N"]) -> LowRank:
+    def weighted(self, v: Float[np.ndarray, " N"]) -> "LowRank":
         """The kernel v_i K_ij v_j."""
         return LowRank(self.columns * v[:, None])
 
@@ -133,19 +131,15 @@ def pivoted_cholesky(pairs: Pairs) -> LowRank | None:
     return None
 
 
-def random_features(
-    kernel: Any, x: Float[np.ndarray, "N D"], count: int, seed: np.random.Generator | int
-) -> LowRank:
+def random_features(kernel: Any, x: Table, count: int, seed: np.random.Generator | int) -> LowRank:
     """Random Fourier features, k(x, y) ≈ φ(x)·φ(y): cosines and sines of `count`/2 frequencies.
 
     The spectral density of a mixture of squared exponentials is a mixture of normals: draw a component, draw
     a frequency (Rahimi & Recht 2007). The approximation enters the statistic, not the level of a test.
     """
     if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"statistic='features' needs a kernel object or a word, but kernel is {kernel!r}; "
-            "a function has no spectral density"
-        )
+        seen = f"statistic='features' needs a kernel object or a word, but kernel is {kernel!r}"
+        raise TypeError(f"{seen}; a function has no spectral density")
     try:
         parts = kernel.components(x.shape[1])
     except TypeError:

@@ -3,19 +3,12 @@
 All return an honest p-value: never 0 for resamples, where the data count as one of the draws.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.permutation.gram import Pairs
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Vector = Float[np.ndarray, " B"]
-
+Vector = Float[np.ndarray, " B"]
 # Values of a statistic this close (in standard deviations of the null) are equal: what differs is rounding.
 TIE = 1e-8
 # Eigenvalues are taken up to this share of their sum; the rest varies too little to be seen.

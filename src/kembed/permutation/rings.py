@@ -14,23 +14,18 @@ and the other rings pass through the hub, which counts once. Given this star the
 any of its points (Besag & Clifford 1989), so the p-value is exact for any number of rings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
+from kembed.core.backend import Float, Int
 from kembed.core.progress import progress_bar
 from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-    Rows = Int[np.ndarray, " a"]
-    Vector = Float[np.ndarray, " N"]
-
+Rows = Int[np.ndarray, " a"]
+Vector = Float[np.ndarray, " N"]
 # Working memory of a pass over the diagonals, in bytes, where `batch` does not say otherwise.
 BUDGET = 2**28
 # All processors: the transforms of a block's columns do not depend on each other, and SciPy takes no more
@@ -124,20 +119,18 @@ def ring_sums(
             for d in range(1, last + 1, step):
                 diagonals = np.arange(d, min(d + step, last + 1))
                 twice = np.where(2 * diagonals == N, 1.0, 2.0)
-                partners = [
-                    np.conj(np.multiply(one, twice, out=one), out=one)
-                    for one in transforms(1, ring.right, diagonals)
-                ]
+                others = transforms(1, ring.right, diagonals)
+                partners = [np.conj(np.multiply(one, twice, out=one), out=one) for one in others]
                 for j, one in enumerate(transforms(0, ring.left, diagonals)):
                     for k, partner in enumerate(partners):
                         spectrum[:, j, k] += np.einsum("fd,fd->f", one, partner)
                 shown.update(len(diagonals))
             turns.append(fft.irfft(np.conj(spectrum), N, axis=0))
-    sums, others = (
+    first, second = (
         list(map(KernelSums, rows, pairs.diagonals, map(float, total)))
         for pairs, rows, total in zip((left, right), row_sums, squares, strict=True)
     )
-    return star.values(turns), sums, others
+    return star.values(turns), first, second
 
 
 def _diagonal_block(pairs: Pairs, order: Rows, diagonals: Rows) -> Float[np.ndarray, "N b"]:
@@ -151,9 +144,7 @@ def _diagonal_block(pairs: Pairs, order: Rows, diagonals: Rows) -> Float[np.ndar
         start = i + first
         rectangle = pairs.base(rows, ring[start : start + len(rows) + count - 1])
         down, along = rectangle.strides
-        out[i : i + height] = np.lib.stride_tricks.as_strided(
-            rectangle, (len(rows), count), (down + along, along)
-        )
+        out[i : i + height] = as_strided(rectangle, (len(rows), count), (down + along, along))
     return out
 
 
@@ -165,9 +156,7 @@ def _add_rows(total: Vector, order: Rows, block: Float[np.ndarray, "N b"], diago
     for i in range(0, N if count else 0, height):
         rows = min(height, N - i)
         skewed = np.zeros((rows, rows + count))
-        view = np.lib.stride_tricks.as_strided(
-            skewed, (rows, count), (skewed.strides[0] + 8, 8), writeable=True
-        )
+        view = as_strided(skewed, (rows, count), (skewed.strides[0] + 8, 8), writeable=True)
         view[:] = block[i : i + rows, :count]
         across[i + first : i + first + rows + count] += skewed.sum(axis=0)
     total[order] += block.sum(axis=1) + (across[:N] + across[N:])

@@ -9,21 +9,16 @@ combines them, and the combination is what is compared between the data and the 
 the data and the resamples alike, so the test stays exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.permutation.gram import KernelSums
 from kembed.permutation.labelings import Forms
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Vector = Float[np.ndarray, " C"]
-
+Vector = Float[np.ndarray, " C"]
 # A trace below this share of what was summed for it is rounding.
 NOTHING = 1e-12
 # How sharply the log-sum-exp prefers the largest; chosen on the development suite of `benchmarks/power.py`.

@@ -1,16 +1,12 @@
 """A comparison on one page: where, in which columns, against which null, by what evidence."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from kembed.comparing.compare import Comparison
 from kembed.plotting.learning import plot_learned
 from kembed.plotting.null import plot_test
 from kembed.plotting.style import BLUE, GREY, PALE, axes_or_new, finished, literal
 from kembed.plotting.witness import plot_witness
-
-if TYPE_CHECKING:
-    from kembed.comparing.compare import Comparison
 
 TOP = 12  # bars that fit one under the other
 ALPHA = 0.05  # where the result has no level of its own

@@ -1,17 +1,13 @@
 """A mean embedding as a curve with its band, or as a map."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.core import checks
+from kembed.embeddings.empirical import Embedding
 from kembed.plotting import style
 from kembed.plotting.style import BLACK, BLUE, limits, padded
-
-if TYPE_CHECKING:
-    from kembed.embeddings.empirical import Embedding
 
 CURVE, MAP = 400, 60  # points of a curve, and to a side of a map: smooth at the size of a page
 
@@ -26,10 +22,8 @@ def plot_embedding(mu: Embedding, ax: Any = None, *, points: Any = None, level: 
     where = getattr(mu, attribute)
     D = where.shape[1]
     if D > 2:
-        raise ValueError(
-            f"the embedding has {D} columns, and a picture shows at most 2; embed one or two of them, "
-            "or look at .mean(points) along a line"
-        )
+        remedy = "embed one or two of them, or look at .mean(points) along a line"
+        raise ValueError(f"the embedding has {D} columns, and a picture shows at most 2; {remedy}")
     level = checks.level(level)
     if points is not None:
         points = np.asarray(checks.points(points, "points", dimension=D))

@@ -1,17 +1,13 @@
 """A causal graph: variables round an ellipse, so that no edge runs through a name."""
 
-from __future__ import annotations
-
 import textwrap
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.graphs.graph import CausalGraph
 from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, finished, literal
-
-if TYPE_CHECKING:
-    from kembed.graphs.graph import CausalGraph
 
 # Of every mark of an edge: colour, arrow, dashes, words.
 MARKS: dict[str, tuple[str, str, Any, str]] = {

@@ -1,18 +1,14 @@
 """What was learned about a kernel: the evidence over scales, and the posterior of hyperparameters."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.learning.evidence import Evidence
+from kembed.learning.kernel_samples import KernelSamples
+from kembed.learning.learned_kernel import LearnedKernel
 from kembed.plotting import style
 from kembed.plotting.style import BLUE, GREY, VERMILION, short
-
-if TYPE_CHECKING:
-    from kembed.learning.kernel_samples import KernelSamples
-    from kembed.learning.learned_kernel import LearnedKernel
 
 MODES = 4  # told in the legend; more are marked only
 # Seven colours and four kinds of lines: 28 chains look different.

@@ -1,15 +1,11 @@
 """The null distribution of a test, and where the data fall in it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed.plotting.style import GREY, PALE, VERMILION, axes_or_new, finished, short
-
-if TYPE_CHECKING:
-    from kembed.testing.outcome import TestOutcome
+from kembed.testing.outcome import TestOutcome
 
 # With no more values than this every one is drawn; a histogram would only round them.
 FEW_VALUES = 20
@@ -20,10 +16,8 @@ def plot_test(outcome: TestOutcome, ax: Any = None) -> Any:
     """The null distribution of the statistic, the observed value, and the p-value in words."""
     null = np.asarray(outcome.null_distribution)
     if not np.isfinite(outcome.statistic) or not len(null):
-        raise ValueError(
-            f"the statistic of this test is {outcome.statistic}, so there is nothing to draw; "
-            "test with nan_policy='omit' to drop rows with missing values"
-        )
+        seen = f"the statistic of this test is {outcome.statistic}, so there is nothing to draw"
+        raise ValueError(f"{seen}; test with nan_policy='omit' to drop rows with missing values")
     ax = axes_or_new(ax)
     digits = max(float(np.abs(null).max()), abs(outcome.statistic)) * 1e-9
     rounded = np.round(null / digits) * digits if digits > 0.0 else null  # last digits make no new values

@@ -1,24 +1,20 @@
 """The witness in a plane: a map of two columns, or the rows of many columns coloured by it."""
 
-from __future__ import annotations
-
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kembed.comparing.witness import column_place
+from kembed.comparing.bands import Bands
+from kembed.comparing.witness import Witness, column_place
 from kembed.core.ordering import sorted_rows
 from kembed.learning.frame import isotropic_frame
 from kembed.plotting import style
 from kembed.plotting.style import BLACK, GREY, literal, percent
 
-if TYPE_CHECKING:
-    from kembed.comparing.bands import Bands
-    from kembed.comparing.witness import Witness
-
-    Labels = tuple[str, str]
-
+Labels = tuple[str, str]
+# Where rows go, rows @ directions - centre; names of the axes, and levels of those with categories.
+Plane = tuple[np.ndarray, np.ndarray, list[str], list[tuple[Any, ...]]]
 SIZE = (5.6, 4.4)  # room for a bar of colours beside the map
 GRID = 50  # points to a side: contours look smooth
 STEPS = 12  # colours: neighbouring ones can just be told apart
@@ -66,14 +62,14 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     from matplotlib.colors import Normalize
     from matplotlib.lines import Line2D
 
-    plane = _plane(w, columns)
+    directions, centre, names, axis_levels = _plane(w, columns)
     ax = style.axes_or_new(ax, SIZE)
     rows, captions, rng = _some_rows(w, labels, ROWS)
     bands = w.at_rows(np.concatenate(rows))
     colours = ScalarMappable(Normalize(*_colour_ends(bands.mean)), style.diverging("#BEBEBE"))
-    parts = [part @ plane.directions - plane.centre for part in rows]
+    parts = [part @ directions - centre for part in rows]
     for part, d in product(parts, (0, 1)):
-        if plane.levels[d]:  # spread out at random
+        if axis_levels[d]:  # spread out at random
             part[:, d] += rng.uniform(-JITTER, JITTER, len(part))
     places = np.concatenate(parts)
     from_x = np.arange(len(places)) < len(rows[0])
@@ -87,10 +83,10 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
             ax.scatter(*places[these].T, s=20, marker=marker, **look)
     ends = [
         (-0.5, len(levels) - 0.5) if levels else style.limits(places[:, d])
-        for d, levels in enumerate(plane.levels)
+        for d, levels in enumerate(axis_levels)
     ]
-    _set_axes(ax, plane.labels, ends, places, w.level, bands)
-    for axis, levels in zip((ax.xaxis, ax.yaxis), plane.levels, strict=True):
+    _set_axes(ax, names, ends, places, w.level, bands)
+    for axis, levels in zip((ax.xaxis, ax.yaxis), axis_levels, strict=True):
         if levels:
             codes = range(0, len(levels), -(-len(levels) // TICKS))
             axis.set_ticks(list(codes), [literal(levels[code], style.LABEL_WIDTH) for code in codes])
@@ -102,22 +98,13 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     return style.finished(ax, handles)
 
 
-class _Plane(NamedTuple):
-    """Where rows go: rows @ directions - centre; names of the axes, and levels of those with categories."""
-
-    directions: np.ndarray  # (D, 2)
-    centre: np.ndarray
-    labels: list[str]
-    levels: list[tuple[Any, ...]]
-
-
-def _plane(w: Witness, columns: Any) -> _Plane:
+def _plane(w: Witness, columns: Any) -> Plane:
     if isinstance(columns, str) and columns == "principal":
         return _principal(w)
     chosen = list(_most_sensitive(w) if columns is None else _named(w, columns))
     names = [literal(w.names[d], style.AXIS_WIDTH) for d in chosen]
     levels = [w.tables[0].levels[d] for d in chosen]
-    return _Plane(np.eye(len(w.names))[:, chosen], np.zeros(2), names, levels)
+    return np.eye(len(w.names))[:, chosen], np.zeros(2), names, levels
 
 
 def _most_sensitive(w: Witness) -> tuple[int, int]:
@@ -134,22 +121,19 @@ def _named(w: Witness, columns: Any) -> tuple[int, int]:
     places = [column_place(w.names, column) for column in wanted]
     if len(places) != 2 or None in places or places[0] == places[1]:
         names = ", ".join(map(repr, w.names[:12])) + (", ..." if len(w.names) > 12 else "")
-        raise ValueError(
-            f"columns must be 'principal' or two different columns of {names}, but {columns!r} was given"
-        )
+        what = f"columns must be 'principal' or two different columns of {names}"
+        raise ValueError(f"{what}, but {columns!r} was given")
     return places[0], places[1]  # type: ignore[return-value]
 
 
-def _principal(w: Witness) -> _Plane:
+def _principal(w: Witness) -> Plane:
     """The two widest axes of the numeric columns over their spreads."""
     numeric = np.flatnonzero(~w.categorical)
     space = w.pool.space
     frame = isotropic_frame(sorted_rows(space.numeric)) if len(numeric) > 1 else None
     if frame is None or frame.axes.shape[1] < 2:
-        raise ValueError(
-            "columns='principal' needs at least two numeric columns that do not move as one; "
-            "choose two columns by name"
-        )
+        seen = "columns='principal' needs at least two numeric columns that do not move as one"
+        raise ValueError(f"{seen}; choose two columns by name")
     directions = np.zeros((len(w.names), 2))
     directions[numeric] = frame.axes[:, :2] / space.spread[numeric, None]
     centre = np.median(space.values[:, numeric], axis=0) @ directions[numeric]
@@ -158,7 +142,7 @@ def _principal(w: Witness) -> _Plane:
         loads = np.argsort(-np.abs(frame.axes[:, d]), kind="stable")[:2]
         names = ", ".join(literal(w.names[numeric[k]], LOAD_WIDTH) for k in loads)
         labels.append(f"principal axis {d + 1}\nmostly {names}")
-    return _Plane(directions, centre, labels, [(), ()])
+    return directions, centre, labels, [(), ()]
 
 
 def _some_rows(

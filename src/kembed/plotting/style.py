@@ -1,12 +1,10 @@
 """One look for every figure: colours, text as it is written, axes that a few wild rows do not stretch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
-from kembed.core.text import plain, rows, shortened
+from kembed.core.text import RAISED, plain, rows, shortened
 
 # Okabe & Ito's colours: told apart by colour-blind readers. Blue is x and vermilion y wherever both appear.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -20,7 +18,7 @@ NAME_WIDTH, AXIS_WIDTH, LABEL_WIDTH = 24, 30, 12
 CENTRAL, MARGIN, STRETCH = 0.9, 0.75, 2.0
 # Axes that end below or above these are drawn in powers of ten, unless they span too little of their values.
 SMALL, LARGE, NARROW = 1e-2, 1e5, 1e-3
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 # A witness below this is rounding.
 NOTHING = 1e-6
 # Every legend: no frame, and narrow, so that two names of samples fit beside each other.

@@ -1,25 +1,19 @@
 """The witness function: a curve with bands, levels with intervals, and which picture to draw."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.comparing.witness import Witness
 from kembed.plotting import style
-from kembed.plotting.plane import plot_map, plot_rows
+from kembed.plotting.plane import Labels, plot_map, plot_rows
 from kembed.plotting.style import BLACK, BLUE, GREY, VERMILION, literal, percent
-
-if TYPE_CHECKING:
-    from kembed.comparing.witness import Witness
 
 CURVE = 600  # points of the curve: about one to a pixel
 LEVELS = 15  # that fit one under the other
 
 
-def plot_witness(
-    w: Witness, ax: Any = None, *, labels: tuple[str, str] = ("x", "y"), columns: Any = None
-) -> Any:
+def plot_witness(w: Witness, ax: Any = None, *, labels: Labels = ("x", "y"), columns: Any = None) -> Any:
     """The witness with its uncertainty: above 0, or blue, where there is more x.
 
     One column: the mean, its pointwise and simultaneous bands, and shading where the simultaneous band

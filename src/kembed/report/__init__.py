@@ -1,15 +1,10 @@
 """A comparison as one HTML page that needs nothing else: no network, no scripts, no fonts."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from kembed.core.writing import write_whole
-
-if TYPE_CHECKING:
-    from kembed.comparing.compare import Comparison
+from kembed.comparing.compare import Comparison
+from kembed.core.writing import write_text
 
 __all__ = ["render", "save"]
 
@@ -24,7 +19,7 @@ def save(comparison: Comparison, path: str | Path, *, date: datetime.date | str 
     ...     save(found, f"{folder}/report.html").read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    return write_whole(path, lambda draft: draft.write_bytes(render(comparison, date=date).encode()))
+    return write_text(path, render(comparison, date=date))
 
 
 def render(comparison: Comparison, *, date: datetime.date | str | None = None) -> str:

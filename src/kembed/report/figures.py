@@ -1,25 +1,21 @@
 """Figures of `kembed.plotting` as images inside the page, each with words for those who cannot see it."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kembed import plotting
+from kembed.comparing.compare import Comparison
+from kembed.comparing.witness import Witness
 from kembed.plotting.style import LEGEND
 from kembed.report.words import number, of_range, percent, short
-
-if TYPE_CHECKING:
-    from kembed.comparing.compare import Comparison
-    from kembed.comparing.witness import Witness
-    from kembed.testing.outcome import TestOutcome
+from kembed.testing.outcome import TestOutcome
 
 SIZE = (4.7, 3.7)  # inches: two beside each other on a page
 # A drawing with more than this many bytes of lines becomes a picture of pixels: it would draw slowly.
@@ -92,29 +88,24 @@ def _slim(svg: str) -> str:
     # Tags are ours: in text that comes from the data "<" is escaped.
     svg = re.sub(r'(<text style="[^"]*?)font-family: [^;"]*;? ?', r"\1", svg)
     svg = re.sub(r"<(?:path|use)[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
-    svg = svg.replace(
-        "stroke-linecap: butt}", f"stroke-linecap: butt}} text{{font-family:{FONTS};white-space:pre}}", 1
-    )
+    ends = "stroke-linecap: butt}"
+    svg = svg.replace(ends, f"{ends} text{{font-family:{FONTS};white-space:pre}}", 1)
     return re.sub(r"\n\s*", "\n", svg)
 
 
 def of_witness(w: Witness, labels: tuple[str, str]) -> Picture:
     """The witness of one column, or of all of them together, and how to read it."""
     count = len(w.names)
-    title = "Both columns together" if count == 2 else f"All {count} columns together"
+    title = {1: short(w.names[0]), 2: "Both columns together"}.get(count, f"All {count} columns together")
     if count == 1 and w.categorical[0]:
-        title = short(w.names[0])
         caption = "Each dot is a category. Right of 0 the first sample has more of it, left of 0 the second."
     elif count == 1:
-        title = short(w.names[0])
         caption = "Above 0 the first sample has more rows, below 0 the second; shaded where that is sure."
     elif count == 2 and not w.categorical.any():
         caption = "Colour says which sample has more rows there; inside the heavy line that is sure."
     else:
-        caption = (
-            "Every mark is a row, placed by two columns and coloured by what all columns say. "
-            f"Filled marks lie where a difference is sure (the {w.level:.0%} band excludes 0)."
-        )
+        caption = "Every mark is a row, placed by two columns and coloured by what all columns say."
+        caption += f" Filled marks lie where a difference is sure (the {w.level:.0%} band excludes 0)."
     source = draw(lambda ax: plotting.plot_witness(w, ax, labels=labels))
     return Picture(source, _seen(w, labels), title, caption)
 
@@ -126,10 +117,9 @@ def _seen(w: Witness, labels: tuple[str, str]) -> str:
     # Dropped rows have no value.
     at_x, at_y = (values[np.isfinite(values)] for values in (w.values_x, w.values_y))
     above, below = float(np.mean(at_x > 0.0)), float(np.mean(at_y < 0.0))
-    parts = [
-        f"{of}. It is positive, more {first}, at {percent(above)} of the rows of {first}, and negative, "
-        f"more {second}, at {percent(below)} of the rows of {second}."
-    ]
+    positive = f"positive, more {first}, at {percent(above)} of the rows of {first}"
+    negative = f"negative, more {second}, at {percent(below)} of the rows of {second}"
+    parts = [f"{of}. It is {positive}, and {negative}."]
     if len(w.names) == 1:
         regions = w.where()
         for region in regions[:4]:
@@ -145,10 +135,8 @@ def null(test: TestOutcome) -> Picture:
     drawn = np.asarray(test.null_distribution)
     low, high = (number(float(end)) for end in (drawn.min(), drawn.max()))
     below = percent(float(np.mean(drawn < test.statistic)))
-    alt = (
-        f"Histogram of {len(drawn):,} values of the statistic under no difference, from {low} to {high}. "
-        f"A line marks the observed value, {number(test.statistic)}; {below} of them lie below it."
-    )
+    alt = f"Histogram of {len(drawn):,} values of the statistic under no difference, from {low} to {high}."
+    alt += f" A line marks the observed value, {number(test.statistic)}; {below} of them lie below it."
     caption = "Grey: what chance gives when the labels of the rows are shuffled. Line: what the data gave."
     source = draw(lambda ax: plotting.plot_test(test, ax))
     return Picture(source, alt, "Observed against chance", caption)

@@ -3,17 +3,10 @@
 They hold numbers only; names appear in their descriptions, which are escaped.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from markupsafe import Markup
 
-from kembed.comparing.summaries import QUANTILES
+from kembed.comparing.summaries import QUANTILES, ColumnSummary
 from kembed.report.words import number, percent, short
-
-if TYPE_CHECKING:
-    from kembed.comparing.summaries import ColumnSummary
 
 WIDTH, HEIGHT = 132.0, 30.0  # two bars of text height
 MIDDLES = (8.0, 22.0)  # of the bar of x and that of y

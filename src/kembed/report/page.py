@@ -1,23 +1,19 @@
 """What goes where on the page; the words and the layout are in `page.html`."""
 
-from __future__ import annotations
-
 import platform
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 import numpy as np
 from markupsafe import Markup
 
 from kembed import __version__
+from kembed.comparing.compare import Comparison
+from kembed.comparing.regions import Region
 from kembed.comparing.witness import MANY_ROWS
 from kembed.core.text import rows
 from kembed.report import figures, glyphs, words
-
-if TYPE_CHECKING:
-    from kembed.comparing.compare import Comparison
-    from kembed.comparing.regions import Region
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
 COLUMNS, PICTURES, REGIONS, REGION_COLUMNS = 50, 3, 6, 4

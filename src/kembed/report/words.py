@@ -1,17 +1,13 @@
 """Numbers and names in words: what a person reads, and what cannot harm a page."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
 from kembed.core.text import plain, shortened
-
-if TYPE_CHECKING:
-    from kembed.testing.outcome import TestOutcome
+from kembed.testing.outcome import TestOutcome
 
 SHORT, LONG = 48, 80  # letters of a name that fit into a line of text, and into a cell that may break
 MINUS = "\N{MINUS SIGN}"
@@ -111,10 +107,8 @@ def of_p(test: TestOutcome) -> str:
     """What the p-value says, for a reader who never met one."""
     drawn = len(test.null_distribution)
     if test.enumerated:
-        return (
-            f"If both came from one source: of all {drawn:,} ways to share out the rows, "
-            f"{percent(test.pvalue)} give a difference at least as large as this one."
-        )
+        ways = f"of all {drawn:,} ways to share out the rows, {percent(test.pvalue)}"
+        return f"If both came from one source: {ways} give a difference at least as large as this one."
     often = how_often(test.pvalue)
     said = f"If both came from one source, a difference at least this large would appear {often}."
     least = drawn and test.pvalue * (drawn + 1) < 1.5

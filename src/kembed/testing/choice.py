@@ -3,8 +3,6 @@
 Every choice is a function of the pooled, unordered rows. Nothing here sees a label.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -27,10 +25,8 @@ def choose(kernel: Any, space: Space, procedure: Procedure, *, side: bool = Fals
         raise ValueError("kernel is an empty list; give at least one kernel")
     single = procedure.approximate or (side and procedure.null == "wild")
     if single and (fused or (listed and len(kernel) > 1)):
-        raise ValueError(
-            f"null={procedure.null!r} takes one kernel, but kernel stands for several; "
-            "give kernel='bkl', kernel='median' or a kernel object"
-        )
+        seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
+        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
     if listed:
         parts = [choose(one, space, procedure, side=side) for one in kernel]
         return parts[0] if len(parts) == 1 else together(parts)

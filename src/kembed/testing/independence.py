@@ -4,15 +4,14 @@ Each side has its own kernel, chosen from that side's unordered rows alone. Unde
 the rows is as likely as the one seen, so pairings are drawn and the statistic is compared.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 from math import factorial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.core.progress import showing_progress
 from kembed.data.space import make_space
@@ -28,11 +27,7 @@ from kembed.testing.members import fused_meetings
 from kembed.testing.outcome import TestOutcome, approximate_outcome, nothing, resampled_outcome
 from kembed.testing.procedure import Choice, Procedure, read_procedure
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    Shares = Float[np.ndarray, "J L"]
-
+Shares = Float[np.ndarray, "J L"]
 MINIMUM = 4  # the unbiased statistic divides by n - 3
 FEW_ROWS = 8  # more have more pairings than anybody waits for
 
@@ -80,20 +75,19 @@ def hsic_test(
 
     """
     procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng)
-    kernels = _both_kernels(kernel)
-    tables, missing = read_tables(
-        {"x": x, "y": y}, nan_policy=nan_policy, same_columns=False, paired=True, minimum=MINIMUM
-    )
+    if isinstance(kernel, tuple) and len(kernel) != 2:
+        remedy = "give a pair (kernel of x, kernel of y), or a list of kernels to fuse"
+        raise ValueError(f"kernel is a tuple of {len(kernel)}; {remedy}")
+    kernels = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+    tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
     swapped = False
     if null != "wild":
         tables, kernels, swapped = _canonical(tables, kernels)
     with showing_progress(progress):
-        left, right = (
-            choose(word, make_space(table.values, table.categorical), procedure, side=True)
-            for word, table in zip(kernels, tables, strict=True)
-        )
+        spaces = (make_space(table.values, table.categorical) for table in tables)
+        left, right = (choose(*each, procedure, side=True) for each in zip(kernels, spaces, strict=True))
         both, shares = _joined(left, right)
         if swapped:
             turned = tuple(pair[::-1] for pair in both.kernels)
@@ -108,18 +102,6 @@ def hsic_test(
             evaluate = _enumerated if enumerated else _permuted
             values = evaluate(left, right, shares, procedure)
         return resampled_outcome(name, (n,), both, values, null, enumerated)
-
-
-def _both_kernels(kernel: Any) -> tuple[Any, Any]:
-    """The kernel of each side: a pair says which is which, anything else serves both."""
-    if not isinstance(kernel, tuple):
-        return kernel, kernel
-    if len(kernel) != 2:
-        raise ValueError(
-            f"kernel is a tuple of {len(kernel)}; give a pair (kernel of x, kernel of y), or a list of "
-            "kernels to fuse"
-        )
-    return kernel
 
 
 def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
@@ -156,12 +138,11 @@ def _permuted(left: Choice, right: Choice, shares: Shares, procedure: Procedure)
     values = np.zeros((procedure.n_resamples + 1, *shares.shape))
     entry = np.zeros(shares.shape)
     seconds = with_low_rank(right.members)
+    how: Any = {"biased": procedure.biased, "batch": procedure.batch}
     for first, rows in with_low_rank(left.members):
         for second, columns in seconds:
             if shares[np.ix_(rows, columns)].any():
-                found = hsic_values(
-                    computed(first), computed(second), star, biased=procedure.biased, batch=procedure.batch
-                )
+                found = hsic_values(computed(first), computed(second), star, **how)
                 values[:, np.array(rows)[:, None], columns] = found.statistics
                 entry[np.ix_(rows, columns)] = found.entry
     return Values(values[:, shares > 0.0], entry[shares > 0.0])
@@ -204,9 +185,8 @@ def _enumerated(left: Choice, right: Choice, shares: Shares, procedure: Procedur
     for j, k in np.argwhere(shares > 0.0):
         (K, first), (L, second) = sides[0][j], sides[1][k]
         cross = np.tensordot(L[orders[:, :, None], orders[:, None, :]], K, 2)
-        values.append(
-            statistics.hsic(cross, first, second, lambda u, v: v[orders] @ u, biased=procedure.biased)
-        )
+        found = statistics.hsic(cross, first, second, lambda u, v: v[orders] @ u, biased=procedure.biased)
+        values.append(found)
         entry.append(first.usual * second.usual)
     return Values(np.stack(values, axis=1), np.array(entry))
 
@@ -215,20 +195,14 @@ def _centred(pairs: Pairs, batch: int | None) -> Pairs:
     """The matrix HKH of one kernel."""
     ((_, sums),) = column_sums(pairs, np.zeros((pairs.size, 0)), batch)
     mean = (sums.rows + sums.diagonal) / pairs.size
-
-    def base(rows: Any, columns: Any) -> Any:
-        return pairs.rectangles(rows, columns)[0] - mean[rows, None] - mean[columns] + mean.mean()
-
-    return matrix_pairs(base, sums.diagonal - 2.0 * mean + mean.mean())
+    whole, diagonal = mean.mean(), sums.diagonal - 2.0 * mean + mean.mean()
+    return matrix_pairs(lambda a, b: pairs.rectangles(a, b)[0] - mean[a, None] - mean[b] + whole, diagonal)
 
 
 def _product(left: Pairs, right: Pairs) -> Pairs:
     """The matrix K ∘ L of two kernels."""
-
-    def base(rows: Any, columns: Any) -> Any:
-        return left.rectangles(rows, columns)[0] * right.rectangles(rows, columns)[0]
-
-    return matrix_pairs(base, left.diagonals[0] * right.diagonals[0])
+    diagonal = left.diagonals[0] * right.diagonals[0]
+    return matrix_pairs(lambda a, b: left.rectangles(a, b)[0] * right.rectangles(a, b)[0], diagonal)
 
 
 def _wild(left: Pairs, right: Pairs, procedure: Procedure) -> Values:

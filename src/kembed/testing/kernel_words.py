@@ -10,27 +10,21 @@ sees a label.
 - "fused" is many kernels, and means something to tests alone (`choice`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import to_numpy
+from kembed.core.backend import Float, to_numpy
 from kembed.data.space import Space
 from kembed.embeddings.landmarks import median_lengthscale
 from kembed.kernels.base import Kernel
 from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns, columns_by_kind, space_kernel
 from kembed.kernels.stationary import Gaussian
-from kembed.learning.evidence import SPREADS, Evidence
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from kembed.learning.problem import Effort
+from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
+from kembed.learning.problem import Effort
 
 WORDS = ("fused", "bkl", "ard", "median", "median-raw")
 LEAST_ROWS = 8  # fewer say nothing about scales
@@ -56,17 +50,14 @@ def choose_kernel(kernel: Any, space: Space, *, effort: Effort | None = None) ->
             return _raw_median(space), None
         if kernel in ("bkl", "ard"):
             return _scanned(space, effort) if effort is not None else _learned(space, kernel == "ard")
-        raise ValueError(
-            f"kernel must be one of {words}, a kernel object, a function or a list, but {kernel!r} was given"
-        )
+        wanted = f"kernel must be one of {words}, a kernel object, a function or a list"
+        raise ValueError(f"{wanted}, but {kernel!r} was given")
     if callable(kernel) and not isinstance(kernel, type):
         return kernel, None
     number = isinstance(kernel, Real) and not isinstance(kernel, bool)
     hint = f"; write kembed.Gaussian({kernel})" if number else ""
-    raise TypeError(
-        f"kernel must be a word ({words}), a kernel object, a function or a list of these, but {kernel!r} "
-        f"was given{hint}"
-    )
+    wanted = f"kernel must be a word ({words}), a kernel object, a function or a list of these"
+    raise TypeError(f"{wanted}, but {kernel!r} was given{hint}")
 
 
 def unwrapped(kernel: Any) -> Any:
@@ -99,10 +90,8 @@ def parts_of(kernel: Kernel) -> Iterator[Kernel]:
 
 def _raw_median(space: Space) -> Kernel:
     if space.categorical.any():
-        raise ValueError(
-            "kernel='median-raw' takes distances of columns as they are, but some hold text or categories; "
-            "use 'median', or drop those columns"
-        )
+        seen = "kernel='median-raw' takes distances of columns as they are, but some hold text or categories"
+        raise ValueError(f"{seen}; use 'median', or drop those columns")
     if (space.values == space.values[0]).all():
         return Gaussian(1.0)  # rows that never differ: any would do
     return Gaussian(median_lengthscale(space.values))
@@ -123,8 +112,6 @@ def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
 
 
 def _scanned(space: Space, effort: Effort) -> tuple[Kernel, Evidence | None]:
-    from kembed.learning.evidence import scan_evidence
-
     rows = space.numeric
     if says_nothing_of_scales(rows):
         return space_kernel(space, STAND_IN * space.median()), None

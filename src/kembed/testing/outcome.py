@@ -1,22 +1,17 @@
 """What a test returns: the verdict, the evidence behind it, and the kernel it rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.core.drawing import Drawn
+from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
 from kembed.permutation.statistics import Values, fuse, standardised
 from kembed.testing.procedure import Choice, Procedure
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-    from kembed.learning.evidence import Evidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +36,11 @@ class ColumnResult:
     adjusted_pvalue: float  # step-down max-T (Westfall & Young 1993)
 
     def __repr__(self) -> str:
-        return (
-            f"ColumnResult({self.name!r}, statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g}, "
-            f"adjusted_pvalue={self.adjusted_pvalue:.4g})"
-        )
+        numbers = (f"{name}={getattr(self, name):.4g}" for name in ("statistic", "pvalue", "adjusted_pvalue"))
+        return f"ColumnResult({self.name!r}, {', '.join(numbers)})"
+
+
+ColumnResults = tuple[ColumnResult, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +67,7 @@ class TestOutcome(Drawn):
     sizes: tuple[int, ...]
     members: tuple[MemberResult, ...] = ()
     learned: tuple[Evidence | None, ...] = ()
-    columns: tuple[ColumnResult, ...] | None = None
+    columns: ColumnResults | None = None
     enumerated: bool = False
 
     def __repr__(self) -> str:

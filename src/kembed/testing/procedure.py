@@ -1,7 +1,5 @@
 """How a test is to be done: what `mmd_test` and `hsic_test` are told alike, and the kernels they use."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

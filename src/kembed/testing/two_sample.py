@@ -4,8 +4,6 @@ Validate, pool, choose the kernel from the pooled and unordered rows, compute th
 for every relabeling, compare. The kernel never sees the labels: that is what makes the test exact.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -20,9 +18,16 @@ from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
 from kembed.permutation.labelings import Labelings, column_sums, draw_labelings, draw_swaps, label_forms
 from kembed.permutation.low_rank import computed, pair_sums, with_low_rank
+from kembed.testing import outcome
 from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
-from kembed.testing.outcome import ColumnResult, TestOutcome, approximate_outcome, nothing, resampled_outcome
+from kembed.testing.outcome import (
+    ColumnResult,
+    ColumnResults,
+    TestOutcome,
+    approximate_outcome,
+    resampled_outcome,
+)
 from kembed.testing.procedure import Choice, Procedure, read_procedure
 
 
@@ -103,11 +108,9 @@ def mmd_test(
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
     _check_combination(null, paired, weights, by_column)
-    tables, missing = read_tables(
-        {"x": x, "y": y}, nan_policy=nan_policy, same_columns=True, paired=paired, minimum=2
-    )
+    tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True, paired=paired)
     if missing:
-        return nothing("MMD²", null, tuple(table.given for table in tables))
+        return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
     pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none")
     with showing_progress(progress):
         if null == "permutation" and not paired:
@@ -130,14 +133,11 @@ def _check_combination(null: str, paired: bool, weights: Any, by_column: bool) -
     """Refuse what does not go together, and say what does."""
     for given, name in ((weights is not None, "weights"), (by_column, "by_column")):
         if given and (paired or null != "permutation"):
-            raise ValueError(
-                f"{name} goes with null='permutation' and unpaired samples; leave {name} out or change those"
-            )
+            seen = f"{name} goes with null='permutation' and unpaired samples"
+            raise ValueError(f"{seen}; leave {name} out or change those")
     if paired and null not in ("permutation", "wild"):
-        raise ValueError(
-            "paired=True goes with null='permutation' (swaps within pairs) or 'wild'; change null, or leave "
-            "paired out"
-        )
+        seen = "paired=True goes with null='permutation' (swaps within pairs) or 'wild'"
+        raise ValueError(f"{seen}; change null, or leave paired out")
 
 
 def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
@@ -156,9 +156,9 @@ def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Proc
     places = np.argsort([place for _, places in parts for place in places])
     forms = [found[place] for place in places]
     typical = 1.0 if pool.weights is None else float(np.mean(pool.weights)) ** 2
+    values = [statistics.mmd2(each, biased=procedure.biased) for each in forms]
     return statistics.Values(
-        np.stack([statistics.mmd2(each, biased=procedure.biased) for each in forms], axis=1),
-        np.array([each.sums.usual / typical for each in forms]),
+        np.stack(values, axis=1), np.array([each.sums.usual / typical for each in forms])
     )
 
 
@@ -199,9 +199,7 @@ def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcom
     return approximate_outcome("MMD²", pool.sizes, choice, procedure, *null)
 
 
-def _by_column(
-    pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedure
-) -> tuple[ColumnResult, ...]:
+def _by_column(pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedure) -> ColumnResults:
     """Every column by itself on the same relabelings, corrected by the step-down maximum."""
     evidence, effects = [], []
     for c, name in enumerate(pool.names):
@@ -218,9 +216,7 @@ def _by_column(
     return tuple(map(ColumnResult, pool.names, effects, single, adjusted))
 
 
-def column_tests(
-    pool: Pool, n_resamples: int, rng: np.random.Generator, *, fast: bool
-) -> tuple[ColumnResult, ...]:
+def column_tests(pool: Pool, n_resamples: int, rng: np.random.Generator, *, fast: bool) -> ColumnResults:
     """The fused permutation test of every column of a pool by itself; `fast` by random features."""
     statistic = "features" if fast else "unbiased"
     procedure = read_procedure(statistic, "permutation", n_resamples, None, None, rng)
@@ -234,10 +230,8 @@ def _for_one_column(kernel: Any, name: str) -> Any:
         return [_for_one_column(one, name) for one in kernel]
     kernel = unwrapped(kernel)
     if isinstance(kernel, Kernel) and any(map(_spans_columns, parts_of(kernel))):
-        raise ValueError(
-            f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once; "
-            "give a word, or a kernel with one lengthscale"
-        )
+        seen = f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once"
+        raise ValueError(f"{seen}; give a word, or a kernel with one lengthscale")
     return kernel
 
 

@@ -11,8 +11,6 @@ before normalisation. `MEET[j, k]` is the share of kernel j of one side with ker
 not meet.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

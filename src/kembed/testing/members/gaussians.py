@@ -1,7 +1,5 @@
 """Gaussians: shifts and shapes, each at its own scale."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -41,8 +39,7 @@ def _members(rows: Rows, lengthscales: tuple[float, ...], shares: tuple[float, .
         members = (space_pairs(space, np.array(lengthscales)),)
     else:
         seeds = rows.rng.integers(2**63, size=len(kernels))
-        members = tuple(
-            LazyLowRank(len(x), partial(random_features, kernel, x, rows.features, seed))
-            for kernel, seed in zip(kernels, seeds, strict=True)
-        )
+        each = zip(kernels, seeds, strict=True)
+        drawn = [partial(random_features, kernel, x, rows.features, seed) for kernel, seed in each]
+        members = tuple(LazyLowRank(len(x), compute) for compute in drawn)
     return Choice(members, kernels, np.array(shares))

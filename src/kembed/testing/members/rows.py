@@ -1,7 +1,5 @@
 """What every group of members is told: the pooled rows, and the scales in them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

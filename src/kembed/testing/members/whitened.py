@@ -4,8 +4,6 @@ The difference d of the mean features at landmarks is measured against the covar
 dᵀ(Σ + ρI)⁻¹d.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
