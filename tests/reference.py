@@ -286,6 +286,7 @@ def convolved(k: Kernel, measure: Measure, dimension: int, rel: float = 1e-11) -
     if dimension not in (1, 2):
         raise ValueError("quadrature is for one or two dimensions")
     density, spread = _density(measure, dimension), _centre_and_spread(measure)
+    width_at = functools.cache(lambda *x: _half_width(k, np.array(x)))
 
     def r(x: Array, y: Array) -> float:
         x = np.atleast_1d(np.asarray(x, dtype=float))
@@ -296,7 +297,7 @@ def convolved(k: Kernel, measure: Measure, dimension: int, rel: float = 1e-11) -
         def f(u: list[float]) -> float:
             return float(k(from_x, u)) * float(k(u, to_y)) * density(u)
 
-        width = _half_width(k, x)
+        width = width_at(*from_x)
         if dimension == 1:
             anchors = [(float(x[0]), width), (float(y[0]), width)]
             if spread is not None:
