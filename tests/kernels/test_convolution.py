@@ -320,6 +320,8 @@ def test_gradient_in_one_part_of_the_measure(change, numerical_gradient):
         (RationalQuadratic(0.8, alpha=1.3), "lebesgue"),
         (RationalQuadratic(0.8, alpha=1.3), "gaussian"),
         (Matern12(0.8), "gaussian-full"),
+        (1.4 * Matern32(0.9), "lebesgue"),
+        (Matern52(1.2), "lebesgue"),
     ],
     ids=repr,
 )
