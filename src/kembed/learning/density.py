@@ -19,7 +19,7 @@ from scipy.special import chdtri, ndtri, stdtrit
 from kembed.core.backend import Float
 from kembed.core.linalg import log_sum_exp, median_of_pairs, robust_spread, squared_distances
 from kembed.learning.density_base import Base, Student, Warp, bases, fit_student
-from kembed.learning.density_rule import Rule, integration_rule
+from kembed.learning.density_rule import Rule, integration_rule, quasi_random
 
 Array = np.ndarray
 SMOOTHNESS = (1.5,)  # of f, Matérn's ν; Gaussian and 1/2 beside it gain nothing
@@ -27,11 +27,11 @@ FREQUENCIES = 64, 128  # half the features, on the line and beyond
 WIDER = 4.0  # times the scatter of the fitted t is the base: with less, f must build up what the t lacks
 AMPLITUDES = (0.3, 0.6, 1.1, 2.0, 3.5, 6.0, 10.0, 18.0)
 FALLEN = 3.0  # nats below the best amplitude, where larger ones are not tried
-SCALES = 12  # lengthscales
+SCALES = 9  # lengthscales
 NARROWEST, WIDEST = 0.02, 5.0  # of them, in median distances of the rows
 BAND = 2.5  # times 1/lengthscale: frequencies that f needs
 KEPT = 1e-2  # features whose variance adds less to log |H| are dropped
-TOLERANCE = 1e-5  # Newton's decrement, in nats
+TOLERANCE = 1e-4  # Newton's decrement, in nats
 STEPS = 30
 COUNTS = 1e-3  # settings with a smaller share of the evidence are left out
 SUBSAMPLE = 2_000  # rows that choose the settings
@@ -110,11 +110,13 @@ class Density:
             x = (x - self.student.centre) @ self.axes
             rest = rest - self.student.marginal(self.axes).log_density(x)
         u = self.warp(x)
-        log_base = [base.log_density(x) for base in self.bases]
-        each = [
-            log_base[one.base] + features(u, one.frequencies) @ one.weights - one.log_z for one in self.settings
-        ]
-        smooth = log_sum_exp(np.stack(each) + self.log_shares[:, None], axis=0)
+        log_base = np.stack([base.log_density(x) for base in self.bases])
+        each, psi, before = [], np.zeros((0, 0)), None
+        for one, log_share in zip(self.settings, self.log_shares, strict=True):
+            if one.frequencies is not before:  # settings of one lengthscale stand together and share them
+                psi, before = features(u, one.frequencies), one.frequencies
+            each.append(log_share + log_base[one.base] + psi @ one.weights - one.log_z)
+        smooth = log_sum_exp(np.stack(each), axis=0)
         mixed = np.logaddexp(np.log1p(-KDE_SHARE) + smooth, np.log(KDE_SHARE) + self.kde.log_density(x))
         return np.asarray(mixed + rest)
 
@@ -130,11 +132,12 @@ def fit_density(y: Float[Array, "n E"], rng: np.random.Generator) -> Density:
     """
     rows = _subsample(y, SUBSAMPLE, rng)
     student, left_out = fit_student(rows)
-    axes = None
+    axes, log_rest = None, 0.0
     if y.shape[1] > FEW_AXES:
-        values, vectors = np.linalg.eigh(student.lower @ student.lower.T)
-        axes = vectors[:, ::-1][:, :LEADING]
+        axes = np.linalg.eigh(student.lower @ student.lower.T)[1][:, ::-1][:, :LEADING]
+        log_rest = float(student.log_density(y).sum())
         y, rows = (y - student.centre) @ axes, (rows - student.centre) @ axes
+        log_rest -= float(student.marginal(axes).log_density(y).sum())
         inner, left_out = fit_student(rows)
     else:
         inner = student
@@ -152,7 +155,7 @@ def fit_density(y: Float[Array, "n E"], rng: np.random.Generator) -> Density:
     total = float(log_sum_exp(evidence))
     best = settings[int(np.argmax(evidence))]
     return Density(
-        log_evidence=total - float(np.log(scan.tried)),
+        log_evidence=total - float(np.log(scan.tried)) + log_rest,
         lengthscale=best.lengthscale,
         amplitude=best.amplitude,
         ess=best.ess,
@@ -213,10 +216,10 @@ class Scan:
             prior = float(self.bases[b].log_density(y).sum()) - 0.5 * len(self.bases[b].edges) * np.log(n)
             w, best = np.zeros(kept), -np.inf
             for s in amplitudes:
-                mode = find_mode(s * psi, self.logs[b], s * total, n, w)
-                w, evidence = mode.w, mode.log_evidence + prior
+                mode = find_mode(s * psi, self.logs[b], s * total, n, w / s)
+                w, evidence = s * mode.w, mode.log_evidence + prior  # s w changes less than w
                 ess = 1.0 if y.shape[1] == 1 else float(1.0 / (len(mode.share) * (mode.share**2).sum()))
-                weights = lost * s * (turn @ w)
+                weights = lost * (turn @ w)
                 found.append(
                     Setting(b, nu, lengthscale, s, evidence, frequencies, weights, mode.log_z, ess)
                 )
@@ -266,9 +269,7 @@ def spectrum(nu: float, count: int, d: int, rng: np.random.Generator) -> Float[A
     if d == 1:
         p = 0.5 + (np.arange(count) + 0.5) / (2.0 * count)
         return (ndtri(p) if np.isinf(nu) else stdtrit(2.0 * nu, p))[:, None]
-    from scipy.stats import qmc
-
-    u = np.clip(qmc.Sobol(d + 1, rng=rng).random(count), 1e-9, 1.0 - 1e-9)
+    u = quasi_random(count, d + 1, rng)
     normal = ndtri(u[:, :-1])
     return normal if np.isinf(nu) else normal / np.sqrt(chdtri(2.0 * nu, u[:, -1:]) / (2.0 * nu))
 
@@ -292,7 +293,8 @@ def log_kernel_mean(
 ) -> Float[Array, " k"]:
     """log of Σ_c N(x; c, h²I)/count from squared distances."""
     height = -0.5 * d * np.log(2.0 * np.pi) - d * np.log(width) - np.log(count)
-    return np.asarray(log_sum_exp(-0.5 * squared / width**2, axis=1)) + height
+    with np.errstate(divide="ignore"):  # far from all rows it is 0, and something else is beside it
+        return np.log(np.exp((-0.5 / width**2) * squared).sum(axis=1)) + height
 
 
 def _fit_kde(y: Float[Array, "n d"], left_out: Float[Array, " n"], rng: np.random.Generator) -> Kde:

@@ -51,16 +51,26 @@ def integration_rule(
         points, log_weights, frequency = _panels(y[:, 0], student, warp, np.array(cuts))
         share = np.exp(log_weights + _log_proposal(points, student, centres, width))
         return Rule(points, log_weights, share / share.sum(), frequency)
-    from scipy.stats import qmc
-
     half = DRAWS // 2
-    u = np.clip(qmc.Sobol(E + 1, rng=rng).random(DRAWS), 1e-12, 1.0 - 1e-12)
+    u = quasi_random(DRAWS, E + 1, rng)
     pick = np.minimum((u[half:, -1] * len(centres)).astype(int), len(centres) - 1)
     near = centres[pick] + width[pick, None] * ndtri(u[half:, :-1])
     points = np.concatenate([student.draw(u[:half]), near])
     log_weights = -_log_proposal(points, student, centres, width) - np.log(DRAWS)
     frequency = 2.0 * np.pi * half ** (1.0 / E) / (SPACING * typical)
     return Rule(points, log_weights, np.full(DRAWS, 1.0 / DRAWS), frequency)
+
+
+def quasi_random(count: int, d: int, rng: np.random.Generator) -> Float[Array, "count d"]:
+    """A randomly shifted Kronecker sequence in (0, 1)^d.
+
+    Its steps are powers of the root of g^(d+1) = g + 1, the generalised golden ratio (Roberts 2018).
+    """
+    golden = 1.5
+    for _ in range(40):
+        golden = (1.0 + golden) ** (1.0 / (d + 1.0))
+    u = (rng.random(d) + np.arange(count)[:, None] * golden ** -np.arange(1.0, d + 1.0)) % 1.0
+    return np.clip(u, 1e-9, 1.0 - 1e-9)
 
 
 def _panels(
