@@ -66,7 +66,7 @@ def fit_student(y: Float[Array, "n E"]) -> tuple[Student, Float[Array, " n"]]:
     """The t of the best leave-one-out likelihood over `FREEDOMS`, and log t₋ᵢ(yᵢ) of every row.
 
     EM: weights vᵢ = (ν + E)/(ν + qᵢ), centre Σvᵢyᵢ/Σvᵢ, scatter (1 - ρ) Σvᵢdᵢdᵢᵀ/n + ρ τ I, ρ as in
-    oracle-approximating shrinkage. Leaving row i out takes its term from both sums, which Sherman-Morrison solves.
+    oracle-approximating shrinkage. Leaving row i out takes its term from both sums (Sherman-Morrison).
     """
     n, E = y.shape
     centre = np.median(y, axis=0)

@@ -23,7 +23,8 @@ GROWTH = 1.5  # of the panels beyond the rows
 CUTS = (0.0, 1.0, 2.5, 6.0, 12.0)  # gaps beyond an edge at which a panel ends
 FAR = 1e-10  # tail probability where the panels end, of the base or of a t with at least 5 degrees of freedom
 PHASE = 2.5  # radians a panel: the highest frequency of f it can integrate exp(f) with
-DRAWS = 2_048
+DRAWS, FRESH = 2_048, 4_096  # nodes f is fitted with, and others that judge it
+FEW_DRAWS = 1_024  # in the plane
 CENTRES = 500  # rows that carry the proposal
 NEIGHBOUR = 10  # its width at a row is the distance to this neighbour, if less than Scott's
 SPACING = 3.0  # mean spacings of the nodes in a wavelength at least
@@ -39,7 +40,12 @@ class Rule(NamedTuple):
 
 
 def integration_rule(
-    y: Float[Array, "n E"], bases: tuple[Base, ...], warp: Warp, typical: float, rng: np.random.Generator
+    y: Float[Array, "n E"],
+    bases: tuple[Base, ...],
+    warp: Warp,
+    typical: float,
+    rng: np.random.Generator,
+    draws: int,
 ) -> Rule:
     """The rule for rows whose median distance in u is `typical`; one for all bases."""
     n, E = y.shape
@@ -51,14 +57,14 @@ def integration_rule(
         points, log_weights, frequency = _panels(y[:, 0], student, warp, np.array(cuts))
         share = np.exp(log_weights + _log_proposal(points, student, centres, width))
         return Rule(points, log_weights, share / share.sum(), frequency)
-    half = DRAWS // 2
-    u = quasi_random(DRAWS, E + 1, rng)
+    half = draws // 2
+    u = quasi_random(2 * half, E + 1, rng)
     pick = np.minimum((u[half:, -1] * len(centres)).astype(int), len(centres) - 1)
     near = centres[pick] + width[pick, None] * ndtri(u[half:, :-1])
     points = np.concatenate([student.draw(u[:half]), near])
-    log_weights = -_log_proposal(points, student, centres, width) - np.log(DRAWS)
+    log_weights = -_log_proposal(points, student, centres, width) - np.log(2 * half)
     frequency = 2.0 * np.pi * half ** (1.0 / E) / (SPACING * typical)
-    return Rule(points, log_weights, np.full(DRAWS, 1.0 / DRAWS), frequency)
+    return Rule(points, log_weights, np.full(2 * half, 0.5 / half), frequency)
 
 
 def quasi_random(count: int, d: int, rng: np.random.Generator) -> Float[Array, "count d"]:
