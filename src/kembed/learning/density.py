@@ -24,7 +24,7 @@ from scipy.special import chdtri, ndtri, stdtrit
 from kembed.core.backend import Float
 from kembed.core.linalg import log_sum_exp, median_of_pairs, robust_spread, squared_distances
 from kembed.learning.density_base import Base, Student, Warp, bases, fit_student
-from kembed.learning.density_rule import DRAWS, FEW_DRAWS, FRESH, Rule, integration_rule, quasi_random
+from kembed.learning.density_rule import Rule, integration_rule, quasi_random
 
 Array = np.ndarray
 SMOOTHNESS = (1.5,)  # of f, Matérn's ν; Gaussian and 1/2 beside it gain nothing
@@ -163,9 +163,8 @@ def fit_density(y: Float[Array, "n E"], rng: np.random.Generator) -> Density:
     warp = Warp(inner.centre, float(np.median(robust_spread(few - inner.centre))))
     typical = median_of_pairs(np.sqrt(squared_distances(warp(few), warp(few))))
     starts = bases(rows, inner.wider(WIDER))
-    draws = FEW_DRAWS if rows.shape[1] == 2 else DRAWS
-    rule = integration_rule(rows, starts, warp, typical, rng, draws)
-    fresh = integration_rule(rows, starts, warp, typical, rng, FRESH) if rows.shape[1] > 1 else None
+    rule = integration_rule(rows, starts, warp, typical, rng)
+    fresh = integration_rule(rows, starts, warp, typical, rng, fresh=True)
     scan = Scan(rule, fresh, warp, starts, rng)
     settings = scan.settings(rows, typical)
     if len(y) > len(rows):
@@ -190,18 +189,17 @@ def fit_density(y: Float[Array, "n E"], rng: np.random.Generator) -> Density:
 class Scan:
     """Laplace's evidence over the settings of the prior; features and their reduction serve all bases.
 
-    With random nodes f can be large where none is. So Z is computed once more, with fresh nodes, and the
+    f can be large where no node is. So Z is computed once more, with fresh nodes, and the
     evidence is that of the Z they give: a setting that hid something loses n nats a nat.
     """
 
     def __init__(
-        self, rule: Rule, fresh: Rule | None, warp: Warp, starts: tuple[Base, ...], rng: np.random.Generator
+        self, rule: Rule, fresh: Rule, warp: Warp, starts: tuple[Base, ...], rng: np.random.Generator
     ) -> None:
-        self.rule, self.fresh, self.warp, self.bases = rule, fresh, warp, starts
+        self.rule, self.warp, self.bases = rule, warp, starts
         self.u = warp(rule.points)
-        if fresh is not None:
-            self.fresh_u = warp(fresh.points)
-            self.fresh_logs = [base.log_density(fresh.points) + fresh.log_weights for base in starts]
+        self.fresh_u = warp(fresh.points)
+        self.fresh_logs = [base.log_density(fresh.points) + fresh.log_weights for base in starts]
         self.logs = [base.log_density(rule.points) + rule.log_weights for base in starts]
         d = rule.points.shape[1]
         self.frequencies = {nu: spectrum(nu, FREQUENCIES[d > 1], d, rng) for nu in SMOOTHNESS}
@@ -246,7 +244,7 @@ class Scan:
         turn = vectors[:, ::-1][:, :kept]
         psi = psi @ turn
         total = lost * feature_sum(self.warp, y, frequencies) @ turn
-        fresh_psi = features(self.fresh_u, frequencies) if self.fresh is not None else None
+        fresh_psi = features(self.fresh_u, frequencies)
         found = []
         for b in which:
             prior = float(self.bases[b].log_density(y).sum()) - 0.5 * len(self.bases[b].edges) * np.log(n)
@@ -255,10 +253,9 @@ class Scan:
                 mode = find_mode(s * psi, self.logs[b], s * total, n, w / s)
                 w, evidence = s * mode.w, mode.log_evidence + prior  # s w changes less than w
                 ess = 1.0 if y.shape[1] == 1 else float(1.0 / (len(mode.share) * (mode.share**2).sum()))
-                weights, log_z = lost * (turn @ w), mode.log_z
-                if fresh_psi is not None:
-                    log_z = float(log_sum_exp(self.fresh_logs[b] + fresh_psi @ weights))
-                    evidence -= n * (log_z - mode.log_z)
+                weights = lost * (turn @ w)
+                log_z = float(log_sum_exp(self.fresh_logs[b] + fresh_psi @ weights))
+                evidence -= n * (log_z - mode.log_z)
                 found.append(Setting(b, nu, lengthscale, s, evidence, frequencies, weights, log_z, ess))
                 best = max(best, evidence)
                 if evidence < best - FALLEN:

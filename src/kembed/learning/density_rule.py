@@ -19,7 +19,8 @@ from kembed.learning.density_base import Base, Student, Warp
 
 Array = np.ndarray
 PANELS, NODES = 120, 5  # over the rows; Gauss-Legendre nodes of each
-GROWTH = 1.5  # of the panels beyond the rows
+FINER = 4  # times as many panels judge f
+GROWTH, FINER_GROWTH = 1.3, 1.05  # of the panels beyond the rows: features nearly repeat there
 CUTS = (0.0, 1.0, 2.5, 6.0, 12.0)  # gaps beyond an edge at which a panel ends
 FAR = 1e-10  # tail probability where the panels end, of the base or of a t with at least 5 degrees of freedom
 PHASE = 2.5  # radians a panel: the highest frequency of f it can integrate exp(f) with
@@ -45,19 +46,20 @@ def integration_rule(
     warp: Warp,
     typical: float,
     rng: np.random.Generator,
-    draws: int,
+    fresh: bool = False,
 ) -> Rule:
-    """The rule for rows whose median distance in u is `typical`; one for all bases."""
+    """The rule for rows whose median distance in u is `typical`; one for all bases; a `fresh` one judges."""
     n, E = y.shape
     student = bases[0].student
     centres = y if n <= CENTRES else y[np.sort(rng.choice(n, CENTRES, replace=False))]
     width = _widths(centres)
     if E == 1:
+        count, growth = (PANELS * FINER, FINER_GROWTH) if fresh else (PANELS, GROWTH)
         cuts = [end - side * gap * cut for base in bases for end, gap, side in base.edges for cut in CUTS]
-        points, log_weights, frequency = _panels(y[:, 0], student, warp, np.array(cuts))
+        points, log_weights, frequency = _panels(y[:, 0], student, warp, np.array(cuts), count, growth)
         share = np.exp(log_weights + _log_proposal(points, student, centres, width))
         return Rule(points, log_weights, share / share.sum(), frequency)
-    half = draws // 2
+    half = (FRESH if fresh else FEW_DRAWS if E == 2 else DRAWS) // 2
     u = quasi_random(2 * half, E + 1, rng)
     pick = np.minimum((u[half:, -1] * len(centres)).astype(int), len(centres) - 1)
     near = centres[pick] + width[pick, None] * ndtri(u[half:, :-1])
@@ -80,7 +82,7 @@ def quasi_random(count: int, d: int, rng: np.random.Generator) -> Float[Array, "
 
 
 def _panels(
-    y: Float[Array, " n"], student: Student, warp: Warp, cuts: Float[Array, " c"]
+    y: Float[Array, " n"], student: Student, warp: Warp, cuts: Float[Array, " c"], panels: int, growth: float
 ) -> tuple[Float[Array, "S 1"], Float[Array, " S"], float]:
     """Points, log weights, and the highest frequency they resolve."""
     reach = abs(float(student.lower[0, 0] * stdtrit(min(student.freedom, 5.0), FAR)))
@@ -89,10 +91,10 @@ def _panels(
         [min(first, student.centre[0] - reach), max(last, student.centre[0] + reach), first, last]
     )
     start, stop, left, right = warp(ends[:, None])[:, 0]
-    step = (right - left) / PANELS
-    count = 1 + int(np.log1p((stop - start) / step) / np.log(GROWTH))
-    tail = step * np.cumsum(GROWTH ** np.arange(count))
-    even = np.linspace(left, right, PANELS + 1)
+    step = (right - left) / panels
+    count = 1 + int(np.log1p((growth - 1.0) * (stop - start) / step) / np.log(growth))
+    tail = step * np.cumsum(growth ** np.arange(count))
+    even = np.linspace(left, right, panels + 1)
     edges = np.concatenate([warp(cuts[:, None])[:, 0], left - tail, even, right + tail, [start, stop]])
     edges = np.unique(np.clip(edges, start, stop))
     node, weight = np.polynomial.legendre.leggauss(NODES)
