@@ -10,6 +10,7 @@ NAMES = [
     "stability",
     "shapes",
     "families",
+    "densities",
     "learning_speed",
     "sampling",
     "agreement",
