@@ -11,6 +11,7 @@ NAMES = [
     "stability",
     "shapes",
     "families",
+    "densities",
     "learning_speed",
     "sampling",
     "agreement",

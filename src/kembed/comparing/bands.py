@@ -54,13 +54,16 @@ class Sup:
     maxima: Float[np.ndarray, " B"]  # of draws from the posterior
     resampled: Float[np.ndarray, " R"]  # of embeddings of resampled rows
     floor: float
+    tails: Float[np.ndarray, " R"] | None = None  # least share of larger ones over the scales tried together
 
     def critical(self, level: float) -> float:
-        """c: the larger of two quantiles.
+        """c: the larger of two quantiles, at a level that holds over all scales where several were tried.
 
         The posterior knows what smoothing left out; resampled rows know that an estimate which happens to be
         low has too small an sd as well (Efron's bootstrap t).
         """
+        if self.tails is not None:
+            level = 1.0 - float(np.quantile(self.tails, 1.0 - level))
         return float(max(np.quantile(self.maxima, level), np.quantile(self.resampled, level)))
 
 

@@ -144,7 +144,7 @@ def compare(
     kernel
         The kernel of the test, as for `mmd_test`, but for kernels made for all columns at once (ARD objects),
         since every column is tested too. The witness uses it where it is one kernel object or word, else
-        "bkl"; its bands are 90% bands whatever alpha is.
+        "auto"; its bands are 90% bands whatever alpha is.
     alpha
         The level at which a difference is called one.
     n_resamples, nan_policy, rng, progress
@@ -180,7 +180,7 @@ def compare(
         test = test_pool(pool, kernel=kernel, n_resamples=n_resamples, rng=generator, **how)
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
-            chosen = one_kernel("bkl", pool.space, 1, seed)
+            chosen = one_kernel("auto", pool.space, 1, seed)
         else:
             chosen = test.kernel, next(iter(test.learned), None)
         difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing import difference, relevance
+from kembed.comparing import difference, relevance, scales
 from kembed.comparing.bands import GRID, REFERENCE_ROWS, Bands, Sup, make_bands, suprema
 from kembed.comparing.difference import Difference, Points, Samples, Values
 from kembed.comparing.regions import Region, find_regions
@@ -49,6 +49,7 @@ class Witness(Drawn):
     difference: Difference
     seed: int
     tested: ColumnResults | None = None  # by `compare`
+    over_scales: Sup | None = None  # of bands that hold over several scales; None where there is one
     _regions: dict[float, list[Region]] = field(default_factory=dict, init=False)  # by level, once found
 
     @property
@@ -78,12 +79,12 @@ class Witness(Drawn):
     @functools.cached_property
     def reference(self) -> Points:
         """The points over which bands are simultaneous: a grid for one column, else rows of both samples."""
-        if len(self.names) == 1 and not self.categorical[0]:
-            return difference.even_grid(self._samples, GRID)
-        return np.unique(difference.balanced_rows(self._samples, REFERENCE_ROWS, self.seed), axis=0)
+        return reference_points(self.tables, self.seed)
 
     @functools.cached_property
     def _sup(self) -> Sup:
+        if self.over_scales is not None:
+            return self.over_scales
         return suprema(self.difference, self._samples, self.reference, self.seed)
 
     def critical(self, level: float | None = None) -> float:
@@ -188,9 +189,9 @@ class Witness(Drawn):
     @functools.cached_property
     def relevance(self) -> tuple[ColumnRelevance, ...]:
         """Which columns the difference is in, the most sensitive first; computed when first asked for."""
-        scales, each = self.lengthscales, zip(self.column_tests, self.sensitivity, strict=True)
+        own, each = self.lengthscales, zip(self.column_tests, self.sensitivity, strict=True)
         found = [
-            ColumnRelevance(one.name, float(share), scales.get(one.name), one.pvalue, one.adjusted_pvalue)
+            ColumnRelevance(one.name, float(share), own.get(one.name), one.pvalue, one.adjusted_pvalue)
             for one, share in each
         ]
         return tuple(sorted(found, key=lambda column: -column.sensitivity))
@@ -201,7 +202,7 @@ class Witness(Drawn):
             names = ", ".join(map(repr, self.names))
             raise ValueError(f"name must be one of {names}, or a place from 0, but {name!r} was given")
         x, y = (table.column(d) for table in self.tables)
-        kernel = one_kernel("bkl", make_pool([x, y], None, "none").space, 1, self.seed)
+        kernel = one_kernel("auto", make_pool([x, y], None, "none").space, 1, self.seed)
         return fit_witness((x, y), kernel, seed=self.seed, level=self.level)
 
     def __repr__(self) -> str:
@@ -215,7 +216,7 @@ def witness(
     x: Any,
     y: Any,
     *,
-    kernel: Any = "bkl",
+    kernel: Any = "auto",
     level: float = 0.9,
     landmarks: Any = None,
     n_kernels: int = 50,
@@ -234,7 +235,9 @@ def witness(
         Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
         compared as equal or not.
     kernel
-        - `"bkl"`: learned from the pooled sample (default); `"ard"`: with a lengthscale for each column;
+        - `"auto"` (default): the learned scale or a wider one, whichever shows the difference at most rows;
+          bands hold over all scales that were tried;
+        - `"bkl"`: learned from the pooled sample; `"ard"`: with a lengthscale for each column;
         - `"median"`: the median heuristic;
         - a kernel object in your units, or a `LearnedKernel`;
         - `KernelSamples` of `sample_kernel`: the witness is integrated over these hyperparameters.
@@ -288,11 +291,25 @@ def fit_witness(
 ) -> Witness:
     """The witness of two checked tables, under what `one_kernel` chose."""
     kernel, learned = chosen
-    kernels = kernel if isinstance(kernel, list) else [kernel]
     discrete = bool(tables[0].categorical.any())
     samples = tables[0].values, tables[1].values
-    posterior = difference.fit_difference(samples, kernels, landmarks, discrete, seed)
-    return Witness(kernel, learned, level, tables, posterior, seed, tested)
+    fit = functools.partial(
+        difference.fit_difference, samples, landmarks=landmarks, discrete=discrete, seed=seed
+    )
+    if not isinstance(kernel, tuple):
+        posterior = fit(kernel if isinstance(kernel, list) else [kernel])
+        return Witness(kernel, learned, level, tables, posterior, seed, tested)
+    tried = [fit([one]) for one in kernel]
+    best, sup = scales.clearest(tried, samples, reference_points(tables, seed), level, seed)
+    return Witness(kernel[best], learned, level, tables, tried[best], seed, tested, sup)
+
+
+def reference_points(tables: Tables, seed: int) -> Points:
+    """The points over which bands are simultaneous: a grid for one column, else rows of both samples."""
+    samples = tables[0].values, tables[1].values
+    if len(tables[0].names) == 1 and not tables[0].categorical[0]:
+        return difference.even_grid(samples, GRID)
+    return np.unique(difference.balanced_rows(samples, REFERENCE_ROWS, seed), axis=0)
 
 
 def column_place(names: tuple[str, ...], column: Any) -> int | None:
@@ -304,7 +321,10 @@ def column_place(names: tuple[str, ...], column: Any) -> int | None:
 
 
 def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
-    """The kernel of a witness of these pooled rows, a list if it is a mean over several; what was learned."""
+    """The kernel of a witness of these pooled rows, and what was learned.
+
+    A list is a mean over several; a tuple are several scales to try.
+    """
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
     if isinstance(kernel, KernelSamples):
@@ -318,8 +338,12 @@ def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
         seen = "kernel must be a word or a kernel object here"
         raise TypeError(f"{seen}; a plain function has no known diagonal")
     rows = len(space.values)
-    if isinstance(kernel, str) and kernel in ("bkl", "ard") and rows < MINIMUM_ROWS:
+    if isinstance(kernel, str) and kernel in ("auto", "bkl", "ard") and rows < MINIMUM_ROWS:
         said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
         warnings.warn(said, UserWarning, stacklevel=3)
         kernel = "median"
-    return choose_kernel(kernel, difference.thinned(space, seed))
+    space = difference.thinned(space, seed)
+    if isinstance(kernel, str) and kernel == "auto":
+        kernels, learned = scales.candidates(space)
+        return tuple(kernels) if len(kernels) > 1 else kernels[0], learned
+    return choose_kernel(kernel, space)

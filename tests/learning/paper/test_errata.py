@@ -251,15 +251,15 @@ def test_claim_a_with_the_noise_free_it_is_unbounded(D, m):
 
 
 def test_claim_b_with_unit_noise_the_lengthscale_follows_the_landmarks():
-    """Landmarks at quantiles; model.md measured 0.28, 0.16, 0.12, 0.08 with its own."""
+    """Landmarks at quantiles; model.md measured 0.28, 0.16, 0.08 with its own."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=500)
     x = (x - x.mean()) / x.std()
-    grid = np.exp(np.linspace(math.log(0.02), math.log(3.0), 61))
+    grid = np.exp(np.linspace(math.log(0.02), math.log(3.0), 31))
     best = []
-    for m in (10, 20, 30, 50):
+    for m in (10, 20, 50):
         z = np.quantile(x, (np.arange(m) + 0.5) / m)
         values = [log_pseudolikelihood(x, kernel=Gaussian(length), noise=1.0, landmarks=z) for length in grid]
         best.append(grid[int(np.argmax(values))])
     assert (np.diff(best) < 0).all(), best
-    np.testing.assert_allclose(best, [0.28, 0.16, 0.12, 0.08], rtol=0.4)
+    np.testing.assert_allclose(best, [0.28, 0.16, 0.08], rtol=0.4)

@@ -1,0 +1,51 @@
+"""Which scale a witness is shown at, where none is asked for: the one of a few that shows most.
+
+A fine kernel sees narrow differences and drowns wide ones; a wide kernel blurs. So the learned scale is tried
+beside wider ones, up to the median distance. The bands hold at all points of all scales at once, so that any
+of them may be chosen.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from kembed.comparing.bands import REFERENCE_ROWS, Sup, make_bands, suprema
+from kembed.comparing.difference import Difference, Points, Samples, balanced_rows
+from kembed.data.space import Space
+from kembed.kernels.discrete import space_kernel
+from kembed.learning.evidence import Evidence
+from kembed.testing.kernel_words import choose_kernel
+
+WIDEST = 1.0  # times the median distance
+STEP = 2.0  # between neighbouring scales, at least
+MOST = 3  # scales at most: each is a witness of its own
+ENOUGH = 0.85  # a finer scale that shows this share of what the best one shows is preferred: it blurs less
+
+
+def candidates(space: Space) -> tuple[list[Any], Evidence | None]:
+    """Kernels at the learned scale and wider ones, the finest first; what was learned."""
+    kernel, learned = choose_kernel("bkl", space)
+    if learned is None:
+        return [kernel], None
+    median = space.median()
+    finest = min(float(learned.peaks[0]), median)
+    count = int(np.clip(1 + np.log(WIDEST * median / finest) / np.log(STEP), 2, MOST))
+    scales = np.geomspace(finest, WIDEST * median, count)
+    return [space_kernel(space, float(scale)) for scale in scales], learned
+
+
+def clearest(
+    differences: list[Difference], samples: Samples, points: Points, level: float, seed: int
+) -> tuple[int, Sup]:
+    """The place of the scale that shows most, and what its bands need to hold over all scales."""
+    each = [suprema(one, samples, points, seed) for one in differences]
+    # Rows are resampled alike at every scale, so the least tail over scales says at which level all hold.
+    shares = [rankdata(-sup.resampled, "max") / len(sup.resampled) for sup in each]
+    each = [replace(sup, tails=np.min(shares, axis=0)) for sup in each]
+    rows = balanced_rows(samples, REFERENCE_ROWS, seed)
+    bands = [make_bands(one, sup, rows, level) for one, sup in zip(differences, each, strict=True)]
+    shown = np.array([band.excludes_zero.mean() for band in bands])
+    best = int(np.flatnonzero(shown >= ENOUGH * shown.max())[0])
+    return best, each[best]
