@@ -30,7 +30,7 @@ def candidates(space: Space) -> tuple[list[Any], Evidence | None]:
     if learned is None:
         return [kernel], None
     median = space.median()
-    finest = min(float(learned.peaks[0]), median)
+    finest = min(float(learned.model.kernel.lengthscale), median)
     count = int(np.clip(1 + np.log(WIDEST * median / finest) / np.log(STEP), 2, MOST))
     scales = np.geomspace(finest, WIDEST * median, count)
     return [space_kernel(space, float(scale)) for scale in scales], learned

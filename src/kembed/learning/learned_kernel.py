@@ -86,7 +86,7 @@ class LearnedKernel(Mode, Drawn):
     def evidence(self, unit: str = "") -> Evidence:
         """The curve and its modes in one shape with what tests learn; `unit` says what x was measured in."""
         peaks = np.array([typical_lengthscale(mode.kernel) for mode in self.modes])
-        return Evidence(*self.curve, peaks, unit, self.median, self)
+        return Evidence(*self.curve, peaks, unit, self.median, self, self.range)
 
     def __repr__(self) -> str:
         others = f", {len(self.modes)} modes" if len(self.modes) > 1 else ""
