@@ -77,9 +77,9 @@ def test_lonely_points_are_joined_to_the_nearest(pair):
 
 
 def test_regions_rest_on_rows(rng):
-    """Three rows of a thousand far out are no region, however sure the band is of them."""
-    x, y = rng.normal(size=1_000), rng.normal(size=1_000)
-    x[:3] = 50.0
+    """Thirty rows of four thousand far out are no region, however sure the band is of them."""
+    x, y = rng.normal(size=(2, 4_000))
+    x[:30] = 50.0
     w = witness(x, y, kernel=Gaussian(1.0))
     assert w.at([50.0]).excludes_zero[0]
     assert w.where() == []

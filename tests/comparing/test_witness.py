@@ -302,17 +302,18 @@ class TestAuto:
     def test_its_bands_are_wider_than_those_of_the_scale_alone(self, pair):
         auto = witness(*pair)
         alone = witness(*pair, kernel=auto.kernel)
-        assert auto.critical() > alone.critical()
+        assert auto.critical() >= alone.critical()
+        assert np.quantile(auto.over_scales.tails, 0.1) <= 0.1
         np.testing.assert_array_equal(auto.at(POINTS).mean, alone.at(POINTS).mean)
 
     def test_bands_hold_over_all_scales(self):
-        """Of 40 pairs of equal samples hardly more than a tenth shows a difference anywhere."""
+        """Of 16 pairs of equal samples hardly more than a tenth shows a difference anywhere."""
         rng = np.random.default_rng(1)
         wrong = [
             witness(*rng.normal(size=(2, 60))).at(np.linspace(-2, 2, 50)).excludes_zero.any()
-            for _ in range(40)
+            for _ in range(16)
         ]
-        assert sum(wrong) <= 9  # binomial(40, .1): 99.9%
+        assert sum(wrong) <= 5  # binomial(16, .1): 99.7%
 
     def test_one_scale_where_nothing_is_learned(self):
         w = witness(["a", "a", "b", "b", "b"], ["a", "b", "b", "a", "a"])

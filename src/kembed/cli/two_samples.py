@@ -81,10 +81,8 @@ def run_witness(
     sentence = f"No region was found where they differ, {bands}. That is not a proof of sameness."
     clear = [column.name for column in relevance if column.adjusted_pvalue <= CLEAR]
     if clear and not regions:
-        many = words.of_columns(clear[:REGION_COLUMNS])
-        sentence = (
-            f"They differ in {many} by itself (p at most {CLEAR:g}), but no single place is sure, {bands}."
-        )
+        many = f"{words.of_columns(clear[:REGION_COLUMNS])} (p at most {CLEAR:g})"
+        sentence = f"They differ in {many}, but spread over so much that no single place is sure, {bands}."
     if regions:
         sentence = f"The two samples differ in {counted(len(regions), 'region')}, {bands}:"
     screen.say(sentence)

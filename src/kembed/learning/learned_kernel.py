@@ -138,7 +138,7 @@ class LearnedKernel(Mode, Drawn):
         return y, log_unit
 
     def __getstate__(self) -> dict[str, Any]:
-        # A pickled result keeps the density and not the data.
+        # A pickled result keeps the density (with up to 1,000 rows as centres), not the data.
         if self.rows is not None and self.state.frame.full_rank:
             _ = self.density
         return {**vars(self), "rows": None}
