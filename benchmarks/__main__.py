@@ -7,6 +7,7 @@ NAMES = [
     "pseudolikelihood",
     "imports",
     "coverage",
+    "scales",
     "stability",
     "shapes",
     "families",

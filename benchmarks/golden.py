@@ -107,7 +107,7 @@ def of_test(result: Any) -> dict[str, Any]:
 def _of_scales(learned: Any) -> list[Any]:
     """What a test learned on every side: a kernel, a scan of the evidence, or nothing."""
     return [
-        attributes(one.model, "kernel", "noise", "log_evidence")
+        attributes(one.model, "kernel", "log_evidence")
         if one is not None and one.model is not None
         else one and {"peaks": plain(one.peaks), "log evidence": sketch(one.log_evidence)}
         for one in learned
@@ -177,15 +177,12 @@ def of_witness(found: Any, points: Any) -> dict[str, Any]:
 
 def of_learned(learned: Any, points: Any = None) -> dict[str, Any]:
     """A learned kernel: every mode, the evidence and, where there is one, the density at points."""
-    own = ("kernel", "noise", "log_evidence", "background", "ess", "objective", "family", "n", "parameters")
+    own = ("kernel", "noise", "log_evidence", "objective", "family", "n", "parameters")
     return {
         **attributes(learned, *own, "families", "median", "score"),
-        "modes": [
-            attributes(mode, "kernel", "noise", "log_evidence", "background", "ess", "at_edge")
-            for mode in learned.modes
-        ],
+        "modes": [attributes(mode, "kernel", "log_evidence", "at_edge") for mode in learned.modes],
         "curve": {name: sketch(values) for name, values in learned.curve._asdict().items()},
-        "landmarks": sketch(learned.landmarks),
+        "landmarks": None if learned.landmarks is None else sketch(learned.landmarks),
         "measure": of_measure(learned.measure),
         "log density": None if points is None else plain(learned.log_density(points)),
     }
@@ -550,7 +547,7 @@ def mixed_witness() -> Any:
 def drawn() -> kembed.KernelSamples:
     """A few draws of the posterior over kernels."""
     return kembed.sample_kernel(
-        np.concatenate(shifted(1)), landmarks=15, n_chains=2, n_warmup=50, n_draws=30, progress=False, rng=1
+        np.concatenate(shifted(1)), n_chains=2, n_warmup=50, n_draws=30, progress=False, rng=1
     )
 
 
@@ -598,9 +595,9 @@ def learn(x: Any, *pattern: Any, points: Any = None, **options: Any) -> Any:
     return of_learned(kembed.learn_kernel(x, *pattern, **options), points)
 
 
-def wide_prior(kernel: Any, noise: Any) -> Any:
+def short_prior(kernel: Any) -> Any:
     """A log density that prefers short lengthscales."""
-    return -3.0 * kernel.lengthscale - 0.1 * noise
+    return -3.0 * kernel.lengthscale
 
 
 def sampled() -> Any:
@@ -610,7 +607,6 @@ def sampled() -> Any:
         "learned": of_learned(found.learned),
         **attributes(found, "chain_mode", "mass", "divergences", "rhat", "ess"),
         "lengthscale": sketch(found.lengthscale),
-        "noise": sketch(found.noise),
         "kernels": plain(found.kernels(3)),
         "embedding": plain(found.sample_embedding(LINE, shifted(1)[0], size=3)),
     }
@@ -633,8 +629,9 @@ LEARNING: Calls = {
     "learn auto": lambda: learn(normal(1) ** 3, "auto", points=PLANE),
     "learn paper": lambda: learn(normal(1), objective="paper", noise=1.0, landmarks=15),
     "learn options": lambda: [
-        learn(normal(1), noise=0.5, landmarks=kembed.Landmarks("kmeans", 40), rng=3, points=PLANE),
-        learn(normal(1, 120, 1), measure="learn", prior=wide_prior, points=LINE),
+        learn(normal(1), objective="paper", noise=0.5, landmarks=kembed.Landmarks("kmeans", 40), rng=3),
+        learn(normal(1, 120, 1), prior=short_prior, points=LINE),
+        learn(normal(1, 120, 1), prior=None, points=LINE),
     ],
     "sample": sampled,
 }

