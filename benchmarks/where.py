@@ -1,15 +1,17 @@
 """Where two distributions differ: how much of the difference the witness finds, and how much it says wrongly.
 
-`python -m benchmarks where`; KEMBED_REPETITIONS for fewer than 20 repetitions. At points s drawn from half of
-either distribution, v(s) = (p - q)/(p + q) is known. A witness finds s if its simultaneous 90% band excludes 0
-there. "found" is the share of Σ|v| at points found with the right sign, "wrong" the share of Σ|v| among all points
-found that have the wrong sign (points where |v| < .02 count for neither). "hindsight" is the best of single
-Gaussians at RATIOS of the median distance, chosen for each set by the mean of found - wrong.
+`python -m benchmarks where`; KEMBED_REPETITIONS for fewer than 20 repetitions. At points s drawn from half
+of either distribution, v(s) = (p - q)/(p + q) is known. A witness finds s if its simultaneous 90% band
+excludes 0 there. "found" is the share of Σ|v| at points found with the right sign, "wrong" the share of
+Σ|v| among all points found that have the wrong sign (points where |v| < .02 count for neither). "hindsight"
+is the best of single Gaussians at RATIOS of the median distance, chosen for each set by the mean of found -
+wrong.
 
-The synthetic pairs have densities; the real ones are columns of scikit-learn's tables from which rows of one half
-were dropped by a rule that is known, so that q is p times what the rule keeps.
+The synthetic pairs have densities; the real ones are columns of scikit-learn's tables from which rows of
+one half were dropped by a rule that is known, so that q is p times what the rule keeps.
 """
 
+# ruff: noqa: D102 - `pdf` and `rvs` are scipy's
 import os
 import warnings
 import zlib

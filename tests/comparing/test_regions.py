@@ -74,3 +74,12 @@ def test_lonely_points_are_joined_to_the_nearest(pair):
     assert (like >= np.exp(-0.5)).sum() == 10  # each is like itself alone
     assert (neighbours(like).sum(axis=1) == NEAREST + 1).all()
     assert neighbours(like)[0, :2].all()
+
+
+def test_regions_rest_on_rows(rng):
+    """Thirty rows of four thousand far out are no region, however sure the band is of them."""
+    x, y = rng.normal(size=(2, 4_000))
+    x[:30] = 50.0
+    w = witness(x, y, kernel=Gaussian(1.0))
+    assert w.at([50.0]).excludes_zero[0]
+    assert w.where() == []

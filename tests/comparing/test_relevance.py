@@ -48,7 +48,8 @@ def test_a_column_by_itself(plane, of_plane):
     direct = witness(x[:, 1], y[:, 1])
     assert alone.names == ("column 1",)
     np.testing.assert_allclose(alone.at(POINTS).mean, direct.at(POINTS).mean, atol=1e-9)
-    assert alone.learned.unit == "spreads of the columns"
+    assert alone.learned.unit == ""  # of one column: its own
+    assert alone.learned.range == pytest.approx(np.ptp(np.r_[x[:, 1], y[:, 1]]))
     assert of_plane.column(1).names == ("column 1",)
     with pytest.raises(
         ValueError, match="name must be one of 'column 0', 'column 1', or a place from 0, but 'column 7'"

@@ -285,6 +285,43 @@ def test_refuses_other_points(mixed, pair):
         framed.at(pd.DataFrame({"v": [0.0], "d": ["a"]}))
 
 
+class TestAuto:
+    """The default: the scale of a few that shows most, with bands that hold over all of them."""
+
+    def test_a_wide_and_a_narrow_difference(self):
+        rng = np.random.default_rng(0)
+        clumps = rng.choice([-4.0, 4.0], (2, 400), p=[0.5, 0.5]) + 0.5 * rng.normal(size=(2, 400))
+        moved = np.where(rng.random(400) < 0.35, np.abs(clumps[1]), clumps[1])  # more of the right clump
+        wide, narrow = (Gaussian(scale) for scale in (8.0, 0.5))
+        shown = {
+            name: witness(clumps[0], moved, kernel=kernel).at(clumps[0]).excludes_zero.mean()
+            for name, kernel in (("auto", "auto"), ("wide", wide), ("narrow", narrow))
+        }
+        assert shown["auto"] > 0.8 * max(shown.values())
+
+    def test_its_bands_are_wider_than_those_of_the_scale_alone(self, pair):
+        pair = [
+            np.concatenate([part.ravel(), part.ravel() + 20.0]) for part in pair
+        ]  # fine scale, wide median
+        auto = witness(*pair)
+        alone = witness(*pair, kernel=auto.kernel)
+        assert auto.critical() > alone.critical()
+        np.testing.assert_array_equal(auto.at(POINTS).mean, alone.at(POINTS).mean)
+
+    def test_bands_hold_over_all_scales(self):
+        """Of 16 pairs of equal samples hardly more than a tenth shows a difference anywhere."""
+        rng = np.random.default_rng(1)
+        wrong = [
+            witness(*rng.normal(size=(2, 60))).at(np.linspace(-2, 2, 50)).excludes_zero.any()
+            for _ in range(16)
+        ]
+        assert sum(wrong) <= 5  # binomial(16, .1): 99.7%
+
+    def test_one_scale_where_nothing_is_learned(self):
+        w = witness(["a", "a", "b", "b", "b"], ["a", "b", "b", "a", "a"])
+        assert w.over_scales is None
+
+
 @pytest.mark.parametrize("y", [[1.0, 1.0, 1.0], [2.0, 2.0]])
 def test_constant_samples(y):
     w = witness([1.0, 1.0], y, kernel="median")

@@ -27,12 +27,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import kembed
 from kembed import DriftDetector, Gaussian, KernelLearner, Matern32, MeanEmbedding, MultiScale
 from kembed.core.checks import as_rng
-from kembed.estimators import kernel_learner
 from kembed.estimators.kernel_learner import as_pattern
 
-# Each new shape is compiled; with a fixed number of landmarks far fewer shapes occur.
-CHEAP = KernelLearner(landmarks=12)
-CHECKED = [CHEAP, MeanEmbedding(kernel="median"), DriftDetector(n_resamples=99)]
+CHECKED = [KernelLearner(), MeanEmbedding(kernel="median"), DriftDetector(n_resamples=99)]
 # A verdict on a batch is not a label of each row. What these two are after is tested below for batches:
 # the order of rows does not matter, and a batch too small to judge is refused.
 EXCLUDED = {
@@ -60,26 +57,8 @@ def checks():
         assert EXCLUDED.get(type(estimator), set()) <= seen
 
 
-class OfOneColumn:
-    """What `learn_kernel` learns from 20 rows of the first column.
-
-    Every number of columns (and of landmarks) is compiled anew, for 5 seconds each. The contract is about
-    what the estimator does with rows and with what was learned; `learn_kernel` has tests of its own.
-    """
-
-    def __init__(self, X, *pattern, **options):
-        first = np.sort(X[:, 0])  # the order of rows must not matter
-        few = first[np.linspace(0, len(X) - 1, 20).round().astype(int)]
-        self.learned = kembed.learn_kernel(few, *pattern, **options)
-        self.kernel = self.learned.kernel
-
-    def log_density(self, X):
-        return self.learned.log_density(X[:, 0])
-
-
 @pytest.mark.parametrize(("estimator", "check"), list(checks()))
-def test_scikit_learn_contract(estimator, check, monkeypatch):
-    monkeypatch.setattr(kernel_learner, "learn_kernel", OfOneColumn)
+def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
@@ -100,11 +79,11 @@ def moons():
 
 @pytest.fixture(scope="module")
 def learner(moons):
-    return clone(CHEAP).fit(moons[0])
+    return KernelLearner().fit(moons[0])
 
 
 def test_learner_says_what_learn_kernel_says(moons, learner):
-    learned = kembed.learn_kernel(moons[0], landmarks=12)
+    learned = kembed.learn_kernel(moons[0])
     assert learner.kernel_ == learned.kernel
     assert learner.lengthscale_ == learned.kernel.lengthscale
     assert learner.gamma_ == 0.5 / learned.kernel.lengthscale**2
@@ -120,7 +99,7 @@ def test_order_of_rows_does_not_matter(moons, learner):
 def test_the_three_ways_to_the_same_classifier(moons, learner):
     X, y = moons
     by_gamma = SVC(gamma=learner.gamma_).fit(X, y)
-    by_pipeline = make_pipeline(CHEAP, SVC(gamma=0.5)).fit(X, y)
+    by_pipeline = make_pipeline(KernelLearner(), SVC(gamma=0.5)).fit(X, y)
     by_function = SVC(kernel=learner.kernel_.gram).fit(X, y)
     assert by_gamma.score(X, y) > 0.95
     for other in (
@@ -195,7 +174,7 @@ def test_before_fit_there_is_nothing(moons):
 
 def test_feature_names(moons):
     frame = frame_of(moons)
-    assert list(clone(CHEAP).fit(frame).feature_names_in_) == ["a", "b"]
+    assert list(KernelLearner().fit(frame).feature_names_in_) == ["a", "b"]
     scaled = with_kernel(Gaussian([0.5, 3.0])).set_output(transform="pandas").transform(frame)
     pd.testing.assert_frame_equal(scaled, frame / [0.5, 3.0])
     mixed = with_kernel(Gaussian(covariance=[[2.0, 1.0], [1.0, 2.0]]))
@@ -242,7 +221,7 @@ def test_a_grid_search_chooses_the_kernel_without_labels(rng):
     """Two clumps in one column, noise in the other: two lengthscales describe new rows better than one."""
     X = np.column_stack([rng.choice([-4.0, 4.0], 200) + 0.2 * rng.normal(size=200), rng.normal(size=200)])
     folds = KFold(2, shuffle=True, random_state=0)
-    search = GridSearchCV(CHEAP, {"kernel": ["isotropic", "ard"]}, cv=folds, refit=False)
+    search = GridSearchCV(KernelLearner(), {"kernel": ["isotropic", "ard"]}, cv=folds, refit=False)
     assert search.fit(X).best_params_ == {"kernel": "ard"}
 
 

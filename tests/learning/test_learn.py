@@ -253,7 +253,7 @@ class TestPaper:
         with pytest.raises(ValueError, match=r"noise=1\.0"):
             learn_kernel(plane, objective="paper")
         with pytest.raises(ValueError, match="no density"):
-            result.log_density(plane)
+            result.log_density(plane[:, 0])
         with pytest.raises(ValueError, match="auto"):
             learn_kernel(plane, "auto", objective="paper", noise=1.0)
         for name in ("noise", "landmarks", "measure"):
@@ -351,6 +351,18 @@ def test_plot_marks_every_mode(learned):
     axes = learned.plot(Figure().subplots())
     assert axes.get_xscale() == "log"
     assert len(axes.lines) == 1 + len(learned.modes)
+
+
+def test_the_dot_is_the_top_of_the_curve_that_is_drawn():
+    from matplotlib.figure import Figure
+
+    x = 3.0 + 50.0 * normal(100, 1)
+    learned = learn_kernel(x)
+    curve, dot, *_ = learned.plot(Figure().subplots()).lines
+    assert dot.get_ydata()[0] == curve.get_ydata().max()
+    assert dot.get_xdata()[0] == pytest.approx(learned.kernel.lengthscale)
+    assert learned.evidence().range == np.ptp(x)
+    assert learned.median == pytest.approx(median_lengthscale(x), rel=1e-3)
 
 
 def test_repr_is_one_line(learned):

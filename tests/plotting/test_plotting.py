@@ -393,7 +393,7 @@ class TestEvidence:
         curve, *marks = ax.lines
         np.testing.assert_allclose(curve.get_xdata(), learned.lengthscales)
         assert [mark.get_xdata()[0] for mark in marks] == pytest.approx(list(learned.peaks))
-        assert ax.get_xlabel() == "lengthscale (in spreads of the columns)"
+        assert ax.get_xlabel() == "lengthscale"  # of one column, in its units
         assert any("median" in text for text in legend(ax)) == (learned.median is not None)
 
     def test_median_is_marked(self, evidence):
@@ -452,6 +452,9 @@ class TestComparison:
 
     def test_evidence_says_its_unit(self, comparison, scan):
         axes = plot_comparison(replace(comparison, test=scan), Figure(figsize=(11.0, 8.0)))
+        assert axes[1, 1].get_xlabel() == "lengthscale"
+        several = replace(scan, learned=(replace(scan.learned[0], unit="spreads of the columns"),))
+        axes = plot_comparison(replace(comparison, test=several), Figure(figsize=(11.0, 8.0)))
         assert axes[1, 1].get_xlabel() == "lengthscale (in spreads of the columns)"
 
 

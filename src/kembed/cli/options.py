@@ -18,7 +18,7 @@ from kembed.data.files import InputError
 # The words of `kembed.testing.kernel_words`, which is too heavy for `--help`.
 KERNELS = ("fused", "bkl", "ard", "median", "median-raw")
 A_KERNEL = "|".join([*KERNELS, "NUMBER"])
-ONE_KERNEL = A_KERNEL.removeprefix("fused|")
+ONE_KERNEL = A_KERNEL.replace("fused|", "auto|")
 
 
 def _panel(title: str) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # What is printed of a witness: so many regions, by so many of their columns.
 REGIONS, REGION_COLUMNS = 6, 3
+CLEAR = 0.05  # adjusted p-value below which a column differs though no region does
 
 
 @command(options.Failing)
@@ -52,8 +53,9 @@ def run_witness(
     reading: options.Grouping,
     seeded: options.Seeded,
     kernel: Annotated[
-        str, method("A kernel learned from the data, the median rule, or a lengthscale.", options.ONE_KERNEL)
-    ] = "bkl",
+        str,
+        method("The scale that shows most, a learned one, the median rule, or a number.", options.ONE_KERNEL),
+    ] = "auto",
     level: Annotated[float, method("Level of the bands.", "P")] = 0.9,
     output: options.Figure = None,
 ) -> bool:
@@ -62,7 +64,7 @@ def run_witness(
         raise InputError("--kernel fused is many kernels, and a witness has one; use bkl or median")
     if not 0.0 < level < 1.0:
         raise InputError(f"--level is a number between 0 and 1, 0.9 for 90%, but {level:g} was given")
-    chosen = kernel_of(kernel, options.KERNELS[1:])
+    chosen = kernel_of(kernel, ("auto", *options.KERNELS[1:]))
     outputs.check_target(output, outputs.FIGURES, (a, b))
     pair = load_pair(a, b, reading, screen)
     from kembed import witness
@@ -77,6 +79,10 @@ def run_witness(
             outputs.save_plot(found, output, labels=pair.names)
     bands = f"with {100 * level:g}% bands that hold everywhere at once"
     sentence = f"No region was found where they differ, {bands}. That is not a proof of sameness."
+    clear = [column.name for column in relevance if column.adjusted_pvalue <= CLEAR]
+    if clear and not regions:
+        many = f"{words.of_columns(clear[:REGION_COLUMNS])} (p at most {CLEAR:g})"
+        sentence = f"They differ in {many}, but spread over so much that no single place is sure, {bands}."
     if regions:
         sentence = f"The two samples differ in {counted(len(regions), 'region')}, {bands}:"
     screen.say(sentence)

@@ -15,6 +15,7 @@ from kembed.data.tables import Table, Tables
 At = Callable[[Any], Bands]  # the bands at points
 GRID = 800  # ends of intervals are found to a fraction of such a step
 COUNTED_ROWS = 10 * REFERENCE_ROWS  # a share over 3,000 rows of a sample has a standard error below 1%
+LEAST_SHARE, LEAST_ROWS = 0.01, 5  # of the sample with more there: a region of fewer rows is no finding
 NEAREST = 3  # neighbours in any case: in many dimensions all rows are far apart
 
 
@@ -64,7 +65,15 @@ def find_regions(at: At, tables: Tables, likeness: Callable[..., Any], seed: int
     """Intervals of one numeric column, else groups of rows; those with the largest share of rows first."""
     one = len(tables[0].names) == 1 and not tables[0].categorical[0]
     found = _intervals(at, tables) if one else _groups(at, tables, likeness, seed)
+    found = [region for region in found if _rests_on_rows(region, tables)]
     return sorted(found, key=lambda region: -max(region.share_x, region.share_y))
+
+
+def _rests_on_rows(region: Region, tables: Tables) -> bool:
+    """Whether enough rows of the sample that has more lie there, and more than of the other."""
+    table = tables[0 if region.sign > 0 else 1]
+    more, less = (region.share_x, region.share_y)[:: region.sign]
+    return more >= max(LEAST_SHARE, LEAST_ROWS / len(table.values)) and more > less
 
 
 def _region(sign: int, box: Any, peak: Any, bands: Bands, k: Any, shares: Any) -> Region:

@@ -19,7 +19,7 @@ from kembed.learning.evidence import Evidence
 from kembed.testing.kernel_words import choose_kernel
 
 WIDEST = 1.0  # times the median distance
-STEP = 2.0  # between neighbouring scales, at least
+STEP = 2.0  # between neighbouring scales, about
 MOST = 3  # scales at most: each is a witness of its own
 ENOUGH = 0.85  # a finer scale that shows this share of what the best one shows is preferred: it blurs less
 
@@ -30,8 +30,8 @@ def candidates(space: Space) -> tuple[list[Any], Evidence | None]:
     if learned is None:
         return [kernel], None
     median = space.median()
-    finest = min(float(learned.peaks[0]), median)
-    count = int(np.clip(1 + np.log(WIDEST * median / finest) / np.log(STEP), 2, MOST))
+    finest = min(float(learned.model.kernel.lengthscale), median)
+    count = int(np.clip(np.ceil(1 + np.log(WIDEST * median / finest) / np.log(STEP) - 0.5), 1, MOST))
     scales = np.geomspace(finest, WIDEST * median, count)
     return [space_kernel(space, float(scale)) for scale in scales], learned
 
@@ -42,7 +42,7 @@ def clearest(
     """The place of the scale that shows most, and what its bands need to hold over all scales."""
     each = [suprema(one, samples, points, seed) for one in differences]
     # Rows are resampled alike at every scale, so the least tail over scales says at which level all hold.
-    shares = [rankdata(-sup.resampled, "max") / len(sup.resampled) for sup in each]
+    shares = [(rankdata(-sup.resampled, "min") - 1) / (len(sup.resampled) - 1) for sup in each]
     each = [replace(sup, tails=np.min(shares, axis=0)) for sup in each]
     rows = balanced_rows(samples, REFERENCE_ROWS, seed)
     bands = [make_bands(one, sup, rows, level) for one, sup in zip(differences, each, strict=True)]

@@ -24,6 +24,7 @@ from scipy.special import chdtri, ndtri, stdtrit
 from kembed.core.backend import Float
 from kembed.core.linalg import log_sum_exp, median_of_pairs, robust_spread, squared_distances
 from kembed.learning.density_base import Base, Student, Warp, bases, fit_student
+from kembed.learning.density_kde import Kde, fit_kde
 from kembed.learning.density_rule import Rule, integration_rule, quasi_random
 
 Array = np.ndarray
@@ -39,14 +40,11 @@ KEPT = 1e-2  # features whose variance adds less to log |H| are dropped
 TOLERANCE = 1e-4  # Newton's decrement, in nats
 STEPS = 30
 COUNTS = 1e-3  # settings with a smaller share of the evidence are left out
-SUBSAMPLE = 2_000  # rows that choose the settings
 MEDIAN_ROWS = 500  # rows of the median distance
+SUBSAMPLE = 2_000  # rows that choose the settings
 FEW_AXES, LEADING = 6, 3  # f depends on all axes up to so many, beyond on so many
 KDE_SHARE = 1.0 / 3.0
 KDE_ROWS = 1_000
-KDE_WIDTHS = np.geomspace(0.01, 1.0, 16)  # in median distances
-KDE_TEMPER = 0.5  # power of the leave-one-out likelihood in a width's share
-KDE_BACKGROUND = 0.1  # share of the t in it, so that outliers do not choose
 BLOCK = 4_096  # rows whose features are computed at a time
 
 
@@ -71,20 +69,6 @@ class Mode(NamedTuple):
     log_z: float
     log_evidence: float
     share: Float[Array, " S"]
-
-
-class Kde(NamedTuple):
-    """Σ_h share_h Σ_c N(x; c, h²I)/C: a kernel density whose bandwidth is averaged."""
-
-    centres: Float[Array, "C d"]
-    widths: Float[Array, " H"]
-    log_shares: Float[Array, " H"]
-
-    def log_density(self, points: Float[Array, "k d"]) -> Float[Array, " k"]:
-        """At new points."""
-        squared = squared_distances(points, self.centres)
-        each = [log_kernel_mean(squared, h, self.centres.shape[1], len(self.centres)) for h in self.widths]
-        return np.asarray(log_sum_exp(np.stack(each) + self.log_shares[:, None], axis=0))
 
 
 class Axes(NamedTuple):
@@ -326,13 +310,6 @@ def feature_sum(warp: Warp, y: Float[Array, "n d"], frequencies: Float[Array, "F
     return total
 
 
-def log_kernel_mean(squared: Float[Array, "k C"], width: float, d: int, count: int) -> Float[Array, " k"]:
-    """log of Σ_c N(x; c, h²I)/count from squared distances."""
-    height = -0.5 * d * np.log(2.0 * np.pi) - d * np.log(width) - np.log(count)
-    with np.errstate(divide="ignore"):  # far from all rows it is 0, and something else is beside it
-        return np.log(np.exp((-0.5 / width**2) * squared).sum(axis=1)) + height
-
-
 def _choose_axes(y: Float[Array, "c E"], student: Student) -> tuple[Axes, Kde]:
     """The axes that a kernel density prefers, as they are or whitened, and the kernel density."""
     E = y.shape[1]
@@ -351,29 +328,6 @@ def _choose_axes(y: Float[Array, "c E"], student: Student) -> tuple[Axes, Kde]:
             best = score, frame, kde
     assert best is not None
     return best[1:]
-
-
-def fit_kde(y: Float[Array, "n d"]) -> tuple[Kde, float]:
-    """Widths with the share of its leave-one-out likelihood to the power `KDE_TEMPER`; the best likelihood.
-
-    The t of the rows has a part in that likelihood. Rows tied with the one left out are left out too: they
-    would call for no width at all.
-    """
-    n, d = y.shape
-    left_out = fit_student(y)[1]
-    squared = squared_distances(y, y)
-    typical = np.sqrt(median_of_pairs(squared))
-    squared = np.where(squared <= (1e-10 * typical) ** 2, np.inf, squared)
-    widths = typical * KDE_WIDTHS
-    scores = np.zeros(len(widths))
-    for k, h in enumerate(widths):
-        near = log_kernel_mean(squared, float(h), d, max(n - 1, 1))
-        mixed = np.logaddexp(np.log1p(-KDE_BACKGROUND) + near, np.log(KDE_BACKGROUND) + left_out)
-        scores[k] = mixed.sum()
-    log_shares = KDE_TEMPER * (scores - scores.max())
-    counts = log_shares - log_sum_exp(log_shares) > np.log(COUNTS)
-    log_shares = log_shares[counts] - log_sum_exp(log_shares[counts])
-    return Kde(y, widths[counts], log_shares), float(scores.max())
 
 
 def _subsample(y: Float[Array, "n d"], count: int, rng: np.random.Generator) -> Float[Array, "c d"]:

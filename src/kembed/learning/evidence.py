@@ -6,8 +6,8 @@ subsample. Good enough to place a grid of scales; whoever wants the kernel itsel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,8 +29,9 @@ COARSE = Effort(centres=200, entries=40_000, per_decade=5)
 class Evidence:
     """Log evidence of one row over lengthscales, and its local maxima, the best first.
 
-    `unit` says what lengthscales are measured in, "" for the units of the data; `median` is the median rule
-    in the same unit, where it is known; `model` is the `LearnedKernel` behind it, None after a mere scan.
+    It is what was maximised: the log prior is in it. `unit` says what lengthscales are measured in, "" for
+    the units of the data; `median` is the median rule and `range` that of the one column there is, in the
+    same unit, where known; `model` is the `LearnedKernel` behind it, None after a mere scan.
     """
 
     lengthscales: Float[np.ndarray, " L"]
@@ -39,6 +40,13 @@ class Evidence:
     unit: str = ""
     median: float | None = None
     model: Any = None
+    range: float | None = None
+
+    def times(self, size: float) -> Self:
+        """The same in units that are so much smaller: those of the data."""
+        median, range_ = (None if one is None else size * one for one in (self.median, self.range))
+        scaled = {"lengthscales": size * self.lengthscales, "peaks": size * self.peaks}
+        return replace(self, **scaled, unit="", median=median, range=range_)
 
     def __repr__(self) -> str:
         peaks = ", ".join(f"{peak:.3g}" for peak in self.peaks)

@@ -74,7 +74,7 @@ def learn_kernel(
     --------
     >>> import numpy as np
     >>> from kembed import learn_kernel
-    >>> x = np.random.default_rng(0).normal(size=(200, 1))
+    >>> x = np.random.default_rng(1).normal(size=(200, 1))
     >>> learned = learn_kernel(x)
     >>> print(0.5 < learned.kernel.lengthscale < 1.0)
     True
@@ -205,12 +205,17 @@ def _learned(rows: Float[np.ndarray, "n D"], spec: Spec, prepared: Prepared) -> 
     modes = tuple(
         Mode(state.kernel(mode.theta), mode.log_evidence - n * frame.log_unit, mode.at_edge) for mode in found
     )
+    scales, values = scanned.scales, scanned.values
+    if isotropic:  # the maxima are points of the curve
+        scales = np.append(scales, [np.exp(mode.theta[0]) for mode in found])
+        values = np.append(values, [mode.value for mode in found])[order := np.argsort(scales)]
+        scales = scales[order]
     width = frame.axes * (frame.scale * robust_spread(frame.into(rows)))
     size = prepared.carried * float(np.exp(np.log(frame.scale).mean()))
     return LearnedKernel(
         **vars(modes[0]),
         modes=modes,
-        curve=Curve(scanned.scales * size, scanned.values / n - frame.log_unit),
+        curve=Curve(scales * size, values / n - frame.log_unit),
         measure=GaussianMeasure(frame.centre, width @ width.T),
         objective="paper" if spec.paper else "leave-one-out",
         family=spec.family.name,

@@ -86,7 +86,7 @@ class LearnedKernel(Mode, Drawn):
     def evidence(self, unit: str = "") -> Evidence:
         """The curve and its modes in one shape with what tests learn; `unit` says what x was measured in."""
         peaks = np.array([typical_lengthscale(mode.kernel) for mode in self.modes])
-        return Evidence(*self.curve, peaks, unit, self.median, self)
+        return Evidence(*self.curve, peaks, unit, self.median, self, self.range)
 
     def __repr__(self) -> str:
         others = f", {len(self.modes)} modes" if len(self.modes) > 1 else ""
@@ -138,7 +138,7 @@ class LearnedKernel(Mode, Drawn):
         return y, log_unit
 
     def __getstate__(self) -> dict[str, Any]:
-        # A pickled result keeps the density and not the data.
+        # A pickled result keeps the density (with up to 1,000 rows as centres), not the data.
         if self.rows is not None and self.state.frame.full_rank:
             _ = self.density
         return {**vars(self), "rows": None}

@@ -18,7 +18,7 @@ BINS = 40  # of a thousand draws a chain, 25 to a bin
 
 
 def plot_learned(learned: LearnedKernel | Evidence, ax: Any = None) -> Any:
-    """The objective over scales with every mode marked, the best one filled, and the median heuristic.
+    """The objective over scales with every mode marked, the best one filled; the median rule and the range.
 
     `learned` is what `learn_kernel` returned, or the evidence that a test or a witness kept.
     """
@@ -32,9 +32,11 @@ def plot_learned(learned: LearnedKernel | Evidence, ax: Any = None) -> Any:
         label = f"{'best' if rank == 0 else 'mode'}: {short(where)}" if rank < MODES else None
         face = VERMILION if rank == 0 else "white"
         ax.plot(where, height, "o", color=VERMILION, markerfacecolor=face, label=label)
-    if (median := evidence.median) is not None:
-        look = {"color": GREY, "linestyle": "--", "linewidth": 1.2, "transform": ax.get_xaxis_transform()}
-        ax.vlines(median, 0.0, 1.0, label=f"median rule: {short(median)}", **look)
+    marks = (evidence.median, "median rule", "--"), (evidence.range, "range of the data", ":")
+    for place, words, line in marks:
+        look = {"color": GREY, "linestyle": line, "linewidth": 1.2, "transform": ax.get_xaxis_transform()}
+        if place is not None:
+            ax.vlines(place, 0.0, 1.0, label=f"{words}: {short(place)}", **look)
     top, bottom = float(values.max()), float(np.quantile(values, 0.2))
     span = max(top - bottom, 1e-3)
     unit = f" (in {evidence.unit})" if evidence.unit else ""

@@ -108,7 +108,13 @@ def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
         lengthscale, learned = learned_scales(space)
         return space_kernel(space, lengthscale), learned and learned.evidence(SPREADS)
     learned = learn_kernel(rows)
-    return space_kernel(space, float(learned.kernel.lengthscale)), learned.evidence(SPREADS)
+    evidence = in_units(learned.evidence(SPREADS), space)
+    return space_kernel(space, float(learned.kernel.lengthscale)), evidence
+
+
+def in_units(evidence: Evidence, space: Space) -> Evidence:
+    """What was learned on one column in that column's units; on several there is none but their spreads."""
+    return evidence.times(float(space.spread[0])) if space.values.shape[1] == 1 else evidence
 
 
 def _scanned(space: Space, effort: Effort) -> tuple[Kernel, Evidence | None]:

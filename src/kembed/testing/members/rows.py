@@ -6,7 +6,7 @@ import numpy as np
 
 from kembed.data.space import Space
 from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
-from kembed.testing.kernel_words import STAND_IN, says_nothing_of_scales
+from kembed.testing.kernel_words import STAND_IN, in_units, says_nothing_of_scales
 
 MAX_PEAKS = 3  # modes of the evidence that get members: each of them is work
 
@@ -33,4 +33,5 @@ def read_scales(space: Space, features: int | None, rng: np.random.Generator) ->
     if says_nothing_of_scales(space.numeric):
         return Rows(space, median, (STAND_IN * median,), None, features, rng)
     evidence = replace(scan_evidence(space.numeric), unit=SPREADS, median=median)
-    return Rows(space, median, tuple(map(float, evidence.peaks[:MAX_PEAKS])), evidence, features, rng)
+    peaks = tuple(map(float, evidence.peaks[:MAX_PEAKS]))
+    return Rows(space, median, peaks, in_units(evidence, space), features, rng)

@@ -1,0 +1,61 @@
+"""A kernel density whose bandwidth is averaged: the part of a density that follows every row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kembed.core.backend import Float
+from kembed.core.linalg import log_sum_exp, median_of_pairs, squared_distances
+from kembed.learning.density_base import fit_student
+
+Array = np.ndarray
+WIDTHS = np.geomspace(0.01, 1.0, 16)  # in median distances
+TEMPER = 0.5  # power of the leave-one-out likelihood in a width's share
+BACKGROUND = 0.1  # share of the t in it, so that outliers do not choose
+COUNTS = 1e-3  # widths with a smaller share are left out
+
+
+class Kde(NamedTuple):
+    """Σ_h share_h Σ_c N(x; c, h²I)/C: a kernel density whose bandwidth is averaged."""
+
+    centres: Float[Array, "C d"]
+    widths: Float[Array, " H"]
+    log_shares: Float[Array, " H"]
+
+    def log_density(self, points: Float[Array, "k d"]) -> Float[Array, " k"]:
+        """At new points."""
+        squared = squared_distances(points, self.centres)
+        each = [log_kernel_mean(squared, h, self.centres.shape[1], len(self.centres)) for h in self.widths]
+        return np.asarray(log_sum_exp(np.stack(each) + self.log_shares[:, None], axis=0))
+
+
+def fit_kde(y: Float[Array, "n d"]) -> tuple[Kde, float]:
+    """Widths with the share of its leave-one-out likelihood to the power `TEMPER`; the best likelihood.
+
+    The t of the rows has a part in that likelihood. Rows tied with the one left out are left out too: they
+    would call for no width at all.
+    """
+    n, d = y.shape
+    left_out = fit_student(y)[1]
+    squared = squared_distances(y, y)
+    typical = np.sqrt(median_of_pairs(squared))
+    squared = np.where(squared <= (1e-10 * typical) ** 2, np.inf, squared)
+    widths = typical * WIDTHS
+    scores = np.zeros(len(widths))
+    for k, h in enumerate(widths):
+        near = log_kernel_mean(squared, float(h), d, max(n - 1, 1))
+        mixed = np.logaddexp(np.log1p(-BACKGROUND) + near, np.log(BACKGROUND) + left_out)
+        scores[k] = mixed.sum()
+    log_shares = TEMPER * (scores - scores.max())
+    counts = log_shares - log_sum_exp(log_shares) > np.log(COUNTS)
+    log_shares = log_shares[counts] - log_sum_exp(log_shares[counts])
+    return Kde(y, widths[counts], log_shares), float(scores.max())
+
+
+def log_kernel_mean(squared: Float[Array, "k C"], width: float, d: int, count: int) -> Float[Array, " k"]:
+    """log of Σ_c N(x; c, h²I)/count from squared distances."""
+    height = -0.5 * d * np.log(2.0 * np.pi) - d * np.log(width) - np.log(count)
+    with np.errstate(divide="ignore"):  # far from all rows it is 0, and something else is beside it
+        return np.log(np.exp((-0.5 / width**2) * squared).sum(axis=1)) + height
