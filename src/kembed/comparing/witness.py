@@ -323,10 +323,7 @@ def column_place(names: tuple[str, ...], column: Any) -> int | None:
 
 
 def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
-    """The kernel of a witness of these pooled rows, and what was learned.
-
-    A list is a mean over several; a tuple are several scales to try.
-    """
+    """The kernel of a witness, and what was learned; a list is a mean over several, a tuple scales to try."""
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
     if isinstance(kernel, KernelSamples):
