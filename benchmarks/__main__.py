@@ -12,6 +12,7 @@ NAMES = [
     "shapes",
     "families",
     "densities",
+    "where",
     "learning_speed",
     "sampling",
     "agreement",

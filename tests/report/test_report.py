@@ -53,7 +53,7 @@ def nasty():
     import polars as pl
 
     rng = np.random.default_rng(3)
-    x, y = table(60, [0.7, 0.1, 0.1, 0.1], rng), table(60, [0.1, 0.7, 0.1, 0.1], rng)
+    x, y = table(120, [0.7, 0.1, 0.1, 0.1], rng), table(120, [0.1, 0.7, 0.1, 0.1], rng)
     x[SCRIPT][4] = None
     frames = (pl.DataFrame(x), pl.DataFrame(y))
     return kembed.compare(*frames, labels=LABELS, kernel="median", n_resamples=199, nan_policy="omit", rng=7)
@@ -211,7 +211,7 @@ def test_numbers_are_those_of_the_comparison(nasty, page):
     assert f"Separation {nasty.separation:.0%} 50%: cannot tell 100%: always" in said
     assert f"p-value {nasty.test.pvalue:.3f} If both" in said
     assert f"MMD² {nasty.test.effect:.3f} The squared" in said
-    assert "59 rows and 60 rows · 8 columns" in said
+    assert "119 rows and 120 rows · 8 columns" in said
     for column in nasty.columns:
         name = " ".join(words.short(column.name, 80).split())
         change = " ".join(words.clean(column.change).split())
@@ -289,15 +289,20 @@ def test_a_kernel_that_was_given_is_in_the_units_of_the_data(learned):
 
 
 def test_a_word_chooses_in_spreads(learned):
+    """Of several columns; one column has its own unit."""
     x, y, _ = learned
-    found = kembed.compare(x, y, kernel="bkl", n_resamples=19)
-    said = Page(render(found, date=DATE)).said
-    assert re.search(r"Rows that are about \d(\.\d+)? spreads apart or less count as alike", said)
-    assert (
-        plot_learned(found.evidence, Figure().subplots()).get_xlabel()
-        == "lengthscale (in spreads of the columns)"
+    one = kembed.compare(x, y, kernel="bkl", n_resamples=19)
+    several = kembed.compare(
+        *(np.column_stack([part, part[::-1]]) for part in (x, y)), kernel="bkl", n_resamples=19
     )
-    assert "spreads of the columns" in figures.evidence(found).alt
+    for found, apart, label in (
+        (one, r"about \d[\d.e+]* apart", "lengthscale"),
+        (several, r"about \d(\.\d+)? spreads apart", "lengthscale (in spreads of the columns)"),
+    ):
+        said = Page(render(found, date=DATE)).said
+        assert re.search(rf"Rows that are {apart} or less count as alike", said)
+        assert plot_learned(found.evidence, Figure().subplots()).get_xlabel() == label
+    assert "spreads of the columns" in figures.evidence(several).alt
 
 
 def test_no_difference_is_told_honestly(pages, same):

@@ -15,7 +15,7 @@ from kembed.data.tables import Table, Tables
 At = Callable[[Any], Bands]  # the bands at points
 GRID = 800  # ends of intervals are found to a fraction of such a step
 COUNTED_ROWS = 10 * REFERENCE_ROWS  # a share over 3,000 rows of a sample has a standard error below 1%
-LEAST_SHARE, LEAST_ROWS = 0.01, 5  # of the sample with more there: a region of fewer rows is no finding
+LEAST_SHARE, LEAST_ROWS = 0.01, 3  # of the sample with more there: a region of fewer rows is no finding
 NEAREST = 3  # neighbours in any case: in many dimensions all rows are far apart
 
 

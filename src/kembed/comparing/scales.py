@@ -24,16 +24,16 @@ MOST = 3  # scales at most: each is a witness of its own
 ENOUGH = 0.85  # a finer scale that shows this share of what the best one shows is preferred: it blurs less
 
 
-def candidates(space: Space) -> tuple[list[Any], Evidence | None]:
-    """Kernels at the learned scale and wider ones, the finest first; what was learned."""
+def candidates(space: Space) -> tuple[list[tuple[Any, float]], Evidence | None]:
+    """Kernels at the learned scale and wider ones with how much wider, the finest first; what was learned."""
     kernel, learned = choose_kernel("bkl", space)
     if learned is None:
-        return [kernel], None
+        return [(kernel, 1.0)], None
     median = space.median()
     finest = min(float(learned.model.kernel.lengthscale), median)
     count = int(np.clip(np.ceil(1 + np.log(WIDEST * median / finest) / np.log(STEP) - 0.5), 1, MOST))
     scales = np.geomspace(finest, WIDEST * median, count)
-    return [space_kernel(space, float(scale)) for scale in scales], learned
+    return [(space_kernel(space, float(scale)), float(scale / finest)) for scale in scales], learned
 
 
 def clearest(

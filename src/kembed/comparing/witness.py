@@ -50,6 +50,7 @@ class Witness(Drawn):
     seed: int
     tested: ColumnResults | None = None  # by `compare`
     over_scales: Sup | None = None  # of bands that hold over several scales; None where there is one
+    widened: float = 1.0  # the scale it is shown at over the learned one
     _regions: dict[float, list[Region]] = field(default_factory=dict, init=False)  # by level, once found
 
     @property
@@ -299,9 +300,10 @@ def fit_witness(
     if not isinstance(kernel, tuple):
         posterior = fit(kernel if isinstance(kernel, list) else [kernel])
         return Witness(kernel, learned, level, tables, posterior, seed, tested)
-    tried = [fit([one]) for one in kernel]
+    tried = [fit([one]) for one, _ in kernel]
     best, sup = scales.clearest(tried, samples, reference_points(tables, seed), level, seed)
-    return Witness(kernel[best], learned, level, tables, tried[best], seed, tested, sup)
+    shown, widened = kernel[best]
+    return Witness(shown, learned, level, tables, tried[best], seed, tested, sup, widened)
 
 
 def reference_points(tables: Tables, seed: int) -> Points:
@@ -321,10 +323,7 @@ def column_place(names: tuple[str, ...], column: Any) -> int | None:
 
 
 def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
-    """The kernel of a witness of these pooled rows, and what was learned.
-
-    A list is a mean over several; a tuple are several scales to try.
-    """
+    """The kernel of a witness, and what was learned; a list is a mean over several, a tuple scales to try."""
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
     if isinstance(kernel, KernelSamples):
@@ -345,5 +344,5 @@ def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
     space = difference.thinned(space, seed)
     if isinstance(kernel, str) and kernel == "auto":
         kernels, learned = scales.candidates(space)
-        return tuple(kernels) if len(kernels) > 1 else kernels[0], learned
+        return tuple(kernels) if len(kernels) > 1 else kernels[0][0], learned
     return choose_kernel(kernel, space)

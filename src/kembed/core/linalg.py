@@ -52,7 +52,8 @@ def log_sum_exp(values: Any, axis: int | None = None) -> Any:
     xp = namespace(values)
     top = values.max(axis=axis, keepdims=True)
     top = xp.where(top > -np.inf, top, 0.0)
-    total = xp.exp(values - top).sum(axis=axis)
+    shifted = values - top
+    total = (np.exp(shifted, out=shifted) if xp is np else xp.exp(shifted)).sum(axis=axis)
     with np.errstate(divide="ignore"):
         return top.reshape(total.shape) + xp.log(total)
 

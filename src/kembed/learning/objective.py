@@ -31,14 +31,14 @@ TIED = 1e60  # added to the squared distance of ties, in the frame's units: beyo
 
 def log_predictive(
     kernel: Stationary,
-    squared: Float[Array, "Q M"],
+    narrow: Float[Array, "Q M"],
     log_count: Float[Array, " Q"],
     log_background: Float[Array, " Q"],
     dimension: int,
 ) -> Float[Array, " Q"]:
-    """log of every row's density under the others; `squared` are scaled distances s, ties beyond reach."""
-    xp = namespace(squared)
-    inside = log_sum_exp(kernel.profile(NARROW**2 * squared), axis=1) - log_count
+    """log of every row's density under the others; `narrow` are NARROW² times scaled distances s."""
+    xp = namespace(narrow)
+    inside = log_sum_exp(kernel.profile(narrow), axis=1) - log_count
     inside = inside + dimension * np.log(NARROW) - kernel.log_integral(dimension)
     return xp.logaddexp(np.log1p(-BACKGROUND) + inside, np.log(BACKGROUND) + log_background)
 

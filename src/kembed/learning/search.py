@@ -103,7 +103,8 @@ def _plain_maximum(
     if len(start) == 1:
         ends = np.clip(start[0] + np.array([-step, step]), *box[0])
         inside = float(minimize_scalar(downhill, bounds=ends, method="bounded", options={"xatol": 1e-4}).x)
-        return np.array([min((*ends, inside), key=downhill)])  # Brent never tries the ends
+        bounds = [end for end in ends if end in box[0]]  # Brent never tries the ends
+        return np.array([min((inside, *bounds), key=downhill) if bounds else inside])
     fit = minimize(downhill, np.clip(start, *box.T), method="L-BFGS-B", bounds=box, options={"ftol": 1e-11})
     return fit.x
 

@@ -91,8 +91,11 @@ def _scale(comparison: Comparison) -> str | None:
         return None
     scale = f"{learned.peaks[0]:.2g}"
     said = f"The kernel that was given has a lengthscale of {scale}."
-    if learned.unit:
-        said = f"Rows that are about {scale} spreads apart or less count as alike."
+    if isinstance(comparison.kernel, str):
+        unit = " spreads" if learned.unit else ""
+        said = f"Rows that are about {scale}{unit} apart or less count as alike."
+    if (wider := comparison.witness.widened) > 1.0:
+        said += f" The difference is shown at a scale {wider:.2g} times as wide, where it is clearest."
     more = len(learned.peaks) - 1
     scales = f"{more} other scale{'s' if more > 1 else ''}"
     return f"{said} {scales} had a peak of evidence too; the best was taken." if more else said
