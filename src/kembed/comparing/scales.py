@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from kembed.comparing.bands import REFERENCE_ROWS, Sup, make_bands, suprema
 from kembed.comparing.difference import Difference, Points, Samples, balanced_rows
+from kembed.core.backend import Float
 from kembed.data.space import Space
 from kembed.kernels.discrete import space_kernel
 from kembed.learning.evidence import Evidence
@@ -42,10 +42,15 @@ def clearest(
     """The place of the scale that shows most, and what its bands need to hold over all scales."""
     each = [suprema(one, samples, points, seed) for one in differences]
     # Rows are resampled alike at every scale, so the least tail over scales says at which level all hold.
-    shares = [(rankdata(-sup.resampled, "min") - 1) / (len(sup.resampled) - 1) for sup in each]
+    shares = [_share_above(sup.resampled) for sup in each]
     each = [replace(sup, tails=np.min(shares, axis=0)) for sup in each]
     rows = balanced_rows(samples, REFERENCE_ROWS, seed)
     bands = [make_bands(one, sup, rows, level) for one, sup in zip(differences, each, strict=True)]
     shown = np.array([band.excludes_zero.mean() for band in bands])
     best = int(np.flatnonzero(shown >= ENOUGH * shown.max())[0])
     return best, each[best]
+
+
+def _share_above(values: Float[np.ndarray, " R"]) -> Float[np.ndarray, " R"]:
+    """Of the other values, the share above each: 0 for the largest, 1 for the least."""
+    return (len(values) - np.searchsorted(np.sort(values), values, side="right")) / (len(values) - 1)
