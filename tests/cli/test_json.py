@@ -99,7 +99,7 @@ def test_a_test_and_a_report_say_the_same(answer):
         assert report[key] == test[key], key
     for key in ("statistic", "effect"):
         assert report[key] == pytest.approx(test[key], rel=1e-9)
-    assert (test["schema"], test["kernel"], test["resamples"]) == (1, "median", 39)
+    assert (test["schema"], test["kernel"], test["resamples"]) == (2, "median", 39)
     assert [column["name"] for column in report["by_column"]] == ["v"]
     assert set(test["left_out"]) == set()
 

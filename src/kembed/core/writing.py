@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SCHEMA = 1  # the version of the keys that docs/json.md lists: a key that changes its meaning makes another
+SCHEMA = 2  # the version of the keys that docs/json.md lists: a key that changes its meaning makes another
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
