@@ -70,14 +70,14 @@ def resampling(result: TestOutcome) -> str:
 
 def evidence(result: TestOutcome, kernel: str) -> list[tuple[str, str]]:
     """The kernel and how strongly it speaks."""
+    from kembed.testing.outcome import of_surprise
+
     effect = f"{result.name} = {result.effect:.3g}"
     if len(result.members) == 1:
         return [("kernel", f"{_CHOSEN.get(kernel, '')}{words.of_kernel(result.kernel)}"), ("effect", effect)]
-    z = result.statistic
-    side = "above" if z >= 0.0 else "below"
     return [
-        ("kernel", f"{kernel}, {len(result.members)} kernels in one test"),
+        ("kernel", f"{kernel}, {len(result.members)} members in one test"),
         ("strongest", words.of_kernel(result.kernel)),
-        ("evidence", f"{abs(z):.1f} standard deviations {side} what chance gives"),
-        ("effect", f"{effect} with the strongest kernel"),
+        ("evidence", of_surprise(result)),
+        ("effect", f"{effect} with the strongest"),
     ]

@@ -25,7 +25,7 @@ from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.learning.evidence import COARSE
 from kembed.permutation import nulls
-from kembed.permutation.statistics import Values
+from kembed.permutation.fusion import Values
 from kembed.testing import kernel_words
 
 Multipliers = Float[np.ndarray, "n B"]
@@ -226,7 +226,7 @@ class Sides:
 
 def _together(found: list[tuple[Any, np.ndarray]]) -> Found:
     values = np.column_stack([one for _, one in found])
-    return Values(values, np.abs(values).max(axis=0)), tuple(name for name, _ in found)
+    return Values(values, np.abs(values).max(axis=0)).settled(False), tuple(name for name, _ in found)
 
 
 def products(*sides: Float[np.ndarray, "n _"]) -> Float[np.ndarray, "n p"]:

@@ -25,7 +25,7 @@ from kembed.core.backend import Float, Int, to_numpy
 from kembed.data.tables import Table, read_tables
 from kembed.kernels.base import Kernel
 from kembed.testing.outcome import TestOutcome, resampled_outcome
-from kembed.testing.procedure import Choice
+from kembed.testing.procedure import Choice, every_one
 
 MINIMUM = 10  # rows; fewer leave no regression a chance
 MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
@@ -322,7 +322,7 @@ class ConditionalTester:
         else:
             values, names = sides.permuted(right, left, self._orders)
             names = tuple(pair[::-1] for pair in names)
-        choice = Choice((), names, np.full(len(names), 1.0 / len(names)))
+        choice = Choice((), names, every_one(len(names)))
         found = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
         return ConditionalOutcome.of(found, **more)
 

@@ -53,6 +53,14 @@ class Space:
         """Numeric columns as above, then codes: what `distances` takes."""
         return np.column_stack([self.numeric, self.codes])
 
+    @cached_property
+    def coordinates(self) -> Float[np.ndarray, "N E+L"]:
+        """Points whose squared distances are d²: numeric columns, then an indicator of every level."""
+        parts = [self.numeric]
+        for column, cost in zip(self.codes.T, self.penalty, strict=True):
+            parts.append(np.sqrt(0.5) * cost * (column[:, None] == np.unique(column)))
+        return np.hstack(parts)
+
     def distances(self, rows: Rows, others: Rows) -> Float[np.ndarray, "n m"]:
         """d² between rows of `Space.rows`."""
         E = self.numeric.shape[1]

@@ -35,17 +35,20 @@ STEP = 64  # rows whose rectangle is computed for the sake of its diagonal
 
 
 class KernelSums(NamedTuple):
-    """What a statistic needs of one kernel matrix whatever the labels: K₀ is K with its diagonal set to 0."""
+    """What a statistic needs of a kernel matrix whatever the labels: K₀ is K with its diagonal set to 0.
 
-    rows: Float[np.ndarray, " N"]  # K₀1
-    diagonal: Float[np.ndarray, " N"]  # K_ii
-    squares: float  # ‖K₀‖²
+    Of one kernel, or of several with one row for each.
+    """
+
+    rows: Float[np.ndarray, "*J N"]  # K₀1
+    diagonal: Float[np.ndarray, "*J N"]  # K_ii
+    squares: Any  # ‖K₀‖²
 
     @property
-    def usual(self) -> float:
+    def usual(self) -> Any:
         """Root mean square of the entries off the diagonal."""
-        N = len(self.rows)
-        return float(np.sqrt(max(self.squares, 0.0) / (N * (N - 1.0))))
+        N = self.rows.shape[-1]
+        return np.sqrt(np.maximum(self.squares, 0.0) / (N * (N - 1.0)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,23 +4,27 @@ A labeling marks which of the N pooled rows belong to the first sample. For each
 determine the squared distance of the two mean embeddings, biased or unbiased, weighted or not.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, product
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kembed.core.backend import Float
 from kembed.core.progress import progress_bar
+from kembed.permutation.blocks import Blocks, Graph
 from kembed.permutation.gram import KernelSums, Pairs
-from kembed.permutation.low_rank import LowRank, Member, computed
+from kembed.permutation.low_rank import LowRank, Member, Ready, computed
 from kembed.permutation.rings import BUDGET, Star, draw_star, factor_turns, label_pairs, ring_sums
 
 Vector = Float[np.ndarray, " C"]
 Columns = Float[np.ndarray, "N C"]
 Rows = Float[np.ndarray, " N"]  # a number for every row
-Sums = list[tuple[Vector, KernelSums]]  # w'K₀w for every labeling, of every kernel
+# w'K₀w for every labeling, of every kernel; those of `Blocks` come as one table.
+Sums = list[tuple[Float[np.ndarray, "*J C"], KernelSums]]
 # Labelings are written out up to so many bytes: 999 of 67,000 rows.
 WRITTEN_OUT = 2**29
 # More rows than this have more arrangements than anybody waits for; their number is not even computed.
@@ -28,11 +32,14 @@ FEW_ROWS = 24
 
 
 class Forms(NamedTuple):
-    """One kernel v_i K_ij v_j, v the weights of the rows, under C labelings a; K₀ has diagonal 0."""
+    """A kernel v_i K_ij v_j, v the weights of the rows, under C labelings a; K₀ has diagonal 0.
 
-    quadratic: Vector  # a'K₀a
-    linear: Vector  # a'K₀1
-    diagonal: Vector  # Σ_i a_i K_ii
+    One kernel, or several with one row for each.
+    """
+
+    quadratic: Float[np.ndarray, "*J C"]  # a'K₀a
+    linear: Float[np.ndarray, "*J C"]  # a'K₀1
+    diagonal: Float[np.ndarray, "*J C"]  # Σ_i a_i K_ii
     sums: KernelSums
     sizes: tuple[Vector, Vector, Vector, Vector]  # Σ a_i v_i and Σ a_i v_i² of either sample
 
@@ -45,36 +52,61 @@ class Labelings:
     star: Star | None
     columns: Columns | None = None
 
-    def sums(self, values: Rows) -> Vector:
+    @property
+    def count(self) -> int:
+        """How many."""
+        return self._explicit.shape[1] if self.star is None else self.star.count
+
+    @property
+    def _explicit(self) -> Columns:
+        assert self.columns is not None
+        return self.columns
+
+    @property
+    def few(self) -> bool:
+        """Whether they can be written out."""
+        return self.star is None or 8 * len(self.labels) * self.count <= WRITTEN_OUT
+
+    def sums(self, values: Float[np.ndarray, "*J N"]) -> Float[np.ndarray, "*J C"]:
         """Σ_i a_i values_i under every labeling."""
-        return values @ self.written_out() if self.star is None else self.star.products(values, self.labels)
+        if self.few:
+            return values @ self.written_out
+        if values.ndim == 2:
+            return np.stack([self.sums(each) for each in values])
+        assert self.star is not None
+        return self.star.products(values, self.labels)
 
     def by_products(self, kernels: int) -> bool:
         """Whether labelings written out as columns, in one product, are faster than Fourier transforms.
 
         The product's work for an entry of the matrix grows with the number of labelings, that of the
-        transforms with the logarithm of the size; nanoseconds measured on two cores.
+        transforms with the logarithm of the size and the number of rings; nanoseconds measured on two cores.
         """
         if self.star is None:
             return True
-        N, C = len(self.labels), len(self.star.chosen) + 1
-        if len(self.star.rings) > 1 or 8 * N * C > WRITTEN_OUT:
-            return False
+        N, C = len(self.labels), self.count
         transforms = 35.0 + kernels * (12.0 + 11.0 * np.log10(max(N, 2_000) / 2_000.0))
-        return bool(8.0 + kernels * (4.0 + 0.0165 * C) < transforms)
+        return self.few and bool(8.0 + kernels * (4.0 + 0.0165 * C) < transforms * len(self.star.rings))
 
+    @cached_property
     def written_out(self) -> Columns:
         """The labelings as columns, rows in their own order."""
+        return self.some(slice(None))
+
+    def some(self, which: slice) -> Columns:
+        """Some of the labelings as columns."""
         if self.star is None:
-            assert self.columns is not None
-            return self.columns
-        (ring,) = self.star.rings
-        N = len(self.labels)
-        turned = np.concatenate([self.labels[ring.right]] * 2)
-        columns = np.empty((len(self.star.chosen) + 1, N))
-        for column, turn in zip(columns, np.append(0, self.star.chosen + 1), strict=True):
-            column[ring.left] = turned[turn : turn + N]
-        return columns.T
+            return self._explicit[:, which]
+        return self.labels[self.star.pairings(which)].T
+
+    def pieces(self) -> Iterator[Columns]:
+        """All of them as columns, so many at a time that they can be written out."""
+        if self.few:
+            yield self.written_out
+            return
+        step = max(1, WRITTEN_OUT // (8 * len(self.labels)))
+        for start in range(0, self.count, step):
+            yield self.some(slice(start, start + step))
 
 
 def draw_labelings(labels: Rows, n_resamples: int, rng: np.random.Generator) -> tuple[Labelings, bool]:
@@ -98,10 +130,8 @@ def _own_first(columns: Columns, own: Rows) -> Columns:
     return columns[:, np.argsort((columns != own[:, None]).any(axis=0), kind="stable")]
 
 
-def label_forms(
-    members: list[Member], labelings: Labelings, v: Rows | None, batch: int | None
-) -> list[Forms]:
-    """The sums of every kernel of every member, in order; without v every row counts 1."""
+def label_forms(member: Member, labelings: Labelings, v: Rows | None, batch: int | None) -> Iterator[Forms]:
+    """The sums of every kernel of a member, in order; without v every row counts 1."""
     if v is None:
         first = squares = np.array([np.round(labelings.labels.sum())])
         second = second_squares = len(labelings.labels) - first
@@ -109,23 +139,42 @@ def label_forms(
         first, squares = labelings.sums(v), labelings.sums(v * v)
         second, second_squares = v.sum() - first, (v * v).sum() - squares
     sizes = first, squares, second, second_squares
-    return [
-        Forms(quadratic, labelings.sums(sums.rows), labelings.sums(sums.diagonal), sums, sizes)
-        for member in members
-        for quadratic, sums in _labeled_sums(computed(member), labelings, v, batch)
-    ]
+    ready = computed(member)
+    if isinstance(ready, Blocks | Graph):
+        for part in ready.parts(labelings.count) if isinstance(ready, Blocks) else [ready]:
+            yield _block_forms(part, labelings, v, sizes)
+        return
+    for quadratic, sums in _labeled_sums(ready, labelings, v, batch):
+        yield Forms(quadratic, labelings.sums(sums.rows), labelings.sums(sums.diagonal), sums, sizes)
+
+
+def _block_forms(member: Blocks | Graph, labelings: Labelings, v: Rows | None, sizes: Any) -> Forms:
+    """By products, and with no more of them than it takes."""
+    weighted = member if v is None else member.weighted(v)
+    sums = weighted.sums()
+    if (
+        v is None and sizes[0] == sizes[2]
+    ):  # what one half has of the diagonal the other lacks: no matter which
+        diagonal = 0.5 * sums.diagonal.sum(axis=-1, keepdims=True)
+    else:
+        diagonal = labelings.sums(sums.diagonal)
+    centred = v is None and isinstance(member, Blocks) and member.centred
+    linear = -diagonal if centred else labelings.sums(sums.rows)
+    forms = np.concatenate([weighted.forms(columns) for columns in labelings.pieces()], axis=-1)
+    return Forms(forms - diagonal, linear, diagonal, sums, sizes)
 
 
 def _labeled_sums(member: Pairs | LowRank, labelings: Labelings, v: Rows | None, batch: int | None) -> Sums:
     """By whichever way is the fastest."""
     labels, star = labelings.labels, labelings.star
-    if star is not None and isinstance(member, LowRank):
+    if star is not None and isinstance(member, LowRank) and not labelings.few:
         factor = member if v is None else member.weighted(v)
         sums = factor.sums()
         return [(factor_turns(factor.columns, labels[:, None], star) - labelings.sums(sums.diagonal), sums)]
-    if star is None or isinstance(member, LowRank) or labelings.by_products(len(member.maps)):
-        columns = labelings.written_out()
+    if isinstance(member, LowRank) or labelings.by_products(len(member.maps)):
+        columns = labelings.written_out
         return column_sums(member, columns if v is None else columns * v[:, None], batch, v)
+    assert star is not None
     parts = [member] if v is None else [member.weighted(j, v) for j in range(len(member.maps))]
     return [pair for pairs in parts for pair in ring_label_sums(pairs, labels, star, batch)]
 
@@ -136,7 +185,7 @@ def ring_label_sums(pairs: Pairs, labels: Rows, star: Star, batch: int | None) -
     return list(zip(values[:, :, 0].T, sums, strict=True))
 
 
-def column_sums(member: Pairs | LowRank, W: Columns, batch: int | None, v: Rows | None = None) -> Sums:
+def column_sums(member: Ready, W: Columns, batch: int | None, v: Rows | None = None) -> Sums:
     """w'K₀w of every kernel and every column w of weights, and the sums of v_i K_ij v_j.
 
     The matrix is symmetric, so only blocks on and below the diagonal are computed, one strip at a time.
@@ -146,6 +195,8 @@ def column_sums(member: Pairs | LowRank, W: Columns, batch: int | None, v: Rows 
     if isinstance(member, LowRank):
         quadratic = np.square(member.columns.T @ W).sum(axis=0) - member.diagonal @ W**2
         return [(quadratic, member.weighted(v).sums())]
+    if isinstance(member, Blocks | Graph):
+        return [(member.forms(W) - member.sums().diagonal @ W**2, member.weighted(v).sums())]
     J = len(member.maps)
     every = np.arange(N)
     strip = batch or int(np.clip(BUDGET // (8 * (3 * N + C)), 16, 256))

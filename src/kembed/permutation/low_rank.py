@@ -12,6 +12,7 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
+from kembed.permutation.blocks import Blocks, Graph
 from kembed.permutation.gram import KernelSums, Pairs, Table, matrix_pairs
 
 # The trace left over when a factor counts as exact, as a share of the whole.
@@ -63,23 +64,33 @@ class LazyLowRank:
     compute: Callable[[], LowRank]
 
 
-Member = Pairs | LowRank | LazyLowRank
+Ready = Pairs | LowRank | Blocks | Graph
+Member = Ready | LazyLowRank
 
 
-def computed(member: Member) -> Pairs | LowRank:
+def computed(member: Member) -> Ready:
     """The member, computed if it was not."""
     return member.compute() if isinstance(member, LazyLowRank) else member
+
+
+def kernel_count(member: Member) -> int:
+    """How many kernels a member has."""
+    if isinstance(member, Pairs):
+        return len(member.maps)
+    return member.count if isinstance(member, Blocks) else 1
 
 
 def member_pairs(member: Member) -> Pairs:
     """The member in rectangles."""
     ready = computed(member)
-    return ready.pairs() if isinstance(ready, LowRank) else ready
+    return ready if isinstance(ready, Pairs) else ready.pairs()
 
 
-def pair_sums(member: Pairs | LowRank) -> Float[np.ndarray, " J"]:
+def pair_sums(member: Ready) -> Float[np.ndarray, " J"]:
     """Σ_i K(x_i, y_i) of every kernel, for rows x_1, ..., x_n, y_1, ..., y_n."""
     first, second = np.split(np.arange(member.size), 2)
+    if isinstance(member, Blocks | Graph):
+        return member.between(first, second)
     if isinstance(member, LowRank):
         return np.array([np.vdot(member.columns[first], member.columns[second])])
     return member.at(first, second).sum(axis=1)
@@ -93,7 +104,7 @@ def with_low_rank(members: tuple[Member, ...], large: int = LARGE) -> list[tuple
     found: list[tuple[Member, list[int]]] = []
     place = 0
     for member in members:
-        count = len(member.maps) if isinstance(member, Pairs) else 1
+        count = kernel_count(member)
         places = list(range(place, place + count))
         place += count
         if not isinstance(member, Pairs) or member.size < large or not member.definite:

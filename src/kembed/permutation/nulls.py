@@ -19,9 +19,7 @@ SPECTRUM_ROWS = 2_000
 
 def resampled_pvalue(observed: float, draws: Vector) -> float:
     """(1 + #{draws ≥ observed}) / (1 + B): exact at any B, and when the draws are all other arrangements."""
-    values = np.append(draws, observed)
-    tolerance = TIE * float(values.std()) + 1e-14 * float(np.abs(values).max())
-    return (int((draws >= observed - tolerance).sum()) + 1) / (len(draws) + 1)
+    return float(column_pvalues(np.array([observed]), draws[:, None])[0])
 
 
 def gamma_pvalue(value: float, mean: float, variance: float) -> float:
@@ -81,13 +79,20 @@ def spectrum(pairs: Pairs, rng: np.random.Generator) -> Float[np.ndarray, " L"]:
     return leading(np.linalg.eigvalsh(0.5 * (K + K.T)) / len(rows))
 
 
-def step_down(observed: Float[np.ndarray, " D"], draws: Float[np.ndarray, "B D"]) -> list[float]:
+def column_pvalues(
+    observed: Float[np.ndarray, " D"], draws: Float[np.ndarray, "B D"]
+) -> Float[np.ndarray, " D"]:
+    """The p-value of every column by its own draws, as `resampled_pvalue`."""
+    values = np.vstack([draws, observed])
+    tolerance = TIE * values.std(axis=0) + 1e-14 * np.abs(values).max(axis=0)
+    return ((draws >= observed - tolerance).sum(axis=0) + 1) / (len(draws) + 1)
+
+
+def step_down(observed: Float[np.ndarray, " D"], draws: Float[np.ndarray, "B D"]) -> Float[np.ndarray, " D"]:
     """Adjusted p-values of D statistics by the step-down maximum (Westfall & Young 1993, algorithm 4.1)."""
     order = np.argsort(-observed, kind="stable")
+    # The maximum over each statistic and all weaker ones.
+    largest = np.maximum.accumulate(draws[:, order[::-1]], axis=1)[:, ::-1]
     adjusted = np.empty(len(observed))
-    largest = np.full(len(draws), -np.inf)
-    for d in order[::-1]:  # the maximum over this column and all weaker ones
-        largest = np.maximum(largest, draws[:, d])
-        adjusted[d] = resampled_pvalue(float(observed[d]), largest)
-    adjusted[order] = np.maximum.accumulate(adjusted[order])
-    return [float(p) for p in adjusted]
+    adjusted[order] = np.maximum.accumulate(column_pvalues(observed[order], largest))
+    return adjusted

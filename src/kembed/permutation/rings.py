@@ -53,6 +53,22 @@ class Star:
         every = np.concatenate(turns)
         return np.concatenate([every[:1], every[1:][self.chosen]])
 
+    @property
+    def count(self) -> int:
+        """How many points: the data, and the resamples."""
+        return len(self.chosen) + 1
+
+    def pairings(self, which: slice) -> Int[np.ndarray, "C N"]:
+        """Which row of the second side every row of the first meets, for some of the points."""
+        N = len(self.rings[0].left)
+        points = np.append(0, self.chosen + 1)[which]
+        turned = [np.concatenate([ring.right] * 2) for ring in self.rings]
+        found = np.empty((len(points), N), dtype=int)
+        for row, point in zip(found, points, strict=True):
+            ring, turn = divmod(int(point), N)
+            row[self.rings[ring].left] = turned[ring][turn : turn + N]
+        return found
+
     def products(self, u: Vector, v: Vector) -> Float[np.ndarray, " B+1"]:
         """Σ_i u_i v_π(i) for the data and under every resample."""
         return self.values([correlate(u[ring.left], v[ring.right]) for ring in self.rings])

@@ -1,16 +1,11 @@
-"""MMD² and HSIC from sums of kernel entries, and several of them as one statistic: the formulas.
+"""MMD² and HSIC from sums of kernel entries: the formulas.
 
 MMD² = E k(x,x') + E k(y,y') - 2 E k(x,y) is the squared distance of two mean embeddings, HSIC the squared
 norm of the cross-covariance. Each has a biased estimate, never negative, and an unbiased one.
-
-To fuse, each kernel's statistic is put on one scale: its distance from its mean over *all* labelings, the
-data's among them, in standard deviations over the same labelings. A log-sum-exp, close to the largest,
-combines them, and the combination is what is compared between the data and the resamples. Every step treats
-the data and the resamples alike, so the test stays exact.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,22 +16,19 @@ from kembed.permutation.labelings import Forms
 Vector = Float[np.ndarray, " C"]
 # A trace below this share of what was summed for it is rounding.
 NOTHING = 1e-12
-# How sharply the log-sum-exp prefers the largest; chosen on the development suite of `benchmarks/power.py`.
-SHARPNESS = 1.5
-# A mean of kernel entries is exact to about this share of a usual entry.
-ROUNDING = 1e-14
 
 
 def mmd2(forms: Forms, *, biased: bool) -> Vector:
     """MMD² under every labeling (Gretton et al. 2012, Eq. 3 and 5; weighted where rows have weights)."""
     first, first_squares, second, second_squares = forms.sizes
     within_first = forms.quadratic
-    within_second = float(forms.sums.rows.sum()) - 2.0 * forms.linear + forms.quadratic
+    rows, diagonal = (np.sum(part, axis=-1, keepdims=True) for part in forms.sums[:2])
+    within_second = rows - 2.0 * forms.linear + forms.quadratic
     between = forms.linear - forms.quadratic
     within = first**2, second**2
     if biased:
         within_first = within_first + forms.diagonal
-        within_second = within_second + float(forms.sums.diagonal.sum()) - forms.diagonal
+        within_second = within_second + diagonal - forms.diagonal
     else:
         within = first**2 - first_squares, second**2 - second_squares
     return within_first / within[0] + within_second / within[1] - 2.0 * between / (first * second)
@@ -68,34 +60,3 @@ def centred_moments(sums: KernelSums) -> tuple[float, float]:
     if trace <= NOTHING * float(np.abs(whole).mean() + np.abs(diagonal).sum()):
         return 0.0, 0.0
     return trace, max(norm, 0.0)
-
-
-class Values(NamedTuple):
-    """Statistics of J kernels for the data (first row) and every resample, and the size of a kernel entry."""
-
-    statistics: Float[np.ndarray, "C J"]
-    entry: Float[np.ndarray, " J"]  # root mean square of what was summed
-
-    def ranked(self) -> Float[np.ndarray, "C J"]:
-        """The statistics with those that only rounding tells apart made equal."""
-        out = self.statistics.copy()
-        for j, size in enumerate(self.entry):
-            order = np.argsort(out[:, j], kind="stable")
-            ordered = out[order, j]
-            starts = np.concatenate([[True], np.diff(ordered) > ROUNDING * size])
-            out[order, j] = ordered[starts][np.cumsum(starts) - 1]
-        return out
-
-
-def standardised(values: Float[np.ndarray, "C J"]) -> Float[np.ndarray, "C J"]:
-    """Every column less its mean, over its standard deviation; 0 where it is constant."""
-    spread = values.std(axis=0)
-    steady = spread > 1e-12 * np.abs(values).max(axis=0, initial=0.0)
-    return np.where(steady, (values - values.mean(axis=0)) / np.where(steady, spread, 1.0), 0.0)
-
-
-def fuse(values: Float[np.ndarray, "C J"], shares: Float[np.ndarray, " J"]) -> Float[np.ndarray, " C"]:
-    """(1/t) log Σ_j w_j exp(t z_j) for every labeling."""
-    z = standardised(values)
-    top = z.max(axis=1, keepdims=True)
-    return top[:, 0] + np.log(np.exp(SHARPNESS * (z - top)) @ shares) / SHARPNESS

@@ -14,6 +14,7 @@ from kembed.comparing.regions import Region
 from kembed.comparing.witness import MANY_ROWS
 from kembed.core.text import rows
 from kembed.report import figures, glyphs, words
+from kembed.testing.outcome import of_surprise
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
 COLUMNS, PICTURES, REGIONS, REGION_COLUMNS = 50, 3, 6, 4
@@ -107,10 +108,9 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
     statistic = f"{test.name}, {'random features' if sum(test.sizes) > MANY_ROWS else 'unbiased'}"
     value = words.number(test.statistic)
     if fused:
-        side = "above" if test.statistic >= 0.0 else "below"
-        statistic += f", {len(test.members)} kernels fused into one statistic"
-        value = f"{words.number(abs(test.statistic))} standard deviations {side} what chance gives"
-    effect = f"{test.name} = {words.number(test.effect)}{' with the strongest kernel' if fused else ''}"
+        statistic += f", {len(test.members)} members fused into one statistic"
+        value = of_surprise(test)
+    effect = f"{test.name} = {words.number(test.effect)}{' with the strongest member' if fused else ''}"
     drawn = len(test.null_distribution)
     resamples = f"all {drawn:,} arrangements" if test.enumerated else f"{drawn:,} resamples"
     several = isinstance(w.kernel, list)

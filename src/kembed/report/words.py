@@ -122,7 +122,7 @@ def of_separation(share: float) -> str:
 
 def of_effect(test: TestOutcome) -> str:
     """What MMD² is, in two sentences."""
-    kernel = "strongest kernel" if len(test.members) > 1 else "kernel"
+    kernel = "strongest member" if len(test.members) > 1 else "kernel"
     below = test.effect < 0.0
     more = "Chance alone can put it below 0." if below else "It has no unit, and depends on the kernel."
     return f"The squared distance between the two samples as the {kernel} sees them: 0 means the same. {more}"

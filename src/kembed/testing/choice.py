@@ -12,26 +12,36 @@ from kembed.kernels.base import Kernel
 from kembed.permutation.gram import function_pairs, kernel_pairs, space_pairs
 from kembed.permutation.low_rank import Member, random_features
 from kembed.testing.kernel_words import choose_kernel
-from kembed.testing.members import fused_members
+from kembed.testing.members import fused_members, fused_side
 from kembed.testing.members.rows import read_scales
-from kembed.testing.procedure import Choice, Procedure, together
+from kembed.testing.procedure import Choice, Procedure, every_one, together
 
 
-def choose(kernel: Any, space: Space, procedure: Procedure, *, side: bool = False) -> Choice:
-    """The kernels that `kernel` stands for on these rows, which may be one `side` of an independence test."""
+def choose(
+    kernel: Any,
+    space: Space,
+    procedure: Procedure,
+    *,
+    side: bool = False,
+    names: tuple[str, ...] | None = None,
+) -> Choice:
+    """The kernels that `kernel` stands for on these rows, which may be one `side` of an independence test.
+
+    `names` are those of the columns, for members that look at few of them.
+    """
     fused = isinstance(kernel, str) and kernel == "fused"
     listed = isinstance(kernel, list | tuple)
     if listed and not kernel:
         raise ValueError("kernel is an empty list; give at least one kernel")
-    single = procedure.approximate or (side and procedure.null == "wild")
-    if single and (fused or (listed and len(kernel) > 1)):
+    if single_kernel(procedure, side=side) and (fused or (listed and len(kernel) > 1)):
         seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
         raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
     if listed:
-        parts = [choose(one, space, procedure, side=side) for one in kernel]
+        parts = [choose(one, space, procedure, side=side, names=names) for one in kernel]
         return parts[0] if len(parts) == 1 else together(parts)
     if fused:
-        return fused_members(read_scales(space, procedure.features, procedure.rng), side=side)
+        rows = read_scales(space, names=names, many=procedure.features is not None)
+        return fused_side(rows) if side else fused_members(rows)
     chosen, learned = choose_kernel(kernel, space)
     member: Member
     if procedure.features is not None:
@@ -42,4 +52,9 @@ def choose(kernel: Any, space: Space, procedure: Procedure, *, side: bool = Fals
         member = kernel_pairs(chosen, space.values)
     else:
         member = function_pairs(chosen, space.values)
-    return Choice((member,), (chosen,), np.ones(1), (learned,) if learned else ())
+    return Choice((member,), (chosen,), every_one(1), (learned,) if learned else ())
+
+
+def single_kernel(procedure: Procedure, *, side: bool) -> bool:
+    """Whether the null takes one kernel only."""
+    return procedure.approximate or (side and procedure.null == "wild")

@@ -4,6 +4,7 @@ Each side has its own kernel, chosen from that side's unordered rows alone. Unde
 the rows is as likely as the one seen, so pairings are drawn and the statistic is compared.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations
 from math import factorial
@@ -11,23 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.core.progress import showing_progress
-from kembed.data.space import make_space
-from kembed.data.tables import read_tables
+from kembed.data.space import Space, make_space
+from kembed.data.tables import Table, read_tables
 from kembed.permutation import nulls, statistics
+from kembed.permutation.blocks import AT_ONCE, Blocks, block_hsic
+from kembed.permutation.fusion import Values, in_places
 from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 from kembed.permutation.labelings import column_sums
-from kembed.permutation.low_rank import LowRank, computed, member_pairs, with_low_rank
+from kembed.permutation.low_rank import LowRank, Ready, computed, member_pairs, with_low_rank
 from kembed.permutation.rings import Star, draw_star, factor_turns, ring_sums
-from kembed.permutation.statistics import Values
-from kembed.testing.choice import choose
-from kembed.testing.members import fused_meetings
+from kembed.testing.choice import choose, single_kernel
+from kembed.testing.members import fused_relations
+from kembed.testing.members.group import Meeting
+from kembed.testing.members.rows import read_scales
 from kembed.testing.outcome import TestOutcome, approximate_outcome, nothing, resampled_outcome
-from kembed.testing.procedure import Choice, Procedure, read_procedure
+from kembed.testing.procedure import Choice, Procedure, every_one, read_procedure
 
-Shares = Float[np.ndarray, "J L"]
+Pairings = Int[np.ndarray, "C n"]  # which row of y every row of x meets
 MINIMUM = 4  # the unbiased statistic divides by n - 3
 FEW_ROWS = 8  # more have more pairings than anybody waits for
 
@@ -86,21 +90,22 @@ def hsic_test(
     if null != "wild":
         tables, kernels, swapped = _canonical(tables, kernels)
     with showing_progress(progress):
-        spaces = (make_space(table.values, table.categorical) for table in tables)
-        left, right = (choose(*each, procedure, side=True) for each in zip(kernels, spaces, strict=True))
-        both, shares = _joined(left, right)
+        spaces = [make_space(table.values, table.categorical) for table in tables]
+        names = _names(tables, swapped)
+        meetings, both = _meetings(kernels, spaces, names, procedure)
         if swapped:
-            turned = tuple(pair[::-1] for pair in both.kernels)
+            turned = tuple(_turned(kernel) for kernel in both.kernels)
             both = replace(both, kernels=turned, learned=both.learned[::-1])
         if procedure.approximate:
-            return _approximate(left.one, right.one, both, procedure)
+            return _approximate(*_single(meetings), both, procedure)
         n, name, enumerated = len(tables[0].values), "HSIC", False
         if null == "wild":
-            name, values = "biased HSIC", _wild(left.one, right.one, procedure)
+            name, values = "biased HSIC", _wild(*_single(meetings), procedure)
         else:
             enumerated = n <= FEW_ROWS and factorial(n) <= n_resamples + 1
-            evaluate = _enumerated if enumerated else _permuted
-            values = evaluate(left, right, shares, procedure)
+            pairings = _every_pairing(n) if enumerated else draw_star(n, n_resamples, procedure.rng)
+            found = [_meeting_values(meeting, pairings, procedure) for meeting in meetings]
+            values = in_places(found, list(range(len(both.kernels))))
         return resampled_outcome(name, (n,), both, values, null, enumerated)
 
 
@@ -120,37 +125,78 @@ def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
     return [replace(table, values=table.values[order]) for table in tables], kernels, swapped
 
 
-def _joined(left: Choice, right: Choice) -> tuple[Choice, Shares]:
-    """Which kernels of x meet which of y, as one choice, and the shares as a table; 0 where they do not."""
-    fused = left.fused and right.fused
-    shares = fused_meetings() if fused else np.multiply.outer(left.shares, right.shares)
+def _names(tables: list[Table], swapped: bool) -> list[tuple[str, ...]]:
+    """What the columns of either side are called; with the side's own name where two are called the same."""
+    if not set(tables[0].names) & set(tables[1].names):
+        return [table.names for table in tables]
+    sides = ("y", "x") if swapped else ("x", "y")
+    own = zip(tables, sides, strict=True)
+    return [tuple(side if len(t.names) == 1 else f"{side} {name}" for name in t.names) for t, side in own]
+
+
+def _turned(kernel: Any) -> Any:
+    """A pair of kernels, or what is called after two columns, the other way round."""
+    return kernel[::-1] if isinstance(kernel, tuple) else kernel.turned()
+
+
+def _meetings(
+    kernels: Any, spaces: list[Space], names: list[tuple[str, ...]], procedure: Procedure
+) -> tuple[tuple[Meeting, ...], Choice]:
+    """Which members of x meet which of y, and what to call them."""
+    if all(isinstance(kernel, str) and kernel == "fused" for kernel in kernels) and not single_kernel(
+        procedure, side=True
+    ):
+        many = procedure.features is not None
+        sides = zip(spaces, names, strict=True)
+        return fused_relations(*(read_scales(space, many=many, names=own) for space, own in sides))
+    left, right = (choose(*each, procedure, side=True) for each in zip(kernels, spaces, strict=True))
+    firsts, seconds = (with_low_rank(side.members) for side in (left, right))
+    meetings, order = [], []
+    for first, rows in firsts:
+        for second, columns in seconds:
+            pairs = [(j, k) for j in range(len(rows)) for k in range(len(columns))]
+            meetings.append(Meeting(first, second, tuple(pairs)))
+            order += [(rows[j], columns[k]) for j, k in pairs]
     learned: tuple[Any, ...] = ()
     if left.learned or right.learned:
         learned = tuple(side.learned[0] if side.learned else None for side in (left, right))
-    kernels = tuple((left.kernels[j], right.kernels[k]) for j, k in np.argwhere(shares > 0.0))
-    together = shares[shares > 0.0]
-    return Choice((), kernels, together / together.sum(), learned), shares
+    both = tuple((left.kernels[j], right.kernels[k]) for j, k in order)
+    return tuple(meetings), Choice((), both, every_one(len(both)), learned)
 
 
-def _permuted(left: Choice, right: Choice, shares: Shares, procedure: Procedure) -> Values:
-    """HSIC of every pair of kernels that meet, for the data and for random pairings."""
-    star = draw_star(left.members[0].size, procedure.n_resamples, procedure.rng)
-    values = np.zeros((procedure.n_resamples + 1, *shares.shape))
-    entry = np.zeros(shares.shape)
-    seconds = with_low_rank(right.members)
-    how: Any = {"biased": procedure.biased, "batch": procedure.batch}
-    for first, rows in with_low_rank(left.members):
-        for second, columns in seconds:
-            if shares[np.ix_(rows, columns)].any():
-                found = hsic_values(computed(first), computed(second), star, **how)
-                values[:, np.array(rows)[:, None], columns] = found.statistics
-                entry[np.ix_(rows, columns)] = found.entry
-    return Values(values[:, shares > 0.0], entry[shares > 0.0])
+def _single(meetings: tuple[Meeting, ...]) -> tuple[Pairs, Pairs]:
+    """The one kernel of either side."""
+    (meeting,) = meetings
+    return member_pairs(meeting.left), member_pairs(meeting.right)
 
 
-def hsic_values(
-    left: Pairs | LowRank, right: Pairs | LowRank, star: Star, *, biased: bool, batch: int | None
-) -> Values:
+def _every_pairing(n: int) -> Pairings:
+    return np.array(list(permutations(range(n))))  # the data's own comes first
+
+
+def _meeting_values(meeting: Meeting, pairings: Star | Pairings, procedure: Procedure) -> Values:
+    """HSIC of every pair of kernels that meet, for the data and every other pairing."""
+    left, right, biased = computed(meeting.left), computed(meeting.right), procedure.biased
+    if isinstance(left, Blocks) and isinstance(right, Blocks):
+        values = block_hsic(left, right, meeting.pairs, _pieces(left, right, pairings), biased=biased)
+        return Values(values, np.ones(values.shape[1]))
+    if not isinstance(pairings, Star):
+        return _enumerated(member_pairs(left), member_pairs(right), meeting.pairs, pairings, biased)
+    found = hsic_values(left, right, pairings, biased=biased, batch=procedure.batch)
+    j, k = (np.array(side) for side in zip(*meeting.pairs, strict=True))
+    return Values(found.statistics[:, j, k], found.entry[j, k]).settled(False)
+
+
+def _pieces(left: Blocks, right: Blocks, pairings: Star | Pairings) -> Iterator[Pairings]:
+    """Pairings written out, so many at a time that there is room for the products of features."""
+    count = pairings.count if isinstance(pairings, Star) else len(pairings)
+    step = max(1, AT_ONCE // (8 * right.columns.shape[1] * max(left.columns.shape[1], left.size)))
+    for start in range(0, count, step):
+        part = slice(start, start + step)
+        yield pairings.pairings(part) if isinstance(pairings, Star) else pairings[part]
+
+
+def hsic_values(left: Ready, right: Ready, star: Star, *, biased: bool, batch: int | None) -> Values:
     """HSIC of J by L kernels for the data and the pairings of a star, as tables."""
     if (
         isinstance(left, LowRank)
@@ -170,25 +216,23 @@ def hsic_values(
     return Values(values, np.multiply.outer(*usual))
 
 
-def _enumerated(left: Choice, right: Choice, shares: Shares, procedure: Procedure) -> Values:
-    """HSIC under every pairing of very few rows, the data's own first."""
-    every = np.arange(left.members[0].size)
-    orders = np.array(list(permutations(every)))  # the data's own comes first
+def _enumerated(left: Pairs, right: Pairs, pairs: Any, orders: Pairings, biased: bool) -> Values:
+    """HSIC under every pairing of very few rows."""
+    every = np.arange(left.size)
     sides = []
     for side in (left, right):
-        K = np.concatenate([member_pairs(member).rectangles(every, every) for member in side.members])
+        K = np.stack(side.rectangles(every, every))
         diagonals = K[:, every, every]
         K[:, every, every] = 0.0
-        squares = np.square(K).sum(axis=(1, 2)) + procedure.biased * np.square(diagonals).sum(axis=1)
+        squares = np.square(K).sum(axis=(1, 2)) + biased * np.square(diagonals).sum(axis=1)
         sides.append(list(zip(K, map(KernelSums, K.sum(axis=2), diagonals, squares), strict=True)))
     values, entry = [], []
-    for j, k in np.argwhere(shares > 0.0):
+    for j, k in pairs:
         (K, first), (L, second) = sides[0][j], sides[1][k]
         cross = np.tensordot(L[orders[:, :, None], orders[:, None, :]], K, 2)
-        found = statistics.hsic(cross, first, second, lambda u, v: v[orders] @ u, biased=procedure.biased)
-        values.append(found)
+        values.append(statistics.hsic(cross, first, second, lambda u, v: v[orders] @ u, biased=biased))
         entry.append(first.usual * second.usual)
-    return Values(np.stack(values, axis=1), np.array(entry))
+    return Values(np.stack(values, axis=1), np.array(entry)).settled(False)
 
 
 def _centred(pairs: Pairs, batch: int | None) -> Pairs:

@@ -6,24 +6,47 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn
 from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
-from kembed.permutation.statistics import Values, fuse, standardised
+from kembed.permutation.fusion import Values, fuse, gathered
 from kembed.testing.procedure import Choice, Procedure
+
+SURE = 0.05  # findings at this level are told
+SHOWN = 5  # and so many of them
 
 
 @dataclass(frozen=True, eq=False)
 class MemberResult:
-    """One kernel of a fused test: its own statistic and how far that lies out under the null."""
+    """One member of a fused test: its loudest kernel, that kernel's own statistic, and what the member says.
+
+    `surprise` is -log p under a gamma law fitted to the data and all resamples: 3 is p = .05, 7 is p = .001.
+    """
 
     kernel: Any
     statistic: float  # MMD² or HSIC with this kernel
-    z: float  # standard deviations above the mean, over the data and all resamples; at most √B
+    surprise: float
 
     def __repr__(self) -> str:
-        return f"MemberResult({self.kernel!r}, statistic={self.statistic:.4g}, z={self.z:.2f})"
+        return f"MemberResult({self.kernel!r}, statistic={self.statistic:.4g}, surprise={self.surprise:.2f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """A column, or a pair of them, that speaks for the difference (the dependence) by itself.
+
+    `adjusted_pvalue` is corrected for looking at all columns and all pairs (step-down, on the resamples of
+    the test).
+    """
+
+    columns: tuple[str, ...]
+    pvalue: float
+    adjusted_pvalue: float
+
+    def __repr__(self) -> str:
+        which = " and ".join(map(repr, self.columns))
+        return f"Finding({which}, pvalue={self.pvalue:.4g}, adjusted_pvalue={self.adjusted_pvalue:.4g})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +70,10 @@ ColumnResults = tuple[ColumnResult, ...]
 class TestOutcome(Drawn):
     """The outcome of `mmd_test` or `hsic_test`.
 
-    `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, in standard
-    deviations over the data and all resamples, `kernel` is the one that spoke loudest and `effect` its MMD²
-    (HSIC); for independence kernels come in pairs. `members` has every kernel's own statistic.
+    `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, -log of a mean
+    of their p-values, `kernel` is the one that spoke loudest and `effect` its MMD² (HSIC); for independence
+    kernels come in pairs. `members` has what every member of the fused test says, `findings` the columns and
+    pairs of columns that speak for themselves, the most certain first.
     `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
     `learned` is what was learned about scales, empty if nothing was: the `Evidence` of the pooled rows, or of
     either side for independence (None for a side that had nothing to learn from).
@@ -69,13 +93,12 @@ class TestOutcome(Drawn):
     learned: tuple[Evidence | None, ...] = ()
     columns: ColumnResults | None = None
     enumerated: bool = False
+    findings: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
         value, which = f"{self.name} = {self.statistic:.4g}", "kernel"
         if len(self.members) > 1:
-            value = f"fused {self.name}: {self.statistic:.2f} sd"
-            z = max(member.z for member in self.members)
-            which = f"strongest of {len(self.members)} kernels, {z:.1f} sd"
+            value, which = f"fused {self.name}", f"strongest of {len(self.members)} members"
         resamples = len(self.null_distribution)
         words = "resample" if resamples == 1 else "resamples"
         every = " (all of them)" if self.enumerated else ""
@@ -86,9 +109,20 @@ class TestOutcome(Drawn):
             f"  {column.name}: p = {column.pvalue:.4g}, for all columns {column.adjusted_pvalue:.4g}"
             for column in self.columns or ()
         ]
+        sure = [finding for finding in self.findings if finding.adjusted_pvalue <= SURE]
+        lines += [
+            f"  {' and '.join(finding.columns)}: p = {finding.adjusted_pvalue:.4g}, for all columns and pairs"
+            for finding in (sure[:SHOWN] if self.columns is None else ())
+        ]
         size = " + ".join(map(str, self.sizes))
         first = f"{value}, p = {self.pvalue:.4g} ({how}; {size} rows)"
         return "\n".join([first, f"{which}: {kernel}", *lines])
+
+
+def of_surprise(result: TestOutcome) -> str:
+    """How loud a fused test is, beside what chance reaches."""
+    chance = float(np.quantile(result.null_distribution, 0.95))
+    return f"surprise {result.statistic:.1f} (-log p), where chance reaches {chance:.1f} once in 20"
 
 
 def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
@@ -97,7 +131,7 @@ def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
     return {
         "pvalue": result.pvalue,
         "statistic": result.statistic,
-        "statistic_unit": "standard deviations" if len(result.members) > 1 else result.name,
+        "statistic_unit": "-log p" if len(result.members) > 1 else result.name,
         "effect": result.effect,
         "effect_unit": result.name,
         "kernel_used": repr(result.kernel),
@@ -105,6 +139,7 @@ def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
         "resamples": len(result.null_distribution),
         "enumerated": result.enumerated,
         "by_column": columns,
+        "findings": [vars(finding) for finding in result.findings if finding.adjusted_pvalue <= SURE],
     }
 
 
@@ -112,27 +147,49 @@ def resampled_outcome(
     name: str, sizes: tuple[int, ...], choice: Choice, values: Values, null: str, enumerated: bool
 ) -> TestOutcome:
     """The result of a test from the statistics of the data and of every resample."""
-    ranked = values.ranked()
-    z = standardised(ranked)[0]
-    own = values.statistics[0].tolist()
-    members = tuple(MemberResult(*each) for each in zip(choice.kernels, own, z.tolist(), strict=True))
-    loudest, combined, shown = 0, ranked[:, 0], values.statistics[:, 0]
-    if len(members) > 1:
-        combined = shown = fuse(ranked, choice.shares)
-        loudest = int(np.argmax(z))
+    own, fused = values.statistics, fuse(values, choice.plan)
+    several = len(choice.kernels) > 1
+    shown = fused.whole if several else own[:, 0]
+    members = tuple(
+        MemberResult(choice.kernels[j], float(own[0, j]), float(says))
+        for j, says in zip(_speakers(fused.kernels[0], choice.plan.member), fused.members[0], strict=True)
+    )
+    loudest = max(members, key=lambda member: member.surprise)
     return TestOutcome(
         statistic=float(shown[0]),
-        pvalue=nulls.resampled_pvalue(float(combined[0]), combined[1:]),
+        pvalue=nulls.resampled_pvalue(float(shown[0]), shown[1:]),
         null_distribution=np.sort(shown) if enumerated else shown[1:],
-        kernel=members[loudest].kernel,
-        effect=members[loudest].statistic,
+        kernel=loudest.kernel,
+        effect=loudest.statistic,
         name=name,
         null=null,
         sizes=sizes,
         members=members,
         learned=choice.learned,
         enumerated=enumerated,
+        findings=_findings(choice.kernels, fused.kernels) if choice.fused else (),
     )
+
+
+def _speakers(surprises: Float[np.ndarray, " J"], member: Int[np.ndarray, " J"]) -> list[int]:
+    """The loudest kernel of every member."""
+    order = np.lexsort((-surprises, member))
+    return [int(order[place]) for place in np.flatnonzero(np.diff(member[order], prepend=-1))]
+
+
+def _findings(kernels: tuple[Any, ...], surprises: Float[np.ndarray, "C J"]) -> tuple[Finding, ...]:
+    """What single columns and pairs of them say, each by all its kernels, corrected for all."""
+    places: dict[tuple[str, ...], int] = {}
+    where = np.array([
+        places.setdefault(kernel.columns, len(places)) if getattr(kernel, "columns", ()) else -1
+        for kernel in kernels
+    ])  # fmt: skip
+    if len(places) < 2:
+        return ()
+    T = gathered(surprises[:, where >= 0], where[where >= 0])
+    single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
+    found = sorted(zip(adjusted, single, -T[0], places, strict=True), key=lambda each: each[:3])
+    return tuple(Finding(names, float(p), float(corrected)) for corrected, p, _, names in found)
 
 
 def approximate_outcome(
@@ -158,9 +215,8 @@ def approximate_outcome(
         w = weights()
         draws = nulls.weighted_chi_squares(w, count, rng) - w.sum() + mean - shift
         pvalue = nulls.resampled_pvalue(value, draws)
-    z = (value + shift - mean) / np.sqrt(variance) if variance > 0.0 else 0.0
     (kernel,) = choice.kernels
-    members = (MemberResult(kernel, value, float(z)),)
+    members = (MemberResult(kernel, value, float(-np.log(max(pvalue, np.finfo(float).tiny)))),)
     return TestOutcome(
         value, pvalue, draws, kernel, value, name, procedure.null, sizes, members, choice.learned
     )

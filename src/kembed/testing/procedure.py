@@ -9,6 +9,7 @@ from kembed.core import checks
 from kembed.core.backend import Float
 from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
+from kembed.permutation.fusion import Plan
 from kembed.permutation.gram import Pairs
 from kembed.permutation.low_rank import Member, member_pairs
 
@@ -66,11 +67,11 @@ def read_procedure(
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Kernels as a test uses them, what to call each, their shares in a fused test, and what was learned."""
+    """Kernels as a test uses them, what to call each, how they are fused, and what was learned."""
 
     members: tuple[Member, ...]
     kernels: tuple[Any, ...]
-    shares: Float[np.ndarray, " J"]
+    plan: Plan
     learned: tuple[Evidence | None, ...] = ()
     fused: bool = False  # the word "fused" and nothing else
 
@@ -81,11 +82,24 @@ class Choice:
         return member_pairs(member)
 
 
+def every_one(count: int) -> Plan:
+    """So many kernels, each of them a group of its own."""
+    return Plan(np.arange(count), np.arange(count), np.zeros(count, dtype=bool))
+
+
 def together(parts: list[Choice]) -> Choice:
-    """Several choices fused, each with the same share."""
+    """Several choices fused: all of their groups side by side."""
+    plans = [part.plan for part in parts]
+    members = np.cumsum([0, *(len(plan.group) for plan in plans)])
+    groups = np.cumsum([0, *(len(plan.added) for plan in plans)])
+    plan = Plan(
+        np.concatenate([plan.member + start for plan, start in zip(plans, members[:-1], strict=True)]),
+        np.concatenate([plan.group + start for plan, start in zip(plans, groups[:-1], strict=True)]),
+        np.concatenate([plan.added for plan in plans]),
+    )
     return Choice(
         tuple(member for part in parts for member in part.members),
         tuple(kernel for part in parts for kernel in part.kernels),
-        np.concatenate([part.shares / len(parts) for part in parts]),
+        plan,
         next((part.learned for part in parts if part.learned), ()),
     )

@@ -16,8 +16,10 @@ from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
+from kembed.permutation.blocks import Blocks
+from kembed.permutation.fusion import Values, fuse, in_places
 from kembed.permutation.labelings import Labelings, column_sums, draw_labelings, draw_swaps, label_forms
-from kembed.permutation.low_rank import computed, pair_sums, with_low_rank
+from kembed.permutation.low_rank import computed, kernel_count, pair_sums, with_low_rank
 from kembed.testing import outcome
 from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
@@ -115,7 +117,7 @@ def mmd_test(
     with showing_progress(progress):
         if null == "permutation" and not paired:
             return _permuted(pool, kernel, procedure, by_column)
-        choice = choose(kernel, pool.space, procedure)
+        choice = choose(kernel, pool.space, procedure, names=pool.names)
         if procedure.approximate:
             return _approximate(pool, choice, procedure)
         return _signed(pool, choice, procedure, paired)
@@ -142,24 +144,26 @@ def _check_combination(null: str, paired: bool, weights: Any, by_column: bool) -
 
 def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
     """MMD² for the data and random relabelings, of all columns together and each by itself."""
-    choice = choose(kernel, pool.space, procedure)
+    choice = choose(kernel, pool.space, procedure, names=pool.names)
     labelings, enumerated = draw_labelings(pool.labels, procedure.n_resamples, procedure.rng)
     values = mmd_values(pool, choice, labelings, procedure)
     result = resampled_outcome("MMD²", pool.sizes, choice, values, "permutation", enumerated)
     return replace(result, columns=_by_column(pool, kernel, labelings, procedure)) if by_column else result
 
 
-def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Procedure) -> statistics.Values:
+def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Procedure) -> Values:
     """MMD² of every kernel for the data (first row) and every relabeling."""
-    parts = with_low_rank(choice.members)
-    found = label_forms([member for member, _ in parts], labelings, pool.weights, procedure.batch)
-    places = np.argsort([place for _, places in parts for place in places])
-    forms = [found[place] for place in places]
     typical = 1.0 if pool.weights is None else float(np.mean(pool.weights)) ** 2
-    values = [statistics.mmd2(each, biased=procedure.biased) for each in forms]
-    return statistics.Values(
-        np.stack(values, axis=1), np.array([each.sums.usual / typical for each in forms])
-    )
+    parts, places = [], []
+    for member, where in with_low_rank(choice.members):
+        forms = list(label_forms(member, labelings, pool.weights, procedure.batch))
+        values = [np.atleast_2d(statistics.mmd2(each, biased=procedure.biased)) for each in forms]
+        entry = [np.atleast_1d(each.sums.usual / typical) for each in forms]
+        parts.append(
+            Values(np.concatenate(values).T, np.concatenate(entry)).settled(isinstance(member, Blocks))
+        )
+        places += where
+    return in_places(parts, places)
 
 
 def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> TestOutcome:
@@ -171,18 +175,20 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> T
     else:
         swaps, enumerated = draw_swaps(pool.signs, procedure.n_resamples, procedure.rng)
         W = np.concatenate([swaps, -swaps])
-    values, entry = [], []
+    parts = []
     for member in map(computed, choice.members):
         found = column_sums(member, W, procedure.batch)
-        between = np.zeros(len(found)) if procedure.biased else pair_sums(member)
-        for (quadratic, sums), own in zip(found, between, strict=True):
-            if procedure.biased:
-                values.append((quadratic + sums.diagonal @ W**2) / (1.0 if wild else n * n))
-            else:
-                values.append((quadratic + 2.0 * own) / (n * (n - 1.0)))
-            entry.append(sums.usual)
+        between = np.zeros(kernel_count(member)) if procedure.biased else pair_sums(member)
+        quadratic = np.concatenate([np.atleast_2d(each) for each, _ in found])
+        if procedure.biased:
+            diagonal = np.concatenate([np.atleast_2d(sums.diagonal) for _, sums in found])
+            values = (quadratic + diagonal @ W**2) / (1.0 if wild else n * n)
+        else:
+            values = (quadratic + 2.0 * between[:, None]) / (n * (n - 1.0))
+        entry = np.concatenate([np.atleast_1d(sums.usual) for _, sums in found])
+        parts.append(Values(values.T, entry).settled(isinstance(member, Blocks)))
     name = "biased MMD²" if wild else "MMD²"
-    both = statistics.Values(np.stack(values, axis=1), np.array(entry))
+    both = in_places(parts, list(range(len(choice.kernels))))
     return resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated)
 
 
@@ -190,7 +196,7 @@ def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcom
     """Gamma or spectral null: (1/n + 1/m) Σ λ_l z_l², the eigenvalues of the centred matrix over N."""
     labelings = Labelings(pool.labels, None, pool.labels[:, None])
     kernel, (n, m) = choice.one, pool.sizes
-    (forms,) = label_forms([kernel], labelings, None, procedure.batch)
+    (forms,) = label_forms(kernel, labelings, None, procedure.batch)
     value = float(statistics.mmd2(forms, biased=procedure.biased)[0])
     trace, squares = statistics.centred_moments(forms.sums)
     factor = 1.0 / n + 1.0 / m
@@ -204,16 +210,15 @@ def _by_column(pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedu
     evidence, effects = [], []
     for c, name in enumerate(pool.names):
         space = make_space(pool.space.values[:, [c]], pool.space.categorical[[c]])
-        choice = choose(_for_one_column(kernel, name), space, procedure)
+        choice = choose(_for_one_column(kernel, name), space, procedure, names=(name,))
         values = mmd_values(replace(pool, space=space), choice, labelings, procedure)
-        fused = statistics.fuse(values.ranked(), choice.shares)
+        fused = fuse(values, choice.plan).whole
         evidence.append(fused)
         one = len(choice.kernels) == 1
         effects.append(float(values.statistics[0, 0]) if one else float(fused[0]))
     T = np.stack(evidence, axis=1)
-    single = [nulls.resampled_pvalue(float(t[0]), t[1:]) for t in T.T]
-    adjusted = nulls.step_down(T[0], T[1:])
-    return tuple(map(ColumnResult, pool.names, effects, single, adjusted))
+    single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
+    return tuple(map(ColumnResult, pool.names, effects, single.tolist(), adjusted.tolist()))
 
 
 def column_tests(pool: Pool, n_resamples: int, rng: np.random.Generator, *, fast: bool) -> ColumnResults:

@@ -1,37 +1,60 @@
-"""The members of the fused tests, in groups: each group sees another kind of difference.
+"""The members of the fused tests, in groups: each group looks for another kind of difference.
 
-One lengthscale, however chosen, cannot win everywhere. What goes in, and with what share, was chosen on the
-development suite of `benchmarks/alternatives.py` and then frozen; `benchmarks/power.py` judges it on the
-held-out suite. A new group is one file and one entry in `GROUPS`.
+One kernel, however chosen, cannot win everywhere, and a signal in few of many columns is drowned in a
+distance over all of them. The groups were chosen on `SUITE` and `HELD_OUT` of `benchmarks/alternatives.py`;
+`ACCIDENTS` of `benchmarks/accidents.py` judges them. A new group is one file and one entry in `GROUPS`.
 
-A group is fitted on the pooled, unordered rows and never sees a label. Its functions `two_sample` and `side`
-return the kernels of a two-sample test, and those of one side of an independence test: in rectangles
-(`Pairs`) or as features of the rows, K = F Fᵀ (`LowRank`, or `LazyLowRank` if they are large), with shares
-before normalisation. `MEET[j, k]` is the share of kernel j of one side with kernel k of the other; groups do
-not meet.
+A group is fitted on the pooled, unordered rows and never sees a label. Its function `two_sample` returns the
+kernels of a two-sample test (a `Group`), `independence` pairs of them for an independence test (a
+`Relation`); None where there is nothing to look at.
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from kembed.core.backend import Float
-from kembed.testing.members import gaussians, whitened
+from kembed.permutation.fusion import Plan
+from kembed.testing.members import (
+    axes,
+    columns,
+    density,
+    embeddings,
+    means,
+    neighbours,
+    pairs,
+    second_order,
+    trees,
+)
+from kembed.testing.members.group import Group, Meeting
 from kembed.testing.members.rows import Rows
 from kembed.testing.procedure import Choice, together
 
-GROUPS = (gaussians, whitened)
+GROUPS = (means, embeddings, second_order, columns, axes, pairs, trees, neighbours, density)
 
 
-def fused_members(rows: Rows, *, side: bool) -> Choice:
-    """The members of every group, of a two-sample test or of one side of an independence test."""
-    whole = together([group.side(rows) if side else group.two_sample(rows) for group in GROUPS])
-    learned = (rows.evidence,) if rows.evidence else ()
-    return replace(whole, shares=whole.shares / whole.shares.sum(), learned=learned, fused=True)
+def fused_members(rows: Rows) -> Choice:
+    """The members of every group of a two-sample test."""
+    found = [group.two_sample(rows) for group in GROUPS]
+    whole = together([_choice(group) for group in found if group is not None])
+    return replace(whole, learned=(rows.evidence,) if rows.evidence else (), fused=True)
 
 
-def fused_meetings() -> Float[np.ndarray, "J J"]:
-    """The share of every kernel of one side with every one of the other; 0 where they do not meet."""
-    from scipy.linalg import block_diag
+def _choice(group: Group) -> Choice:
+    count = int(group.voices.max()) + 1
+    plan = Plan(group.voices, np.zeros(count, dtype=int), np.array([group.whole]))
+    return Choice(group.members, group.kernels, plan)
 
-    return block_diag(*(group.MEET for group in GROUPS))
+
+def fused_side(rows: Rows) -> Choice:
+    """The kernels of one side of an independence test whose other side has kernels of the user's choice."""
+    return replace(_choice(embeddings.side(rows)), learned=(rows.evidence,) if rows.evidence else ())
+
+
+def fused_relations(left: Rows, right: Rows) -> tuple[tuple[Meeting, ...], Choice]:
+    """The meetings of two sides in every group, and what to call them."""
+    found = [group.independence(left, right) for group in GROUPS if hasattr(group, "independence")]
+    kept = [relation for relation in found if relation is not None]
+    parts = [_choice(Group(each.name, (), each.kernels, each.voices, each.whole)) for each in kept]
+    learned = (left.evidence, right.evidence) if left.evidence or right.evidence else ()
+    whole = replace(together(parts), learned=learned, fused=True)
+    return tuple(meeting for relation in kept for meeting in relation.meetings), whole

@@ -1,37 +1,97 @@
-"""What every group of members is told: the pooled rows, and the scales in them."""
+"""What every group of members is told: the pooled rows, the scales in them, and what is computed from both.
+
+Everything here is a function of the pooled, unordered rows; nothing sees a label. Rows that are equal are
+treated alike, whatever their places.
+"""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from kembed.core.backend import Float
+from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space
+from kembed.embeddings.landmarks import Landmarks, place
 from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
+from kembed.permutation.low_rank import LowRank, whitened
 from kembed.testing.kernel_words import STAND_IN, in_units, says_nothing_of_scales
+from kembed.testing.members.polynomials import indicators, rank_polynomials
 
-MAX_PEAKS = 3  # modes of the evidence that get members: each of them is work
+MAX_PEAKS = 3  # modes of the evidence that are kept
+LANDMARKS = 100  # at most; a quarter of the rows if that is fewer, so that Σ can be told from noise
+# Principal axes are kept down to this share of the largest, and a quarter of the rows: fewer is noise.
+LEAST_AXIS = 1e-3
+AXIS_DIGITS = 9  # places on an axis that agree to so many digits are tied
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Pooled rows, what they say about scales, and with what to approximate kernels.
+    """Pooled rows, what they say about scales, and whether there are too many for a matrix.
 
-    `peaks` are the lengthscales the evidence speaks for, the best first; at least one. With `features` every
-    kernel in rectangles is replaced by so many random features, seeded by `rng`.
+    `peaks` are the lengthscales the evidence speaks for, the best first; at least one. With `many` every
+    member must be features of a row.
     """
 
     space: Space
+    names: tuple[str, ...]
     median: float
     peaks: tuple[float, ...]
     evidence: Evidence | None
-    features: int | None
-    rng: np.random.Generator
+    many: bool
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return len(self.space.values)
+
+    @cached_property
+    def polynomials(self) -> list[Float[np.ndarray, "N degree"]]:
+        """Of every column: orthonormal polynomials of its ranks, or indicators of its levels."""
+        columns = zip(self.space.values.T, self.space.categorical, strict=True)
+        return [indicators(column) if discrete else rank_polynomials(column) for column, discrete in columns]
+
+    @cached_property
+    def axes(self) -> Float[np.ndarray, "N k"]:
+        """Principal axes of the ranks (and levels) of all columns, of variance 1, the longest first."""
+        kinds = zip(self.polynomials, self.space.categorical, strict=True)
+        ranks = np.hstack([every if discrete else every[:, :1] for every, discrete in kinds])
+        ordered = sorted_rows(ranks)  # axes of equal length are any rotation: rounding must not decide
+        values, vectors = np.linalg.eigh(ordered.T @ ordered)
+        kept = np.flatnonzero(values > LEAST_AXIS**2 * max(values[-1], 0.0))[::-1][: max(1, self.size // 4)]
+        along = ranks @ (vectors[:, kept] / np.sqrt(np.where(values[kept] > 0.0, values[kept], 1.0)))
+        return np.round(along * np.sqrt(self.size), AXIS_DIGITS)
+
+    @cached_property
+    def landmarks(self) -> Float[np.ndarray, "m E"]:
+        """Points that stand for the rows."""
+        # Between two categories there is nothing, so with discrete columns landmarks must be rows.
+        name = "subset" if self.space.categorical.any() else "support"
+        rule = Landmarks(name, max(2, min(LANDMARKS, self.size // 4)))
+        return place(self.space.rows, rule, np.random.default_rng(0))
+
+    @cached_property
+    def to_landmarks(self) -> Float[np.ndarray, "N m"]:
+        """Squared distances of the rows from the landmarks."""
+        return self.space.distances(self.space.rows, self.landmarks)
+
+    @cached_property
+    def between_landmarks(self) -> Float[np.ndarray, "m m"]:
+        """Squared distances of the landmarks from each other."""
+        return self.space.distances(self.landmarks, self.landmarks)
+
+    def embedded(self, lengthscale: float, ridge: float) -> LowRank:
+        """Whitened features of a Gaussian at the landmarks."""
+        return whitened(np.exp(self.to_landmarks / (-2.0 * lengthscale**2)), ridge)
 
 
-def read_scales(space: Space, features: int | None, rng: np.random.Generator) -> Rows:
+def read_scales(space: Space, *, many: bool = False, names: tuple[str, ...] | None = None) -> Rows:
     """The rows of a space and the scales in them."""
+    told: Any = names or tuple(f"column {c + 1}" for c in range(space.values.shape[1]))
     median = space.median()
     if says_nothing_of_scales(space.numeric):
-        return Rows(space, median, (STAND_IN * median,), None, features, rng)
+        return Rows(space, told, median, (STAND_IN * median,), None, many)
     evidence = replace(scan_evidence(space.numeric), unit=SPREADS, median=median)
     peaks = tuple(map(float, evidence.peaks[:MAX_PEAKS]))
-    return Rows(space, median, peaks, in_units(evidence, space), features, rng)
+    return Rows(space, told, median, peaks, in_units(evidence, space), many)

@@ -1,0 +1,170 @@
+"""Many small kernels at once: features of the rows in blocks, and the graph of nearest neighbours.
+
+A kernel made of few features of a row, K = F Fᵀ, costs one product of F with the labelings. Thousands of them
+(one for every pair of columns, say) cost one product together.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kembed.core.backend import Float, Int
+from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
+
+AT_ONCE = 2**26  # bytes of features, and of their products with the labelings, held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """K = F Fᵀ on N rows for every block of `width` columns and every cut: F is the block's first `cut` ones.
+
+    The kernels of one block come one after the other. Columns may be sparse if they are one block. `centred`
+    says that each sums to 0, so that the row sums of K₀ are -K_ii.
+    """
+
+    columns: Any  # (N, P), P a multiple of the width
+    width: int
+    cuts: tuple[int, ...]
+    centred: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return int(self.columns.shape[0])
+
+    @property
+    def count(self) -> int:
+        """How many kernels."""
+        return int(self.columns.shape[1]) // self.width * len(self.cuts)
+
+    def parts(self, labelings: int) -> Iterator["Blocks"]:
+        """Runs of blocks, few enough to be worked on at once."""
+        most = AT_ONCE // (8 * self.width * len(self.cuts) * max(self.size, labelings))
+        step = max(1, most) * self.width
+        for start in range(0, self.columns.shape[1], step):
+            yield Blocks(self.columns[:, start : start + step], self.width, self.cuts, self.centred)
+
+    def added(self, values: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "J C"]:
+        """What belongs to the columns of a kernel, added up."""
+        shape = (-1, self.width, *values.shape[1:])
+        if self.cuts == (self.width,):
+            return values.reshape(shape).sum(axis=1)
+        running = values.reshape(shape).cumsum(axis=1)
+        return running[:, np.array(self.cuts) - 1].reshape(-1, *values.shape[1:])
+
+    def squares(self) -> Any:
+        """The features, each squared."""
+        return self.columns.power(2) if hasattr(self.columns, "power") else np.square(self.columns)
+
+    @property
+    def diagonals(self) -> Float[np.ndarray, "J N"]:
+        """K_ii."""
+        squares = self.squares()
+        if hasattr(squares, "toarray"):
+            return np.asarray(squares.sum(axis=1)).reshape(1, -1)
+        return self.added(squares.T)
+
+    def sums(self) -> KernelSums:
+        """Row sums, diagonals, and an upper bound of the squares, from the diagonals."""
+        N, diagonals = self.size, self.diagonals
+        if self.centred:
+            rows = np.zeros(1)
+        elif hasattr(self.columns, "toarray"):
+            rows = (self.columns @ np.asarray(self.columns.sum(axis=0)).ravel())[None]
+        else:
+            rows = self.added((self.columns * self.columns.sum(axis=0)).T)
+        return KernelSums(rows - diagonals, diagonals, diagonals.mean(axis=1) ** 2 * N * (N - 1.0))
+
+    def weighted(self, v: Float[np.ndarray, " N"]) -> "Blocks":
+        """The kernels v_i K_ij v_j."""
+        dense = not hasattr(self.columns, "multiply")
+        columns = self.columns * v[:, None] if dense else self.columns.multiply(v[:, None]).tocsr()
+        return Blocks(columns, self.width, self.cuts)
+
+    def forms(self, W: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "J C"]:
+        """w'Kw of every kernel and column w, diagonals included."""
+        found = np.asarray(self.columns.T @ W)
+        return self.added(np.square(found, out=found))
+
+    def between(self, first: Any, second: Any) -> Float[np.ndarray, " J"]:
+        """Σ_i K(x_i, y_i) for rows x_i and y_i."""
+        a, b = self.columns[first], self.columns[second]
+        if hasattr(a, "multiply"):
+            return np.array([float(a.multiply(b).sum())])
+        return self.added((a * b).sum(axis=0)[:, None])[:, 0]
+
+    def pairs(self) -> Pairs:
+        """A single kernel, served in rectangles."""
+        F, (diagonal,) = self.columns, self.diagonals
+
+        def rectangle(rows: Any, columns: Any) -> Float[np.ndarray, "a b"]:
+            found = F[rows] @ F[columns].T
+            return found.toarray() if hasattr(found, "toarray") else found
+
+        return matrix_pairs(rectangle, diagonal)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A sparse symmetric matrix with nothing on its diagonal, as a kernel."""
+
+    matrix: Any
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return int(self.matrix.shape[0])
+
+    def sums(self) -> KernelSums:
+        """Row sums, diagonal and squares."""
+        rows = np.asarray(self.matrix.sum(axis=1)).ravel()
+        return KernelSums(rows, np.zeros(self.size), float(self.matrix.power(2).sum()))
+
+    def weighted(self, v: Float[np.ndarray, " N"]) -> "Graph":
+        """The kernel v_i K_ij v_j."""
+        return Graph(self.matrix.multiply(v[:, None]).multiply(v).tocsr())
+
+    def forms(self, W: Float[np.ndarray, "N C"]) -> Float[np.ndarray, " C"]:
+        """w'Kw of every column w."""
+        return np.einsum("ic,ic->c", W, self.matrix @ W)
+
+    def between(self, first: Any, second: Any) -> Float[np.ndarray, " 1"]:
+        """Σ_i K(x_i, y_i) for rows x_i and y_i."""
+        return np.array([float(self.matrix[first, second].sum())])
+
+    def pairs(self) -> Pairs:
+        """The same kernel, served in rectangles; it need not be positive definite."""
+        matrix, zeros = self.matrix, np.zeros(self.size)
+        return matrix_pairs(lambda rows, columns: matrix[rows][:, columns].toarray(), zeros, definite=False)
+
+
+def block_hsic(
+    left: Blocks,
+    right: Blocks,
+    cuts: tuple[tuple[int, int], ...],
+    pairings: Iterator[Int[np.ndarray, "c N"]],
+    *,
+    biased: bool,
+) -> Float[np.ndarray, "C J"]:
+    """HSIC of every block of one side with every one of the other, at pairs of cuts, under every pairing.
+
+    For centred features tr(KHLH)/n² is |FᵀG|²/n²; the unbiased estimate is less its mean over all pairings,
+    tr(HKH) tr(HLH) / ((n - 1) n²). Order: blocks of the left, of the right, pairs of cuts.
+    """
+    n, F, G = left.size, left.columns.T, right.columns
+    shape = (-1, F.shape[0] // left.width, left.width, G.shape[1] // right.width, right.width)
+    firsts, seconds = ([side.cuts[pair[k]] - 1 for pair in cuts] for k, side in ((0, left), (1, right)))
+    found = []
+    for some in pairings:
+        products = np.square(F @ G[some])
+        running = products.reshape(shape).cumsum(axis=2).cumsum(axis=4)
+        kept = running[:, :, firsts, :, seconds]  # the cuts come first
+        found.append(np.moveaxis(kept, 0, -1).reshape(len(some), -1))
+    values = np.concatenate(found)
+    if not biased:
+        traces = (side.diagonals.sum(axis=1).reshape(-1, len(side.cuts)) for side in (left, right))
+        one, other = (trace[:, [pair[k] for pair in cuts]] for k, trace in enumerate(traces))
+        values -= (one[:, None, :] * other[None, :, :]).ravel() / (n - 1.0)
+    return values / n**2

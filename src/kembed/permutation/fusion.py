@@ -1,0 +1,133 @@
+"""Many statistics as one: each is put on the scale of its own null, and the loudest speak.
+
+Statistics of different kernels differ in size, spread and skewness. On the scale of *surprise*, -log p, they
+do not: p is the upper tail of a gamma law with the mean, variance and skewness that the statistic has over
+all labelings, the data's among them. Kernels of one member, members of one group, and groups are each
+combined by the logarithm of the mean of exp(surprise), a harmonic mean of p-values, and put on the scale of
+surprise again. Some groups are also added up (Fisher's way), which sees what many of them notice a little.
+Every step treats the data and the resamples alike, so the test stays exact whatever the gamma law is worth.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kembed.core.backend import Bool, Float, Int
+
+Table = Float[np.ndarray, "C J"]
+# A mean of kernel entries is exact to about this share of a usual entry.
+ROUNDING = 1e-14
+# A statistic that varies by less than this share of a usual entry does so by rounding.
+STEADY = 1e-13
+FAINT = 1e-3  # a skewness below this is none
+FAR = 37.0  # normal quantiles end here: the tail beyond is no number
+LOWEST = 1e-3  # what the cube root is taken of; below, a p-value is 1 and its digits do not matter
+# The share of the sum of groups beside the groups themselves; `benchmarks/fusion.py` has others.
+TOGETHER = 1.0 / 3.0
+
+
+class Values(NamedTuple):
+    """Statistics of J kernels for the data (first row) and every resample, and the size of a kernel entry."""
+
+    statistics: Table
+    entry: Float[np.ndarray, " J"]  # root mean square of what was summed
+
+    def settled(self, well_scaled: bool) -> "Values":
+        """The same with statistics made equal that only rounding tells apart.
+
+        Those of well scaled features, whose spread is far above rounding, need not be looked at.
+        """
+        if well_scaled:
+            return self
+        out = self.statistics.copy()
+        for j, size in enumerate(self.entry):
+            order = np.argsort(out[:, j], kind="stable")
+            ordered = out[order, j]
+            starts = np.concatenate([[True], np.diff(ordered) > ROUNDING * size])
+            out[order, j] = ordered[starts][np.cumsum(starts) - 1]
+        return Values(out, self.entry)
+
+
+def in_places(parts: list[Values], places: list[int]) -> Values:
+    """The kernels of several parts in one table, each in its place."""
+    order = np.argsort(places)
+    statistics = np.hstack([part.statistics for part in parts])
+    return Values(statistics[:, order], np.concatenate([part.entry for part in parts])[order])
+
+
+class Plan(NamedTuple):
+    """Which kernels make up a member, which members a group, and which groups are added up as well."""
+
+    member: Int[np.ndarray, " J"]
+    group: Int[np.ndarray, " M"]
+    added: Bool[np.ndarray, " G"]
+
+
+class Fused(NamedTuple):
+    """Surprise for the data (first row) and every resample: of kernels, members, groups, and all as one."""
+
+    kernels: Table
+    members: Table
+    groups: Table
+    whole: Float[np.ndarray, " C"]
+
+
+def surprise(values: Table, entry: Float[np.ndarray, " J"] | float = 0.0) -> Table:
+    """-log p of every value, p by the gamma law fitted to its column (Wilson & Hilferty 1931).
+
+    log 2 in columns that do not vary.
+    """
+    from scipy.special import ndtr
+
+    z = values - values.mean(axis=0)
+    spread = np.sqrt(np.square(z).mean(axis=0))
+    steady = spread <= np.maximum(STEADY * entry, 1e-12 * np.abs(values).max(axis=0, initial=0.0))
+    z /= np.where(steady, 1.0, spread)
+    skewness = np.einsum("cj,cj,cj->j", z, z, z) / len(z)
+    skewness = np.where(np.abs(skewness) < FAINT, FAINT, skewness)
+    root = 6.0 / np.abs(skewness)  # √(9k) with k = 4/g²
+    z *= 0.5 * skewness
+    z += 1.0
+    w = np.cbrt(np.maximum(z, LOWEST, out=z), out=z)
+    w += 1.0 / root**2 - 1.0
+    w *= np.sign(skewness) * root
+    w = np.negative(np.clip(w, -FAR, FAR, out=w), out=w)
+    found = np.negative(np.log(ndtr(w, out=w), out=w), out=w)
+    found[:, steady] = np.log(2.0)
+    return found
+
+
+def loudest(surprises: Table, weights: Float[np.ndarray, " J"] | None = None) -> Float[np.ndarray, " C"]:
+    """The logarithm of the (weighted) mean of exp(surprise)."""
+    if weights is None:
+        weights = np.full(surprises.shape[1], 1.0 / surprises.shape[1])
+    top = surprises.max(axis=1)
+    return top + np.log(np.exp(surprises - top[:, None]) @ weights)
+
+
+def gathered(surprises: Table, where: Int[np.ndarray, " J"]) -> Table:
+    """What columns with the same number in `where` say together, as a surprise; in order of the numbers."""
+    order = np.argsort(where, kind="stable")
+    starts = np.flatnonzero(np.diff(where[order], prepend=-1))
+    counts = np.diff(np.append(starts, len(where)))
+    found = surprises[:, order[starts]]
+    several = counts > 1
+    if several.any():
+        own = np.exp(surprises[:, order[np.repeat(several, counts)]])
+        ends = np.cumsum(counts[several])
+        mean = np.add.reduceat(own, ends - counts[several], axis=1) / counts[several]
+        found[:, several] = surprise(np.log(mean))
+    return found
+
+
+def fuse(values: Values, plan: Plan) -> Fused:
+    """All kernels as one statistic, for the data and every resample."""
+    kernels = surprise(values.statistics, values.entry)
+    members = gathered(kernels, plan.member)
+    groups = gathered(members, plan.group)
+    voices, weights = groups, np.full(groups.shape[1], 1.0 / groups.shape[1])
+    if plan.added.sum() > 1:
+        summed = surprise(groups[:, plan.added].sum(axis=1, keepdims=True))
+        voices = np.hstack([groups, summed])
+        weights = np.append((1.0 - TOGETHER) * weights, TOGETHER)
+    return Fused(kernels, members, groups, loudest(voices, weights))

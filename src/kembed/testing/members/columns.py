@@ -1,0 +1,55 @@
+"""Single columns: polynomials of their ranks, for a change in few of many."""
+
+import numpy as np
+
+from kembed.core.backend import Int
+from kembed.permutation.blocks import Blocks
+from kembed.testing.members.group import Group, Meeting, Named, Relation, of_columns
+from kembed.testing.members.polynomials import DEGREE
+from kembed.testing.members.rows import Rows
+
+CUTS = (2, 4, DEGREE)  # spread, shape, detail; the first degree alone is in `means`
+# Independence: which of the degrees up to 1, 2 and 4 meet. Beyond so many pairs of columns no degree above 2
+# is tried, and beyond the most none at all: each is a voice, and work for every resample.
+MEETINGS = ((0, 1), (1, 0), (1, 1), (0, 2), (2, 0), (2, 2))
+FEW, MOST = 1_024, 16_384
+NAMES = ("mean and spread of ranks", "shape of ranks", "detail of ranks")
+
+
+def two_sample(rows: Rows) -> Group:
+    """A member for each cut, which is the loudest of the columns."""
+    blocks = Blocks(np.hstack(rows.polynomials), DEGREE, CUTS, centred=True)
+    kernels = tuple(of_columns(title, name) for name in rows.names for title in NAMES)
+    return Group("columns", (blocks,), kernels, np.tile(np.arange(len(CUTS)), len(rows.names)), whole=True)
+
+
+def independence(left: Rows, right: Rows) -> Relation | None:
+    """A member for each pair of degrees, which is the loudest pair of columns."""
+    few = len(left.names) * len(right.names) <= FEW
+    degrees = (1, 2, 4) if few else (1, 2)
+    pairs = tuple((a, b) for a, b in MEETINGS if max(a, b) < len(degrees))
+    found = column_meeting(left, right, degrees[-1], pairs)
+    return None if found is None else Relation("columns", (found[0],), *found[1:], whole=True)
+
+
+def column_meeting(
+    left: Rows, right: Rows, degree: int, pairs: tuple[tuple[int, int], ...]
+) -> tuple[Meeting, tuple[Named, ...], Int[np.ndarray, " J"]] | None:
+    """All columns of one side with all of the other, what to call them, and their voices: one a pair of cuts.
+
+    None where they are too many.
+    """
+    if len(left.names) * len(right.names) > MOST:
+        return None
+    cuts = tuple(cut for cut in (1, 2, 4) if cut <= degree)
+    first, second = (
+        Blocks(np.hstack([every[:, :degree] for every in side.polynomials]), degree, cuts, centred=True)
+        for side in (left, right)
+    )
+    columns = [(a, b) for a in left.names for b in right.names]
+    names = tuple(
+        Named("dependence of ranks", (f"{a} (degree {cuts[j]})", f"{b} (degree {cuts[k]})"), (a, b))
+        for a, b in columns
+        for j, k in pairs
+    )
+    return Meeting(first, second, pairs), names, np.tile(np.arange(len(pairs)), len(columns))

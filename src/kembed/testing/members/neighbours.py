@@ -1,0 +1,83 @@
+"""Nearest neighbours: whether rows have their like in the other sample (Schilling 1986, Henze 1988)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kembed.core.backend import Float
+from kembed.permutation.blocks import Graph
+from kembed.permutation.gram import Pairs, matrix_pairs
+from kembed.testing.members.group import Group, Meeting, Named, Relation, alone
+from kembed.testing.members.rows import Rows
+
+COUNTS = (3, 10, 30)
+MOST_ROWS = 10_000  # beyond, every row to every other is too much work, and the group is left out
+MEETING = (10, 30)  # independence
+MOST_MATRIX = 3_000  # rows of an independence test, where graphs are taken as matrices
+STRIP = 256  # rows whose distances are held at once
+# Distances that agree to this share are tied, and share what is left among them: places must not decide.
+TIE = 1e-9
+
+
+def two_sample(rows: Rows) -> Group | None:
+    """Graphs of 3, 10 and 30 neighbours along the principal axes of the ranks."""
+    if len(rows.names) < 2 or rows.many or rows.size > MOST_ROWS:
+        return None
+    counts = [count for count in COUNTS if count < rows.size]
+    if not counts:
+        return None
+    graphs = tuple(map(Graph, neighbour_graphs(rows.axes, counts)))
+    return alone("neighbours", graphs, tuple(Named(f"{count} nearest neighbours") for count in counts))
+
+
+def distance_strips(points: Float[np.ndarray, "N k"]) -> Iterator[tuple[Any, Float[np.ndarray, "s N"]]]:
+    """Squared distances from some rows to all, strip by strip: which rows, and theirs."""
+    norms = np.square(points).sum(axis=1)
+    for start in range(0, len(points), STRIP):
+        own = np.arange(start, min(start + STRIP, len(points)))
+        yield own, norms[own, None] + norms - 2.0 * points[own] @ points.T
+
+
+def neighbour_graphs(points: Float[np.ndarray, "N k"], counts: list[int]) -> list[Any]:
+    """For every count the symmetric matrix in which a row gives 1 to each of so many nearest ones."""
+    from scipy.sparse import coo_array
+
+    N = len(points)
+    tolerance = TIE * float(np.square(points).sum(axis=1).max(initial=0.0))
+    given: list[list[Any]] = [[] for _ in counts]
+    for own, distances in distance_strips(points):
+        distances[own - own[0], own] = np.inf
+        nearest = np.sort(np.partition(distances, max(counts) - 1, axis=1)[:, : max(counts)], axis=1)
+        for found, count in zip(given, counts, strict=True):
+            last = nearest[:, count - 1, None]
+            i, j = np.nonzero(distances <= last + tolerance)
+            tied = distances[i, j] >= last[i, 0] - tolerance
+            ties = np.bincount(i[tied], minlength=len(own))
+            left = count - np.bincount(i[~tied], minlength=len(own))
+            weight = np.where(tied, left[i] / np.maximum(ties[i], 1), 1.0)
+            found.append((own[i], j, weight))
+    graphs = []
+    for found in given:
+        i, j, weight = (np.concatenate(part) for part in zip(*found, strict=True))
+        graph = coo_array((weight, (i, j)), shape=(N, N)).tocsr()
+        graphs.append((graph + graph.T).tocsr())
+    return graphs
+
+
+def independence(left: Rows, right: Rows) -> Relation | None:
+    """Whether neighbours on one side are neighbours on the other (Friedman & Rafsky 1983)."""
+    if left.many or left.size > MOST_MATRIX:
+        return None
+    counts = [count for count in MEETING if count < left.size]
+    if not counts:
+        return None
+    sides = ([graph.toarray() for graph in neighbour_graphs(side.axes, counts)] for side in (left, right))
+    zeros = np.zeros(left.size)
+
+    def served(K: Float[np.ndarray, "N N"]) -> Pairs:
+        return matrix_pairs(lambda rows, columns: K[np.ix_(rows, columns)], zeros, definite=False)
+
+    meetings = tuple(Meeting(served(a), served(b)) for a, b in zip(*sides, strict=True))
+    kernels = tuple((Named(f"{count} nearest neighbours"),) * 2 for count in counts)
+    return Relation("neighbours", meetings, kernels, np.arange(len(counts)))

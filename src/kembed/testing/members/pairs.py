@@ -1,0 +1,66 @@
+"""Pairs of columns: products of their polynomials, for dependence that is new, broken or bent."""
+
+from itertools import combinations, product
+
+import numpy as np
+
+from kembed.core.backend import Float, Int
+from kembed.permutation.blocks import Blocks
+from kembed.testing.members.group import Group, Meeting, Named, Relation, of_columns
+from kembed.testing.members.rows import Rows
+
+BOTH_DEGREES = 16  # columns up to which second degrees are tried; beyond, they would be too many voices
+# All pairs of 64 columns; of more the pairs whose ranks are most correlated in the pooled rows.
+MOST = 2_016
+
+
+def two_sample(rows: Rows) -> Group | None:
+    """The correlation of ranks of every pair, and for few columns the products of second degrees as well."""
+    D = len(rows.names)
+    if D < 2:
+        return None
+    first, second = (np.column_stack([every[:, k] for every in rows.polynomials]) for k in (0, 1))
+    a, b = _chosen(first)
+    once = first[:, a] * first[:, b]
+    pairs = [(rows.names[i], rows.names[j]) for i, j in zip(a, b, strict=True)]
+    kernels = [of_columns("correlation of ranks", *pair) for pair in pairs]
+    members, voices = [Blocks(once - once.mean(axis=0), 1, (1,), centred=True)], [0] * len(pairs)
+    if D <= BOTH_DEGREES:
+        bent = [once, first[:, a] * second[:, b], second[:, a] * first[:, b], second[:, a] * second[:, b]]
+        products = np.stack(bent, axis=2).reshape(len(once), -1)
+        members.append(Blocks(products - products.mean(axis=0), 4, (4,), centred=True))
+        kernels += [of_columns("dependence of ranks", *pair) for pair in pairs]
+        voices += [1] * len(pairs)
+    return Group("pairs", tuple(members), tuple(kernels), np.array(voices))
+
+
+def _chosen(first: Float[np.ndarray, "N D"]) -> tuple[Int[np.ndarray, " P"], Int[np.ndarray, " P"]]:
+    """The pairs of columns to look at."""
+    a, b = (np.array(side) for side in zip(*combinations(range(first.shape[1]), 2), strict=True))
+    if len(a) > MOST:
+        correlation = np.abs(first.T @ first)[a, b].round(9)
+        kept = np.sort(np.argsort(-correlation, kind="stable")[:MOST])
+        a, b = a[kept], b[kept]
+    return a, b
+
+
+def independence(left: Rows, right: Rows) -> Relation | None:
+    """The product of two columns of one side with a column of the other, either way round."""
+    meetings: list[Meeting] = []
+    kernels: list[Named] = []
+    voices: list[int] = []
+    for side, other, turned in ((left, right, False), (right, left, True)):
+        D = len(side.names)
+        if D < 2 or D * (D - 1) // 2 * len(other.names) > MOST:
+            continue
+        first = np.column_stack([every[:, 0] for every in side.polynomials])
+        a, b = _chosen(first)
+        products = first[:, a] * first[:, b]
+        doubles = Blocks(products - products.mean(axis=0), 1, (1,), centred=True)
+        singles = Blocks(np.hstack([every[:, :2] for every in other.polynomials]), 2, (2,), centred=True)
+        names = tuple(f"{side.names[i]} times {side.names[j]}" for i, j in zip(a, b, strict=True))
+        one, two = (other.names, names) if turned else (names, other.names)
+        kernels += [of_columns("dependence of ranks", *both) for both in product(one, two)]
+        voices += [len(meetings)] * (len(one) * len(two))
+        meetings.append(Meeting(singles, doubles) if turned else Meeting(doubles, singles))
+    return Relation("pairs", tuple(meetings), tuple(kernels), np.array(voices)) if meetings else None
