@@ -1,77 +1,318 @@
-"""Groups of members: the laws that every group of a fused test keeps."""
+"""Groups of members: the laws that every group of a fused test keeps, and what each is for."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import rankdata
 from tests.testing.alike import matrices
 
+from kembed import hsic_test, mmd_test
 from kembed.data.space import make_space
-from kembed.testing.members import GROUPS, fused_meetings, fused_members
+from kembed.permutation.blocks import Blocks
+from kembed.testing.members import GROUPS, axes, density, fused_members, fused_relations, neighbours, trees
+from kembed.testing.members.polynomials import DEGREE, indicators, rank_polynomials
 from kembed.testing.members.rows import read_scales
+
+N = 48
 
 
 def continuous(rng):
-    return make_space(rng.normal(size=(24, 2)), np.array([False, False]))
+    return make_space(rng.normal(size=(N, 2)), np.array([False, False]))
 
 
 def tied(rng):
-    return make_space(rng.integers(0, 3, (24, 2)).astype(float), np.array([False, False]))
+    return make_space(rng.integers(0, 3, (N, 2)).astype(float), np.array([False, False]))
 
 
 def mixed(rng):
-    return make_space(np.column_stack([rng.normal(size=24), rng.integers(0, 3, 24)]), np.array([False, True]))
+    return make_space(np.column_stack([rng.normal(size=N), rng.integers(0, 3, N)]), np.array([False, True]))
 
 
 def constant(rng):
-    return make_space(np.full((24, 1), 0.3), np.array([False]))
+    return make_space(np.full((N, 1), 0.3), np.array([False]))
 
 
-SPACES = [continuous, tied, mixed, constant]
+def constant_beside(rng):
+    return make_space(np.column_stack([np.full(N, 0.3), rng.integers(0, 2, N)]), np.array([False, False]))
+
+
+SPACES = [continuous, tied, mixed, constant, constant_beside]
+
+
+def served(member):
+    """Every kernel of a member as a matrix."""
+    if isinstance(member, Blocks) and not hasattr(member.columns, "toarray"):
+        starts = range(0, member.columns.shape[1], member.width)
+        parts = [member.columns[:, start : start + cut] for start in starts for cut in member.cuts]
+        return [part @ part.T for part in parts]
+    return matrices([member])
 
 
 @pytest.mark.parametrize("make", SPACES)
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_kernel_has_a_name_and_a_share(group, make, rng):
-    rows = read_scales(make(rng), None, rng)
-    for found in (group.two_sample(rows), group.side(rows)):
-        assert len(matrices(found.members)) == len(found.kernels) == len(found.shares)
-        assert (found.shares > 0.0).all()
-    np.testing.assert_array_equal(group.MEET.sum(axis=1), found.shares)
-    np.testing.assert_array_equal(group.MEET, group.MEET.T)  # neither side is the first
-
-
-@pytest.mark.parametrize("make", SPACES)
-@pytest.mark.parametrize("group", GROUPS)
-def test_members_are_positive_definite_and_functions_of_the_unordered_rows(group, make, rng):
+def test_members_are_functions_of_the_unordered_rows(group, make, rng):
     space = make(rng)
-    order = rng.permutation(24)
+    order = rng.permutation(N)
     turned = make_space(space.values[order], space.categorical)
-    for way in (group.two_sample, group.side):
-        first, other = (way(read_scales(each, None, rng)) for each in (space, turned))
-        assert repr(first.kernels) == repr(other.kernels)
-        np.testing.assert_array_equal(first.shares, other.shares)
-        for ours, theirs in zip(matrices(first.members), matrices(other.members), strict=True):
-            np.testing.assert_allclose(theirs, ours[np.ix_(order, order)], rtol=1e-7, atol=1e-9)
-            H = np.eye(24) - 1 / 24  # a kernel may be served less a constant
-            assert np.linalg.eigvalsh(H @ ours @ H).min() > -1e-9
+    first, other = (group.two_sample(read_scales(each)) for each in (space, turned))
+    if first is None:
+        assert other is None
+        assert space.values.shape[1] == 1 or group in (axes, density, neighbours)
+        return
+    assert repr(first.kernels) == repr(other.kernels)
+    ours = [K for member in first.members for K in served(member)]
+    theirs = [K for member in other.members for K in served(member)]
+    assert len(ours) == len(theirs) == len(first.kernels) == len(first.voices)
+    for K, L in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(L, K[np.ix_(order, order)], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_equal_rows_are_treated_alike(group, rng):
+    """Whatever place a row has among its equals: its sample decides the place, and must not be seen."""
+    values = rng.integers(0, 2, (N, 2)).astype(float)
+    found = group.two_sample(read_scales(make_space(values, np.array([False, False]))))
+    same = (values[:, None] == values).all(axis=2)
+    for member in found.members:
+        for K in served(member):
+            K = K - np.diag(K.diagonal())
+            for i, j in zip(*np.nonzero(np.triu(same, 1)), strict=True):
+                others = np.setdiff1d(np.arange(N), [i, j])
+                np.testing.assert_allclose(K[i, others], K[j, others], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", SPACES)
+def test_every_kernel_of_a_relation_has_a_name_and_a_voice(make, rng):
+    left, right = (read_scales(make(rng), names=names) for names in (("a", "b"), ("c", "d")))
+    if make is constant:
+        left, right = (read_scales(make(rng), names=(name,)) for name in "ac")
+    for group in GROUPS:
+        if not hasattr(group, "independence"):
+            continue
+        relation = group.independence(left, right)
+        if relation is None:
+            continue
+        count = sum(
+            len(meeting.pairs) * (meeting.left.count // len(meeting.left.cuts))
+            * (meeting.right.count // len(meeting.right.cuts))
+            if meeting.blocks
+            else len(meeting.pairs)
+            for meeting in relation.meetings
+        )  # fmt: skip
+        assert count == len(relation.kernels) == len(relation.voices)
+        assert sorted(set(relation.voices)) == list(range(max(relation.voices) + 1))
 
 
 def test_a_fused_test_has_every_group(rng):
-    rows = read_scales(continuous(rng), None, rng)
-    parts = [group.side(rows) for group in GROUPS]
-    whole = fused_members(rows, side=True)
+    rows = read_scales(continuous(rng), names=("a", "b"))
+    parts = [group.two_sample(rows) for group in GROUPS]
+    whole = fused_members(rows)
     assert repr(whole.kernels) == repr(tuple(kernel for part in parts for kernel in part.kernels))
-    assert whole.shares.sum() == pytest.approx(1.0)
-    meet = fused_meetings()
-    assert meet.shape == (len(whole.kernels),) * 2
-    np.testing.assert_allclose(meet.sum(axis=1) / meet.sum(), whole.shares)
+    assert len(whole.plan.added) == len(GROUPS)
+    assert whole.plan.added.tolist() == [part.whole for part in parts]
+    assert len(whole.plan.group) == sum(max(part.voices) + 1 for part in parts)
+    meetings, both = fused_relations(rows, rows)
+    assert len(both.kernels) == len(both.plan.member)
+    assert {meeting.left.size for meeting in meetings} == {N}
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_random_features_stand_for_the_same_kernels(group, rng):
-    """4,000 features are off by about 1/√2,000 an entry; what is of low rank anyway stays as it is."""
-    space = continuous(rng)
-    exact, rough = (group.two_sample(read_scales(space, count, rng)) for count in (None, 4_000))
-    assert repr(exact.kernels) == repr(rough.kernels)
-    H = np.eye(24) - 1 / 24
-    for ours, theirs in zip(matrices(exact.members), matrices(rough.members), strict=True):
-        np.testing.assert_allclose(H @ theirs @ H, H @ ours @ H, atol=5 / np.sqrt(2_000))
+def test_many_rows_have_no_matrices(rng):
+    whole = fused_members(read_scales(mixed(rng), many=True))
+    kinds = {type(member).__name__ for member in whole.members}
+    assert kinds == {"Blocks", "LazyLowRank"}
+    exact = fused_members(read_scales(mixed(rng)))
+    assert {type(member).__name__ for member in exact.members} == {"Blocks", "LazyLowRank", "Pairs", "Graph"}
+
+
+# Polynomials.
+
+
+def test_polynomials_are_orthonormal_and_see_ranks_alone(rng):
+    column = rng.normal(size=100)
+    P = rank_polynomials(column)
+    np.testing.assert_allclose(P.T @ P / 100, np.eye(DEGREE), atol=1e-12)
+    np.testing.assert_allclose(P.sum(axis=0), 0.0, atol=1e-10)
+    np.testing.assert_allclose(P[:, 0], (rankdata(column) - 50.5) / np.sqrt((100**2 - 1) / 12), atol=1e-12)
+    np.testing.assert_array_equal(rank_polynomials(np.exp(5 * column)), P)
+    turned = rank_polynomials(-column)  # even ones stay, odd ones change sign
+    np.testing.assert_allclose(turned, P * (-1.0) ** np.arange(1, DEGREE + 1), atol=1e-9)
+
+
+@pytest.mark.parametrize(("values", "left"), [(1, 0), (2, 1), (3, 2), (20, DEGREE)])
+def test_few_values_have_few_polynomials(values, left, rng):
+    column = np.concatenate([np.arange(values), rng.integers(values, size=60)]).astype(float)
+    P = rank_polynomials(column)
+    used = np.abs(P).max(axis=0) > 0.0
+    assert used.tolist() == [True] * left + [False] * (DEGREE - left)
+    np.testing.assert_allclose((P.T @ P / len(P))[:left, :left], np.eye(left), atol=1e-10)
+    np.testing.assert_allclose(P.sum(axis=0), 0.0, atol=1e-9)
+
+
+def test_two_values_have_the_standardised_indicator():
+    column = np.array([3.0, 3.0, 3.0, 7.0])
+    np.testing.assert_allclose(rank_polynomials(column, 1)[:, 0], [-(3**-0.5)] * 3 + [3**0.5], atol=1e-12)
+
+
+def test_indicators_of_all_levels_give_pearsons_chi_square(rng):
+    codes = rng.integers(4, size=80).astype(float)
+    first = rng.permutation(80) < 30
+    P = indicators(codes)
+    assert (np.abs(P).max(axis=0) > 0).sum() == 3
+    counts = np.array([[np.sum(codes[side] == level) for level in range(4)] for side in (first, ~first)])
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / 80
+    chi = ((counts - expected) ** 2 / expected).sum()
+    gap = P[first].mean(axis=0) - P[~first].mean(axis=0)
+    assert gap @ gap * 30 * 50 / 80 == pytest.approx(chi)
+
+
+# Trees and neighbours against slow ones.
+
+
+def test_leaves_are_nested_and_no_larger_than_said(rng):
+    values = np.column_stack([rng.normal(size=200), rng.integers(3, size=200)])
+    large, middle, small = trees.random_leaves(values, trees.SIZES, 5)
+    for leaves, size in ((large, 100), (middle, 32), (small, 8)):
+        for tree in leaves:
+            assert np.unique(tree, return_counts=True)[1].max() <= size
+    for coarse, fine in ((large, middle), (middle, small)):
+        for a, b in zip(coarse, fine, strict=True):
+            assert all(len(set(a[b == leaf])) == 1 for leaf in np.unique(b))
+    assert not set(large[0]) & set(large[1])  # every tree has leaves of its own
+
+
+def test_equal_rows_share_every_leaf(rng):
+    values = np.repeat(rng.normal(size=(15, 2)), 10, axis=0)
+    for leaves in trees.random_leaves(values, trees.SIZES, 5):
+        for tree in leaves:
+            assert all(len(set(tree[10 * k : 10 * k + 10])) == 1 for k in range(15))
+
+
+def test_the_kernel_of_trees_is_the_mean_of_shared_leaves(rng):
+    leaves = np.array([[0, 0, 1, 1, 1], [2, 3, 3, 3, 2]])
+    K = trees.leaf_features(leaves).columns
+    K = (K @ K.T).toarray()
+    for i in range(5):
+        for j in range(5):
+            shared = [1 / np.sum(tree == tree[i]) for tree in leaves if tree[i] == tree[j]]
+            assert K[i, j] == pytest.approx(sum(shared) / 2)
+
+
+def test_neighbours_against_sorting(rng):
+    points = rng.normal(size=(40, 3))
+    (graph,) = neighbours.neighbour_graphs(points, [4])
+    expected = np.zeros((40, 40))
+    for i in range(40):
+        distances = np.square(points - points[i]).sum(axis=1)
+        distances[i] = np.inf
+        expected[i, np.argsort(distances)[:4]] = 1.0
+    np.testing.assert_allclose(graph.toarray(), expected + expected.T)
+
+
+def test_tied_neighbours_share_what_is_left():
+    (graph,) = neighbours.neighbour_graphs(np.array([[0.0], [1.0], [-1.0], [5.0]]), [1])
+    expected = np.array([[0, 0.5, 0.5, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]])
+    np.testing.assert_allclose(graph.toarray(), expected + expected.T)
+
+
+def test_the_sixth_neighbour_against_sorting(rng):
+    space = mixed(rng)
+    found = density.neighbour_distance(read_scales(space))
+    distances = space.distances(space.rows, space.rows)
+    np.testing.assert_allclose(found, np.sort(distances, axis=1)[:, 6], rtol=1e-8)
+
+
+# What each is for.
+
+
+def few_of_many(rng):
+    x, y = rng.normal(size=(2, 200, 25))
+    y[:, 4] *= 1.8
+    return x, y, "columns"
+
+
+def broken_correlation(rng):
+    x, y = rng.normal(size=(2, 200, 25))
+    y[:, 3] = 0.7 * y[:, 8] + 0.7 * y[:, 3]
+    return x, y, "pairs"
+
+
+def rounding(rng):
+    x, y = rng.normal(size=(2, 200, 2))
+    y[:, 1] = np.round(2.0 * y[:, 1]) / 2.0
+    return x, y, "trees"
+
+
+def noisy_line(rng):
+    t = rng.uniform(-1, 1, (2, 200, 1))
+    x, y = t * [1.0, 1.0, 1.0] + np.array([0.02, 0.06])[:, None, None] * rng.normal(size=(2, 200, 3))
+    return x, y, "density"
+
+
+def rare_cluster(rng):
+    x, y = rng.normal(size=(2, 200, 6))
+    y[:12] += 3.0
+    return x, y, "second order"
+
+
+@pytest.mark.parametrize("make", [few_of_many, broken_correlation, rounding, noisy_line, rare_cluster])
+def test_a_group_finds_what_it_is_for(make, rng):
+    x, y, name = make(rng)
+    result = mmd_test(x, y, rng=0, n_resamples=199)
+    assert result.pvalue <= 0.01
+    titles = {
+        "columns": "ranks of column 4",
+        "pairs": "correlation of ranks of column 3 and column 8",
+        "trees": "random trees",
+        "density": "local density",
+        "second order": "covariance of whitened features",
+    }
+    spoken = [member for member in result.members if titles[name] in repr(member.kernel)]
+    assert max(member.surprise for member in spoken) > 6.0
+
+
+def test_findings_name_the_columns_and_the_pair(rng):
+    x, y = rng.normal(size=(2, 300, 4))
+    y[:, 1] = 0.8 * y[:, 0] + 0.6 * y[:, 1]
+    y[:, 3] += 0.8
+    frames = [pd.DataFrame(each, columns=list("abcd")) for each in (x, y)]
+    result = mmd_test(*frames, rng=0)
+    sure = {finding.columns for finding in result.findings if finding.adjusted_pvalue <= 0.05}
+    assert sure == {("a", "b"), ("d",)}
+    assert len(result.findings) == 4 + 6
+    order = [finding.adjusted_pvalue for finding in result.findings]
+    assert order == sorted(order)
+    assert all(finding.adjusted_pvalue >= finding.pvalue for finding in result.findings)
+    assert "d: p = 0.001, for all columns and pairs" in repr(result)
+
+
+def test_one_column_has_no_findings(rng):
+    assert mmd_test(rng.normal(size=50), rng.normal(size=50), rng=0, n_resamples=19).findings == ()
+
+
+def test_findings_of_dependence_name_a_column_of_either_side(rng):
+    x = rng.normal(size=(200, 12))
+    y = np.column_stack([rng.normal(size=200), np.abs(x[:, 7]) + 0.5 * rng.normal(size=200)])
+    result = hsic_test(
+        pd.DataFrame(x, columns=list("abcdefghijkl")), pd.DataFrame(y, columns=["u", "v"]), rng=0
+    )
+    assert result.findings[0].columns == ("h", "v")
+    assert result.findings[0].adjusted_pvalue <= 0.01
+    assert result.findings[1].adjusted_pvalue > 0.01
+    turned = hsic_test(
+        pd.DataFrame(y, columns=["u", "v"]), pd.DataFrame(x, columns=list("abcdefghijkl")), rng=0
+    )
+    assert turned.findings[0].columns == ("v", "h")
+    assert turned.pvalue == result.pvalue
+
+
+def test_a_category_with_a_number_is_a_pair(rng):
+    level = rng.integers(2, size=(2, 300))
+    number = rng.normal(size=(2, 300))
+    number[1] = np.where(level[1] == 1, 0.9, -0.9) + 0.5 * number[1]
+    number[1] /= number[1].std()
+    frames = [
+        pd.DataFrame({"number": number[k], "level": np.array(["low", "high"])[level[k]]}) for k in (0, 1)
+    ]
+    result = mmd_test(*frames, rng=0)
+    assert result.findings[0].columns in (("number", "level"), ("number",))
+    assert ("number", "level") in {f.columns for f in result.findings if f.adjusted_pvalue <= 0.01}

@@ -2,7 +2,7 @@
 
 Statistics of different kernels differ in size, spread and skewness. On the scale of *surprise*, -log p, they
 do not: p is the upper tail of a gamma law with the mean, variance and skewness that the statistic has over
-all labelings, the data's among them. Kernels of one member, members of one group, and groups are each
+the labelings, the data's among them. Kernels of one member, members of one group, and groups are each
 combined by the logarithm of the mean of exp(surprise), a harmonic mean of p-values, and put on the scale of
 surprise again. Some groups are also added up (Fisher's way), which sees what many of them notice a little.
 Every step treats the data and the resamples alike, so the test stays exact whatever the gamma law is worth.
@@ -72,29 +72,50 @@ class Fused(NamedTuple):
     whole: Float[np.ndarray, " C"]
 
 
-def surprise(values: Table, entry: Float[np.ndarray, " J"] | float = 0.0) -> Table:
+def surprise(
+    values: Table, entry: Float[np.ndarray, " J"] | float = 0.0, *, by_others: bool = False
+) -> Table:
     """-log p of every value, p by the gamma law fitted to its column (Wilson & Hilferty 1931).
 
+    A value in its own law is as large as the law allows and no larger: of B + 1 values none is more than √B
+    standard deviations out. `by_others` fits the law to the others, so that one of thousands can be heard.
     log 2 in columns that do not vary.
     """
-    from scipy.special import ndtr
-
     z = values - values.mean(axis=0)
     spread = np.sqrt(np.square(z).mean(axis=0))
     steady = spread <= np.maximum(STEADY * entry, 1e-12 * np.abs(values).max(axis=0, initial=0.0))
     z /= np.where(steady, 1.0, spread)
-    skewness = np.einsum("cj,cj,cj->j", z, z, z) / len(z)
-    skewness = np.where(np.abs(skewness) < FAINT, FAINT, skewness)
-    root = 6.0 / np.abs(skewness)  # √(9k) with k = 4/g²
-    z *= 0.5 * skewness
-    z += 1.0
-    w = np.cbrt(np.maximum(z, LOWEST, out=z), out=z)
-    w += 1.0 / root**2 - 1.0
-    w *= np.sign(skewness) * root
-    w = np.negative(np.clip(w, -FAR, FAR, out=w), out=w)
-    found = np.negative(np.log(ndtr(w, out=w), out=w), out=w)
+    third = np.einsum("cj,cj,cj->j", z, z, z) / len(z)
+    found = _gamma_tail(*_moments_of_others(z, third)) if by_others else _gamma_tail(z, third)
     found[:, steady] = np.log(2.0)
     return found
+
+
+def _moments_of_others(z: Table, third: Float[np.ndarray, " J"]) -> tuple[Table, Table]:
+    """How far every value lies out among the others of its column, in their spreads, and their skewness."""
+    share = 1.0 / (len(z) - 1.0)  # of one among the others
+    square = z * z
+    mean = -share * z
+    second = 1.0 + share - share * square  # about the mean of all, which is 0
+    third = (1.0 + share) * third - share * square * z
+    third += mean * (2.0 * mean * mean - 3.0 * second)
+    spread = np.sqrt(np.maximum(second - mean * mean, ROUNDING))
+    return (z - mean) / spread, third / spread**3
+
+
+def _gamma_tail(z: Table, skewness: Float[np.ndarray, "*C J"]) -> Table:
+    """-log p of a standardised value by the gamma law of this skewness; of one below 0, turned round."""
+    from scipy.special import ndtr
+
+    skewness = np.where(np.abs(skewness) < FAINT, FAINT, skewness)
+    root = 6.0 / skewness  # ±√(9k) with k = 4/g²
+    w = 0.5 * skewness * z
+    w += 1.0
+    np.cbrt(np.maximum(w, LOWEST, out=w), out=w)
+    w += 1.0 / (root * root) - 1.0
+    w *= -root
+    np.log(ndtr(np.clip(w, -FAR, FAR, out=w), out=w), out=w)
+    return np.negative(w, out=w)
 
 
 def loudest(surprises: Table, weights: Float[np.ndarray, " J"] | None = None) -> Float[np.ndarray, " C"]:
@@ -122,7 +143,11 @@ def gathered(surprises: Table, where: Int[np.ndarray, " J"]) -> Table:
 
 def fuse(values: Values, plan: Plan) -> Fused:
     """All kernels as one statistic, for the data and every resample."""
-    kernels = surprise(values.statistics, values.entry)
+    crowded = np.bincount(plan.member)[plan.member] > 1
+    kernels = np.empty_like(values.statistics)
+    for some, by_others in ((~crowded, False), (crowded, True)):
+        if some.any():
+            kernels[:, some] = surprise(values.statistics[:, some], values.entry[some], by_others=by_others)
     members = gathered(kernels, plan.member)
     groups = gathered(members, plan.group)
     voices, weights = groups, np.full(groups.shape[1], 1.0 / groups.shape[1])
