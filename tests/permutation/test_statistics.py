@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import energy_distance
 from tests import reference
+from tests.testing.alike import matrices
 
 from kembed import Gaussian, Matern32, hsic_test, mmd_test
 from kembed.data.space import make_space
 from kembed.permutation import statistics
-from kembed.permutation.gram import KernelSums, function_pairs, kernel_pairs, space_pairs
+from kembed.permutation.gram import KernelSums, function_pairs, kernel_pairs, matrix_pairs, space_pairs
 from kembed.permutation.labelings import (
     Labelings,
     column_sums,
@@ -18,7 +19,6 @@ from kembed.permutation.labelings import (
 from kembed.permutation.low_rank import (
     LowRank,
     computed,
-    member_pairs,
     pair_sums,
     random_features,
     whitened,
@@ -100,10 +100,10 @@ def test_mmd_of_every_labeling_against_loops(n, m, weighted, biased, rng):
 
     one_ring = Labelings(labels, arc)
     assert one_ring.by_products(1)
-    np.testing.assert_array_equal(one_ring.written_out(), turned(arc))
+    np.testing.assert_array_equal(one_ring.written_out, turned(arc))
     pairs = kernel_pairs(kernel, x)
     ((quadratic, sums),) = ring_label_sums(pairs, labels, arc, None)
-    ((by_product, same_sums),) = column_sums(pairs, one_ring.written_out(), None)
+    ((by_product, same_sums),) = column_sums(pairs, one_ring.written_out, None)
     np.testing.assert_allclose(quadratic, by_product, atol=1e-11)
     for a, b in zip(sums, same_sums, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-11)
@@ -112,7 +112,7 @@ def test_mmd_of_every_labeling_against_loops(n, m, weighted, biased, rng):
         (one_ring, turned(arc)),
         (Labelings(labels, None, explicit), explicit),
     ):
-        (forms,) = label_forms([kernel_pairs(kernel, x)], labelings, v, None)
+        (forms,) = label_forms(kernel_pairs(kernel, x), labelings, v, None)
         values = statistics.mmd2(forms, biased=biased)
         expected = [reference.mmd2_loops(K, a > 0.5, v, biased=biased) for a in columns.T]
         np.testing.assert_allclose(values, expected, atol=1e-12)
@@ -371,24 +371,31 @@ def test_smooth_kernels_become_factors_and_rough_ones_do_not(rng):
     assert not any(isinstance(member, LowRank) for member, _ in with_low_rank(members))
 
 
+def serve(K):
+    return matrix_pairs(lambda rows, columns: K[np.ix_(rows, columns)], K.diagonal().copy())
+
+
+def mmd2_of(member, labelings, v):
+    forms = label_forms(member, labelings, v, None)
+    return np.concatenate([np.atleast_2d(statistics.mmd2(each, biased=False)) for each in forms])
+
+
 @pytest.mark.parametrize("word", [Gaussian(4.0), [Gaussian(3.0), Matern32(0.5)], "median", "fused"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_low_rank_and_dense_have_the_same_sums(word, weighted, rng):
     """Whatever the members of a test are made of, MMD² of every labeling is the same."""
-    x = rng.normal(size=(70, 1))
+    x = rng.normal(size=(70, 2))
     v = rng.uniform(1.0, 2.0, 70) if weighted else None
     labels = rng.permutation(np.repeat([1.0, 0.0], [40, 30]))
     procedure = read_procedure("unbiased", "permutation", 9, None, None, rng)
-    members = choose(word, make_space(x, np.array([False])), procedure).members
+    members = choose(word, make_space(x, np.array([False, False])), procedure).members
     low = with_low_rank(members, large=10)
-    order = np.argsort([place for _, places in low for place in places])
     for star in (draw_star(70, 60, rng), draw_star(70, 200, rng)):
         labelings = Labelings(labels, star)
-        dense_forms = label_forms([member_pairs(member) for member in members], labelings, v, None)
-        low_forms = label_forms([member for member, _ in low], labelings, v, None)
-        for place, dense in zip(order, dense_forms, strict=True):
-            found, truth = (statistics.mmd2(forms, biased=False) for forms in (low_forms[place], dense))
-            np.testing.assert_allclose(found, truth, atol=1e-9)
+        truth = [mmd2_of(serve(K), labelings, v)[0] for K in matrices(map(computed, members))]
+        for member, places in low:
+            for place, found in zip(places, mmd2_of(member, labelings, v), strict=True):
+                np.testing.assert_allclose(found, truth[place], atol=1e-9)
 
 
 @pytest.mark.parametrize("biased", [True, False])

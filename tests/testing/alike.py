@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 from scipy.spatial.distance import cdist
 
+from kembed.permutation.blocks import Blocks
 from kembed.permutation.low_rank import member_pairs
+from kembed.testing.members.group import Named
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 
@@ -30,6 +32,20 @@ def all_have(words, text):
 
 def matrices(members):
     """Every kernel of every member as a matrix."""
-    parts = [member_pairs(part) for part in members]
-    every = np.arange(parts[0].size)
-    return [matrix for part in parts for matrix in part.rectangles(every, every)]
+    return [matrix for member in members for matrix in _matrices(member)]
+
+
+def _matrices(member):
+    if isinstance(member, Blocks) and member.count > 1:
+        starts = range(0, member.columns.shape[1], member.width)
+        parts = [member.columns[:, start : start + cut] for start in starts for cut in member.cuts]
+        return [part @ part.T for part in parts]
+    every = np.arange(member.size)
+    return member_pairs(member).rectangles(every, every)
+
+
+def objects(result):
+    """Members that are kernel objects, as text: others are called after the column that is loudest."""
+    kernels = (member.kernel for member in result.members)
+    pairs = (kernel if isinstance(kernel, tuple) else (kernel,) for kernel in kernels)
+    return [repr(pair) for pair in pairs if not any(isinstance(part, Named) for part in pair)]

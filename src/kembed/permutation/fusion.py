@@ -79,7 +79,7 @@ def surprise(
 
     A value in its own law is as large as the law allows and no larger: of B + 1 values none is more than √B
     standard deviations out. `by_others` fits the law to the others, so that one of thousands can be heard.
-    log 2 in columns that do not vary.
+    0 in columns that do not vary.
     """
     z = values - values.mean(axis=0)
     spread = np.sqrt(np.square(z).mean(axis=0))
@@ -87,7 +87,7 @@ def surprise(
     z /= np.where(steady, 1.0, spread)
     third = np.einsum("cj,cj,cj->j", z, z, z) / len(z)
     found = _gamma_tail(*_moments_of_others(z, third)) if by_others else _gamma_tail(z, third)
-    found[:, steady] = np.log(2.0)
+    found[:, steady] = 0.0
     return found
 
 

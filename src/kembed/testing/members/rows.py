@@ -59,7 +59,8 @@ class Rows:
         ranks = np.hstack([every if discrete else every[:, :1] for every, discrete in kinds])
         ordered = sorted_rows(ranks)  # axes of equal length are any rotation: rounding must not decide
         values, vectors = np.linalg.eigh(ordered.T @ ordered)
-        kept = np.flatnonzero(values > LEAST_AXIS**2 * max(values[-1], 0.0))[::-1][: max(1, self.size // 4)]
+        long = int((values > LEAST_AXIS**2 * values[-1]).sum()) if values[-1] > 0.0 else 0
+        kept = np.arange(len(values))[::-1][: max(1, min(long, self.size // 4))]
         along = ranks @ (vectors[:, kept] / np.sqrt(np.where(values[kept] > 0.0, values[kept], 1.0)))
         return np.round(along * np.sqrt(self.size), AXIS_DIGITS)
 
@@ -88,7 +89,7 @@ class Rows:
 
 def read_scales(space: Space, *, many: bool = False, names: tuple[str, ...] | None = None) -> Rows:
     """The rows of a space and the scales in them."""
-    told: Any = names or tuple(f"column {c + 1}" for c in range(space.values.shape[1]))
+    told: Any = names or tuple(f"column {c}" for c in range(space.values.shape[1]))
     median = space.median()
     if says_nothing_of_scales(space.numeric):
         return Rows(space, told, median, (STAND_IN * median,), None, many)
