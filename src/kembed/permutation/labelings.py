@@ -159,7 +159,7 @@ def _block_forms(member: Blocks | Graph, labelings: Labelings, v: Rows | None, s
     else:
         diagonal = labelings.sums(sums.diagonal)
     centred = v is None and isinstance(member, Blocks) and member.centred
-    linear = -diagonal if centred else labelings.sums(sums.rows)
+    linear = -diagonal if centred else labelings.sums(sums.rows + sums.diagonal) - diagonal
     forms = np.concatenate([weighted.forms(columns) for columns in labelings.pieces()], axis=-1)
     return Forms(forms - diagonal, linear, diagonal, sums, sizes)
 

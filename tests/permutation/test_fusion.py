@@ -1,0 +1,134 @@
+"""Many statistics as one: the scale of surprise, against loops, the gamma law and by hand."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests import reference
+
+from kembed.permutation.fusion import Fused, Plan, Values, fuse, gathered, in_places, loudest, surprise
+
+
+def skewed(rng, shape=(400, 6)):
+    return rng.gamma([0.5, 1.0, 2.0, 5.0, 20.0, 300.0][: shape[1]], size=shape)
+
+
+@pytest.mark.parametrize("by_others", [False, True])
+def test_surprise_against_loops(by_others, rng):
+    values = skewed(rng, (40, 5))
+    values[:, 4] = -values[:, 1]  # skewed to the left
+    found = surprise(values, by_others=by_others)
+    for j in range(5):
+        expected = reference.surprise_loops(values[:, j].tolist(), by_others)
+        np.testing.assert_allclose(found[:, j], expected, rtol=1e-8, atol=1e-10)
+
+
+def test_surprise_is_the_tail_of_the_gamma_law(rng):
+    """Wilson and Hilferty's cube root is within a few per cent of -log p down to p = 1e-6."""
+    shape = 3.0
+    draws = stats.gamma.ppf((np.arange(20_000) + 0.5) / 20_000, shape)
+    for p in (0.5, 0.05, 1e-3, 1e-6):
+        values = np.append(draws, stats.gamma.isf(p, shape))[:, None]
+        assert surprise(values, by_others=True)[-1, 0] == pytest.approx(-np.log(p), rel=0.05)
+
+
+def test_units_and_shifts_say_nothing(rng):
+    values = skewed(rng)
+    np.testing.assert_allclose(surprise(3e7 * values - 5e8), surprise(values), rtol=1e-6, atol=1e-8)
+
+
+def test_the_order_of_values_is_kept(rng):
+    values = skewed(rng)
+    for by_others in (False, True):
+        found = surprise(values, by_others=by_others)
+        for j in range(values.shape[1]):
+            order = np.argsort(values[:, j])
+            assert (np.diff(found[order, j]) > -1e-12).all()
+
+
+def test_one_value_far_out_is_heard_by_the_law_of_the_others(rng):
+    values = rng.normal(size=(200, 1))
+    values[0] = 40.0
+    assert surprise(values)[0, 0] < 12.0
+    assert surprise(values, by_others=True)[0, 0] > 100.0
+
+
+def test_what_does_not_vary_says_nothing():
+    values = np.column_stack([np.full(30, 0.1), np.full(30, 1e9) + 1e-9 * np.arange(30), np.arange(30.0)])
+    found = surprise(values, np.array([1.0, 1e9, 1.0]))
+    assert (found[:, :2] == 0.0).all()
+    assert found[:, 2].max() > 2.0
+    assert np.isfinite(surprise(values[:, 2:], by_others=True)).all()
+
+
+def test_loudest_by_hand():
+    """-log of the harmonic mean of p-values: of .5 and .1 it is 2/(2 + 10), of .02 and .02 it is .02."""
+    surprises = -np.log([[0.5, 0.1], [0.02, 0.02]])
+    np.testing.assert_allclose(np.exp(-loudest(surprises)), [1 / 6, 0.02])
+    np.testing.assert_allclose(np.exp(-loudest(surprises, np.array([0.75, 0.25]))), [1 / (1.5 + 2.5), 0.02])
+
+
+def test_gathered_against_loops(rng):
+    surprises = rng.exponential(size=(50, 7))
+    where = np.array([2, 0, 1, 0, 2, 2, 3])
+    found = gathered(surprises, where)
+    assert found.shape == (50, 4)
+    np.testing.assert_array_equal(found[:, 1], surprises[:, 2])  # alone
+    np.testing.assert_array_equal(found[:, 3], surprises[:, 6])
+    for place, members in ((0, [1, 3]), (2, [0, 4, 5])):
+        together = np.log(np.mean(np.exp(surprises[:, members]), axis=1))
+        np.testing.assert_allclose(found[:, place], surprise(together[:, None])[:, 0], rtol=1e-9, atol=1e-10)
+
+
+def plans(rng):
+    J = 9
+    values = Values(skewed(rng, (60, 6)) @ rng.uniform(size=(6, J)), np.ones(J))
+    return values, Plan(
+        np.array([0, 1, 1, 1, 2, 2, 3, 4, 5]), np.array([0, 0, 1, 1, 2, 2]), np.array([1, 0, 1]) > 0
+    )
+
+
+def test_the_data_are_treated_as_any_resample(rng):
+    """What makes the test exact: to swap two labelings is to swap their values, and nothing else."""
+    values, plan = plans(rng)
+    order = rng.permutation(60)
+    found = fuse(values, plan)
+    turned = fuse(Values(values.statistics[order], values.entry), plan)
+    for ours, theirs in zip(found, turned, strict=True):
+        np.testing.assert_allclose(theirs, ours[order], rtol=1e-9, atol=1e-11)
+
+
+def test_fused_against_a_step_at_a_time(rng):
+    values, plan = plans(rng)
+    found = fuse(values, plan)
+    assert isinstance(found, Fused)
+    for j in range(9):
+        crowded = np.sum(plan.member == plan.member[j]) > 1
+        expected = surprise(values.statistics[:, [j]], by_others=crowded)[:, 0]
+        np.testing.assert_allclose(found.kernels[:, j], expected, rtol=1e-9)
+    np.testing.assert_allclose(found.members, gathered(found.kernels, plan.member))
+    np.testing.assert_allclose(found.groups, gathered(found.members, plan.group))
+    added = surprise((found.groups[:, 0] + found.groups[:, 2])[:, None])[:, 0]
+    mean = (2 / 3) * np.exp(found.groups).mean(axis=1) + (1 / 3) * np.exp(added)
+    np.testing.assert_allclose(found.whole, np.log(mean))
+
+
+def test_one_kernel_is_itself(rng):
+    values = Values(rng.normal(size=(30, 1)), np.ones(1))
+    found = fuse(values, Plan(np.zeros(1, int), np.zeros(1, int), np.zeros(1, bool)))
+    np.testing.assert_array_equal(np.argsort(found.whole), np.argsort(values.statistics[:, 0]))
+
+
+def test_in_places_puts_every_kernel_where_it_belongs():
+    one, other = (
+        Values(np.array([[1.0, 3.0]]), np.array([1.0, 3.0])),
+        Values(np.array([[2.0]]), np.array([2.0])),
+    )
+    found = in_places([one, other], [0, 2, 1])
+    assert found.statistics.tolist() == [[1.0, 2.0, 3.0]]
+    assert found.entry.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_settled_makes_equal_what_rounding_tells_apart():
+    values = Values(np.array([[0.1], [0.1 + 1e-16], [0.3]]), np.array([1.0]))
+    assert len(np.unique(values.settled(False).statistics)) == 2
+    assert values.settled(True) is values
