@@ -1704,8 +1704,8 @@ if __name__ == "__main__":  # everything, the slow triple integrals too
 def surprise_loops(values: list[float], by_others: bool) -> list[float]:
     """-log p of each value by a gamma law with the mean, variance and skewness of all (or of the others).
 
-    Wilson and Hilferty: with z standardised, g the skewness, k = 4/g², the cube root of 1 + zg/2 is normal with
-    mean 1 - 1/(9k) and variance 1/(9k). To the left where the skewness is.
+    Wilson and Hilferty: with z standardised, g the skewness, k = 4/g², the cube root of 1 + zg/2 is normal
+    with mean 1 - 1/(9k) and variance 1/(9k). A law that is skewed to the left is turned round.
     """
     out = []
     for c, value in enumerate(values):
