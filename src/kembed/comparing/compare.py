@@ -1,13 +1,14 @@
 """Everything about two samples in one call: do they differ, where, in which columns, by how much."""
 
 import functools
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kembed import __version__
+from kembed.comparing.changes import Change, pair_changes
 from kembed.comparing.regions import Region
 from kembed.comparing.summaries import ColumnSummary, separation, summarise
 from kembed.comparing.witness import MANY_ROWS, Witness, fit_witness, one_kernel, read_and_pool
@@ -29,7 +30,8 @@ class Comparison(Drawn):
     """What `compare` returns.
 
     `labels` are the names of the samples, `test` the outcome of the test with every column's own, `witness`
-    the posterior of their difference, `columns` a summary of every column, the clearest difference first.
+    the posterior of their difference, `columns` a summary of every column, the clearest difference first,
+    `pairs` the pairs of columns that surely go together otherwise, with how, where there are words for it.
     `separation` is the AUC of the witness on rows it has not seen: ½ if they tell nothing, 1 if all.
     """
 
@@ -43,6 +45,7 @@ class Comparison(Drawn):
     n_resamples: int
     seed: Any
     dropped: tuple[int, int] = (0, 0)  # rows with missing values
+    pairs: tuple[Change, ...] = ()  # of columns that go together otherwise, the surest first
 
     @property
     def differ(self) -> bool:
@@ -76,7 +79,11 @@ class Comparison(Drawn):
         share = f"Given one row of each, their values tell which is which {self.separation:.0%} of the time."
         if self.separation < HARDLY:
             share = "Single rows hardly tell which sample they come from."
-        if not self.changed:
+        if not self.changed and self.pairs:
+            more = len(self.pairs) - 1
+            others = f" {more} more pair{'s' if more > 1 else ''} of columns changed." if more else ""
+            where = f"No column differs clearly by itself, but {self.pairs[0].words}.{others}"
+        elif not self.changed:
             spread = "the difference lies in how columns go together, or is spread over many of them"
             where = f"No column differs clearly by itself: {spread}."
         else:
@@ -84,6 +91,8 @@ class Comparison(Drawn):
             more = len(self.changed) - 1
             others = f" {more} more column{'s differ' if more > 1 else ' differs'}." if more else ""
             where = f"The clearest is {best.name}: {best.change}.{others}"
+            if self.pairs:
+                where += f" Also, {self.pairs[0].words}."
         return f"{first} and {second} differ ({p}). {where} {share}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,6 +112,7 @@ class Comparison(Drawn):
             "separation": self.separation,
             "witness_kernel": repr(self.witness.kernel),
             "by_column": [column.to_dict() for column in self.columns],
+            "by_pair": [asdict(pair) for pair in self.pairs],
             "regions": [region.to_dict(self.labels) for region in self.regions],
         }
         return jsonable(told)
@@ -115,6 +125,7 @@ class Comparison(Drawn):
         lines = [self.verdict, *(f"  {column}" for column in self.columns[:8])]
         if len(self.columns) > 8:
             lines.append(f"  and {len(self.columns) - 8} more columns")
+        lines += [f"  {pair}" for pair in self.pairs[:4]]
         return "\n".join(lines)
 
 
@@ -188,4 +199,5 @@ def compare(
     auc = separation((tables[0].values, tables[1].values), difference.kernel, seed)
     given = int(rng) if isinstance(rng, int | np.integer) else None
     out: Any = tuple(table.given - len(table.values) for table in tables)
-    return Comparison(labels, test, difference, columns, auc, kernel, alpha, n_resamples, given, out)
+    pairs = pair_changes(tables, test.findings, labels, alpha) if test.pvalue <= alpha else ()
+    return Comparison(labels, test, difference, columns, auc, kernel, alpha, n_resamples, given, out, pairs)

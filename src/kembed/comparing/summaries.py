@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from kembed.comparing.changes import of_numbers
 from kembed.comparing.difference import Samples, Values
 from kembed.core.backend import Float
 from kembed.core.ordering import sorted_rows
@@ -61,7 +62,8 @@ def summarise(
             change = f"{top[0]!r} is {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
         else:
             x, y = (_moments(column) for column in columns)
-            change = _changed_moments(x, y, labels)
+            moments = _changed_moments(x, y, labels)
+            change = "; ".join([moments, *of_numbers((columns[0], columns[1]), labels)])
         ps = test.pvalue, test.adjusted_pvalue
         found.append(ColumnSummary(test.name, categorical, *ps, float(share), x, y, change))
     order = sorted(range(len(found)), key=lambda d: (tests[d].adjusted_pvalue, -tests[d].statistic))

@@ -9,6 +9,7 @@ from kembed.plotting.embedding import plot_embedding
 from kembed.plotting.graphs import plot_graph
 from kembed.plotting.learning import plot_learned, plot_samples
 from kembed.plotting.null import plot_test
+from kembed.plotting.pairs import plot_pair
 from kembed.plotting.style import axes_or_new
 from kembed.plotting.witness import plot_witness
 
@@ -19,6 +20,7 @@ __all__ = [
     "plot_embedding",
     "plot_graph",
     "plot_learned",
+    "plot_pair",
     "plot_samples",
     "plot_test",
     "plot_witness",

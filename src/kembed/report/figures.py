@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kembed import plotting
+from kembed.comparing.changes import Change
 from kembed.comparing.compare import Comparison
 from kembed.comparing.witness import Witness
 from kembed.plotting.style import LEGEND
@@ -128,6 +129,14 @@ def _seen(w: Witness, labels: tuple[str, str]) -> str:
         if not regions:
             parts.append(f"The {w.level:.0%} band includes 0 everywhere.")
     return " ".join(parts)
+
+
+def of_pair(comparison: Comparison, pair: Change) -> Picture:
+    """Two columns that go together otherwise."""
+    title = f"{short(pair.columns[0])} and {short(pair.columns[1])}"
+    caption = "Every mark is a row of one of the samples, placed by its values in both columns."
+    source = draw(lambda ax: plotting.plot_pair(comparison, pair.columns, ax))
+    return Picture(source, f"Rows of both samples: {pair.words}.", title, caption)
 
 
 def null(test: TestOutcome) -> Picture:

@@ -18,6 +18,7 @@ from kembed.testing.outcome import of_surprise
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
 COLUMNS, PICTURES, REGIONS, REGION_COLUMNS = 50, 3, 6, 4
+PAIRS = 2  # of columns with a picture; more are told in words
 # A region that covers more than this share of a column's range says nothing about it.
 WIDE = 0.95
 # Functions that the template calls by their names.
@@ -49,6 +50,7 @@ def fill(comparison: Comparison, date: str) -> str:
         date=date,
         columns=columns[:COLUMNS],
         hidden=len(columns[COLUMNS:]),
+        pairs=[figures.of_pair(comparison, pair) for pair in comparison.pairs[:PAIRS]],
         pictures=[figures.of_witness(one, comparison.labels) for one in witnesses],
         regions=_places(comparison),
         evidence=figures.evidence(comparison),

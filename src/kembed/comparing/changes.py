@@ -1,0 +1,215 @@
+"""What changed, in words: repeated values, rounding, rows far out, and how two columns go together.
+
+Each sentence is computed from the columns and told only where it is sure. Which columns and pairs are looked
+at is for the test to say (`TestOutcome.findings`); here is what to call what it found.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kembed.core.backend import Float
+from kembed.core.linalg import robust_spread
+from kembed.core.text import plain
+from kembed.data.tables import Table, Tables
+from kembed.testing.outcome import Finding
+
+Column = Float[np.ndarray, " n"]
+Columns = tuple[Column, Column]
+# How many standard errors apart two shares or correlations must be to be told: once in 15,000 by chance, as
+# many steps and values are tried.
+SURE = 4.0
+NOTABLE = 0.05  # the least difference of two shares that is worth a word
+FAR = 5.0  # robust spreads from the median: "far out", once in two million normal rows
+UNLIKELY = 0.01  # the p-value of two shares of rows far out
+STEPS = (1.0, 2.0, 5.0)  # times powers of ten
+DECADES = range(-6, 2)  # of the column's spread
+WHOLLY = 0.95  # a column of which so much lies on a step is rounded to it
+
+
+@dataclass(frozen=True)
+class Change:
+    """How two columns go together, in either sample, and the p-value for all columns and pairs."""
+
+    columns: tuple[str, str]
+    adjusted_pvalue: float
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.words} (p = {self.adjusted_pvalue:.2g} for all columns and pairs)"
+
+
+def pair_changes(
+    tables: Tables, findings: tuple[Finding, ...], labels: tuple[str, str], alpha: float
+) -> tuple[Change, ...]:
+    """The pairs of columns that changed surely, and that words can be found for."""
+    names = tables[0].names
+    found = []
+    for finding in findings:
+        if len(finding.columns) == 2 and finding.adjusted_pvalue <= alpha:
+            a, b = (names.index(name) for name in finding.columns)
+            if said := _of_pair(tables, a, b, labels):
+                found.append(Change((names[a], names[b]), finding.adjusted_pvalue, said))
+    return tuple(found)
+
+
+def of_numbers(columns: Columns, labels: tuple[str, str]) -> list[str]:
+    """What a mean and a spread do not say about a numeric column."""
+    values = _rounding(columns, labels) or _repeated(columns, labels)
+    return [said for said in (values, _far_out(columns, labels)) if said]
+
+
+def _of_pair(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> str | None:
+    kinds = tables[0].categorical[[a, b]]
+    if not kinds.any():
+        return _correlation(tables, a, b, labels)
+    if kinds.all():
+        return _together(tables, a, b, labels)
+    return _by_level(tables, *((a, b) if kinds[1] else (b, a)), labels)
+
+
+def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> str | None:
+    """Spearman's rank correlation, and that of distances from the median, compared by Fisher's z."""
+    sides = [(table.values[:, a], table.values[:, b]) for table in tables]
+    one, other = tables[0].names[a], tables[0].names[b]
+    r, s = (_spearman(*side) for side in sides)
+    if _apart(r, s, tables):
+        went = f"went from {r:.2f} in {labels[0]} to {s:.2f} in {labels[1]}"
+        return f"the correlation of {one} and {other} {went}"
+    middles = [np.median(np.concatenate(column)) for column in zip(*sides, strict=True)]
+    away = [[np.abs(column - middle) for column, middle in zip(side, middles, strict=True)] for side in sides]
+    r, s = (_spearman(*side) for side in away)
+    if _apart(r, s, tables):
+        more = labels[s > r]
+        return f"{one} and {other} lie far from their middles together more often in {more}"
+    return None
+
+
+def _spearman(a: Column, b: Column) -> float:
+    from scipy.stats import rankdata
+
+    ranks = [rankdata(column) - 0.5 * (len(column) + 1) for column in (a, b)]
+    lengths = [float(np.sqrt(rank @ rank)) for rank in ranks]
+    return float(ranks[0] @ ranks[1]) / (lengths[0] * lengths[1]) if min(lengths) > 0.0 else 0.0
+
+
+def _apart(r: float, s: float, tables: Tables) -> bool:
+    """Whether two rank correlations differ surely: Fisher's z has variance 1.06/(n - 3) (Fieller 1957)."""
+    sizes = [max(len(table.values) - 3, 1) for table in tables]
+    gap = np.arctanh(np.clip(r, -0.999, 0.999)) - np.arctanh(np.clip(s, -0.999, 0.999))
+    return bool(abs(gap) > SURE * np.sqrt(1.06 / sizes[0] + 1.06 / sizes[1]))
+
+
+def _by_level(tables: Tables, number: int, category: int, labels: tuple[str, str]) -> str | None:
+    """The level of a category in which the mean of a number changed most, beyond its change everywhere."""
+    levels = tables[0].levels[category]
+    best = (SURE, "")
+    for code, level in enumerate(levels):
+        sides = [_inside(table, number, category, code) for table in tables]
+        if min(len(inside) for inside, _ in sides) < 2 or min(len(out) for _, out in sides) < 2:
+            continue
+        gaps = [inside.mean() - out.mean() for inside, out in sides]
+        error = np.sqrt(sum(part.var(ddof=1) / len(part) for side in sides for part in side))
+        z = abs(gaps[0] - gaps[1]) / error if error > 0.0 else 0.0
+        if z > best[0]:
+            means = [plain(float(inside.mean()), 3) for inside, _ in sides]
+            where = f"{tables[0].names[category]} is {str(level)!r}"
+            said = f"where {where}, the mean of {tables[0].names[number]} went from {means[0]} in {labels[0]}"
+            best = z, f"{said} to {means[1]} in {labels[1]}"
+    return best[1] or None
+
+
+def _inside(table: Table, number: int, category: int, code: int) -> tuple[Column, Column]:
+    own = table.values[:, category] == code
+    return table.values[own, number], table.values[~own, number]
+
+
+def _together(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> str | None:
+    """The pair of levels whose share changed most."""
+    best = (SURE, "")
+    for i, first in enumerate(tables[0].levels[a]):
+        for j, second in enumerate(tables[0].levels[b]):
+            own = [(table.values[:, a] == i) & (table.values[:, b] == j) for table in tables]
+            z = _shares_apart(own[0], own[1])
+            if z > best[0]:
+                pair = f"{tables[0].names[a]} {str(first)!r} with {tables[0].names[b]} {str(second)!r}"
+                shares = [f"{part.mean():.1%} of {label}" for part, label in zip(own, labels, strict=True)]
+                best = z, f"{pair} is {shares[0]} and {shares[1]}"
+    return best[1] or None
+
+
+def _shares_apart(first: Any, second: Any) -> float:
+    """How many standard errors two shares lie apart, pooled."""
+    n, m = len(first), len(second)
+    share = (first.sum() + second.sum()) / (n + m)
+    error = np.sqrt(share * (1.0 - share) * (1.0 / n + 1.0 / m))
+    return float(abs(first.mean() - second.mean()) / error) if error > 0.0 else 0.0
+
+
+def _rounding(columns: Columns, labels: tuple[str, str]) -> str | None:
+    """The step of which surely more values of one sample are multiples, as far as they are not 0."""
+    both = np.concatenate(columns)
+    spread = float(robust_spread(both - np.median(both)))
+    parts = [column[column != 0.0] for column in columns]
+    if not (0.0 < spread < np.inf and min(map(len, parts))):
+        return None
+    best = (SURE, "")
+    for step in (
+        times * 10.0 ** (power + np.floor(np.log10(spread))) for power in DECADES for times in STEPS
+    ):
+        on = [_on_step(part, step) for part in parts]
+        shares = [float(side.mean()) for side in on]
+        values = np.unique(np.concatenate([part[side] for part, side in zip(parts, on, strict=True)]))
+        z = _shares_apart(on[0], on[1])
+        if z >= best[0] and abs(shares[0] - shares[1]) >= NOTABLE and len(values) > 2:
+            best = z, _rounded(step, shares, labels)
+    return best[1] or None
+
+
+def _on_step(column: Column, step: float) -> Any:
+    """Which values are multiples of a step, to the digits that numbers have."""
+    times = column / step
+    return np.abs(times - np.round(times)) <= 1e-9 * np.abs(times)
+
+
+def _rounded(step: float, shares: list[float], labels: tuple[str, str]) -> str:
+    more = int(shares[1] > shares[0])
+    if shares[more] >= WHOLLY:
+        return f"rounded to {plain(step)} in {labels[more]} ({shares[1 - more]:.0%} of {labels[1 - more]} is)"
+    share, less = f"{shares[more]:.0%} of {labels[more]}", f"{shares[1 - more]:.0%} of {labels[1 - more]}"
+    return f"{share} are multiples of {plain(step)}, {less}"
+
+
+def _repeated(columns: Columns, labels: tuple[str, str]) -> str | None:
+    """The single value whose share changed most."""
+    values, counts = np.unique(np.concatenate(columns), return_counts=True)
+    common = values[np.argsort(-counts, kind="stable")[:10]]
+    found = [(_shares_apart(*(column == value for column in columns)), float(value)) for value in common]
+    z, value = max(found, key=lambda each: each[0])
+    shares = [float(np.mean(column == value)) for column in columns]
+    # A column of few values has a mean and a spread that say as much.
+    if z < SURE or abs(shares[0] - shares[1]) < NOTABLE or len(values) <= 10:
+        return None
+    more = int(shares[1] > shares[0])
+    what = "more zeros" if value == 0.0 else f"more values of {plain(value)}"
+    return f"{what} in {labels[more]} ({shares[more]:.0%}, {shares[1 - more]:.0%} of {labels[1 - more]})"
+
+
+def _far_out(columns: Columns, labels: tuple[str, str]) -> str | None:
+    """Rows beyond five spreads of the median, where surely more of one sample are."""
+    from scipy.stats import fisher_exact
+
+    both = np.concatenate(columns)
+    middle = np.median(both)
+    spread = float(robust_spread(both - middle))
+    if not spread > 0.0:
+        return None
+    far = [np.abs(column - middle) > FAR * spread for column in columns]
+    counts = [int(part.sum()) for part in far]
+    table = [[count, len(part) - count] for count, part in zip(counts, far, strict=True)]
+    if fisher_exact(table).pvalue > UNLIKELY:
+        return None
+    shares = [count / len(part) for count, part in zip(counts, far, strict=True)]
+    more = int(shares[1] > shares[0])
+    return f"{shares[more]:.1%} of {labels[more]} lie far out, {shares[1 - more]:.1%} of {labels[1 - more]}"
