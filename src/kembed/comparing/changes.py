@@ -148,10 +148,11 @@ def _shares_apart(first: Any, second: Any) -> float:
 
 
 def _rounding(columns: Columns, labels: tuple[str, str]) -> str | None:
-    """The step of which surely more values of one sample are multiples, as far as they are not 0."""
+    """The step of which surely more values of one sample are multiples, 0 and the most frequent one apart."""
     both = np.concatenate(columns)
     spread = float(robust_spread(both - np.median(both)))
-    parts = [column[column != 0.0] for column in columns]
+    values, counts = np.unique(both, return_counts=True)
+    parts = [column[(column != 0.0) & (column != values[np.argmax(counts)])] for column in columns]
     if not (0.0 < spread < np.inf and min(map(len, parts))):
         return None
     best = (SURE, "")
@@ -160,9 +161,8 @@ def _rounding(columns: Columns, labels: tuple[str, str]) -> str | None:
     ):
         on = [_on_step(part, step) for part in parts]
         shares = [float(side.mean()) for side in on]
-        values = np.unique(np.concatenate([part[side] for part, side in zip(parts, on, strict=True)]))
         z = _shares_apart(on[0], on[1])
-        if z >= best[0] and abs(shares[0] - shares[1]) >= NOTABLE and len(values) > 2:
+        if z >= best[0] and abs(shares[0] - shares[1]) >= NOTABLE:
             best = z, _rounded(step, shares, labels)
     return best[1] or None
 
