@@ -9,13 +9,17 @@ Eddy's predictive kind), here with κ, the kernel at half its width and divided 
 - Half the width, because MMD with a Gaussian of width ℓ is the L2 distance of densities smoothed by ℓ/√2: at
   twice the bandwidth that foretells best, what n rows can resolve is seen, and single-kernel tests have the
   most power (`python -m benchmarks scales`).
-- T_i are the row itself and its ties: rounded values would foretell one another at scale 0.
+- T_i are the row itself and its ties: rounded values would foretell one another at scale 0. In one rounded
+  column the mean is over all others, and κ over its integral beyond the cell that a value stands for. In
+  several columns rounded values are put somewhere in their cells, and then they are no ties.
 - b is a broad background, so that rows far from all others do not rule.
 
 Everything here is written for NumPy and JAX alike.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +45,19 @@ def log_predictive(
     inside = log_sum_exp(kernel.profile(narrow), axis=1) - log_count
     inside = inside + dimension * np.log(NARROW) - kernel.log_integral(dimension)
     return xp.logaddexp(np.log1p(-BACKGROUND) + inside, np.log(BACKGROUND) + log_background)
+
+
+def log_beyond(kernel: Stationary, cell: Any) -> Any:
+    """log of the share of κ, in one dimension, that lies beyond a cell about its centre."""
+    log_shares, c = kernel.scales(1, finite=False)
+    half = NARROW * 8.0**-0.5 * cell / getattr(kernel, "lengthscale", 1.0)
+    xp = namespace(half, c)
+    if xp is np:
+        from scipy.special import erfc
+    else:
+        from jax.scipy.special import erfc
+    log_shares = log_shares - 0.5 * xp.log(c)
+    return xp.log(xp.exp(log_shares - log_sum_exp(log_shares)) @ erfc(half * xp.sqrt(c)))
 
 
 def log_cauchy(y: Float[np.ndarray, "n E"], width: Float[np.ndarray, " E"]) -> Float[np.ndarray, " n"]:
