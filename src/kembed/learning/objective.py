@@ -33,18 +33,17 @@ NARROW = 2.0  # the lengthscale over that of κ: of √2, 2, 3, 4 the best on SU
 TIED = 1e60  # added to the squared distance of ties, in the frame's units: beyond any kernel's reach
 
 
-def log_predictive(
-    kernel: Stationary,
-    narrow: Float[Array, "Q M"],
-    log_count: Float[Array, " Q"],
-    log_background: Float[Array, " Q"],
-    dimension: int,
+def log_embedding(
+    kernel: Stationary, narrow: Float[Array, "Q M"], log_count: Any, dimension: int
 ) -> Float[Array, " Q"]:
-    """log of every row's density under the others; `narrow` are NARROW² times scaled distances s."""
-    xp = namespace(narrow)
-    inside = log_sum_exp(kernel.profile(narrow), axis=1) - log_count
-    inside = inside + dimension * np.log(NARROW) - kernel.log_integral(dimension)
-    return xp.logaddexp(np.log1p(-BACKGROUND) + inside, np.log(BACKGROUND) + log_background)
+    """log of the mean of κ over M rows at Q points; `narrow` are NARROW² times scaled distances s."""
+    total = log_sum_exp(kernel.profile(narrow), axis=1) - log_count
+    return total + dimension * np.log(NARROW) - kernel.log_integral(dimension)
+
+
+def with_background(inside: Any, log_background: Any, share: float = BACKGROUND) -> Any:
+    """log{(1-ε) p + ε b}."""
+    return namespace(inside).logaddexp(np.log1p(-share) + inside, np.log(share) + log_background)
 
 
 def log_beyond(kernel: Stationary, cell: Any) -> Any:
