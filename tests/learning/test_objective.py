@@ -92,6 +92,14 @@ def test_integrals_of_kernels(kernel, D):
     np.testing.assert_allclose(np.exp(kernel.log_integral(D)), total, rtol=1e-6)
 
 
+def test_no_kernel_without_an_integral_is_looked_at():
+    """Of all families the rational quadratic alone may have none; its α is searched beyond D/2."""
+    for D in (1, 3, 20):
+        family = family_of(RationalQuadratic(), D)
+        lowest = np.array(family.bounds(0.1, 1.0, D))[:, 0]
+        assert np.isfinite(family.kernel(lowest, D).log_integral(D))
+
+
 def test_integral_of_a_metric_and_of_tails_too_heavy():
     covariance = np.array([[2.0, 0.5], [0.5, 1.0]])
     exact = 0.5 * np.linalg.slogdet(2.0 * np.pi * covariance)[1]

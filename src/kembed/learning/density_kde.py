@@ -55,4 +55,4 @@ def fit_kde(y: Float[Array, "n d"]) -> tuple[Kde, float]:
 
 def _log_mean(squared: Float[Array, "k C"], width: float, d: int, count: int) -> Float[Array, " k"]:
     """log of Σ_c N(x; c, h²I)/count from squared distances."""
-    return log_embedding(Gaussian(NARROW * width), squared / width**2, np.log(count), d)
+    return log_embedding(Gaussian(NARROW * width), squared, width**-2.0, np.log(count), d)

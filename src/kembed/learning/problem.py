@@ -217,11 +217,12 @@ def objective(spec: Spec, theta: Float[Array, " P"], problem: Any) -> tuple[Any,
         value = paper_objective(kernel, problem.noise, problem.x, ones, problem.landmarks, problem.measure)
     else:
         if spec.family.shape == "isotropic":
-            narrow = problem.squared * (NARROW / getattr(kernel, "lengthscale", 1.0)) ** 2
+            squared, factor = problem.squared, (NARROW / getattr(kernel, "lengthscale", 1.0)) ** 2
         else:
-            narrow = NARROW**2 * (kernel.scaled_distances(problem.rows, problem.centres) + problem.ties)
+            squared = kernel.scaled_distances(problem.rows, problem.centres) + problem.ties
+            factor = NARROW**2
         beyond = 0.0 if problem.cell is None else log_beyond(kernel, problem.cell)
-        foretold = log_embedding(kernel, narrow, problem.log_count + beyond, E)
+        foretold = log_embedding(kernel, squared, factor, problem.log_count + beyond, E)
         value = problem.weight * with_background(foretold, problem.log_background).sum()
     return value + log_prior(spec, kernel, problem), value
 
