@@ -138,6 +138,9 @@ def test_rounded_values_do_not_foretell_themselves():
     once, twice = (fit_kernel(one, Gaussian(), None)[0] for one in (x, np.repeat(x, 2, axis=0)))
     assert twice.kernel.lengthscale == pytest.approx(once.kernel.lengthscale, rel=1e-3)
     assert twice.log_evidence == pytest.approx(2.0 * once.log_evidence, rel=1e-6)
+    plane = RNG(0).normal(size=(150, 2))
+    once, twice = (fit_kernel(one, Gaussian(), None)[0] for one in (plane, np.repeat(plane, 2, axis=0)))
+    assert twice.kernel.lengthscale == pytest.approx(once.kernel.lengthscale, rel=0.02)
     grid = fit_kernel(x.round(1), Gaussian())[0]
     assert 0.1 < grid.kernel.lengthscale < 1.5
 
@@ -177,9 +180,13 @@ def test_rounding_hardly_changes_the_scale(D, step, at_most):
 def test_a_coarse_column_does_not_pull_the_others_down():
     """Rows in lines would foretell each other ever better as the scale falls."""
     x = RNG(3).normal(size=(300, 2))
-    coarse = np.column_stack([x[:, 0], x[:, 1].round()])
-    plain, lines = (fit_kernel(one, Gaussian())[0].kernel.lengthscale for one in (x, coarse))
-    assert 0.8 < lines / plain < 1.25
+    even, uneven = x[:, 1].round(), np.exp(x[:, 1]).round(1)
+    plain, skewed = (
+        fit_kernel(one, Gaussian())[0].kernel.lengthscale for one in (x, np.c_[x[:, 0], np.exp(x[:, 1])])
+    )
+    for column, other in ((even, plain), (uneven, skewed)):
+        lines = fit_kernel(np.c_[x[:, 0], column], Gaussian())[0].kernel.lengthscale
+        assert 0.8 < lines / other < 1.25
 
 
 def test_a_part_of_the_rows_stands_for_all():

@@ -108,9 +108,9 @@ def prepare(
     y = sorted_to_rounding(frame.into(rows))
     n, E = y.shape
     number = np.cumsum(distinct_rows(y)) - 1  # equal rows have one
-    gap, rounded = np.array([_resolution(column) for column in rows.T]).T
-    if rows.shape[1] > 1 and rounded.any():  # a rounded value stands for its cell, and is put somewhere in it
-        y = y + (gap * rounded * (rng.random(rows.shape) - 0.5)) @ frame.axes / frame.scale
+    gap, shared, rounded = np.array([_resolution(column) for column in rows.T]).T
+    if rows.shape[1] > 1 and shared.any():  # a shared value stands for its cell, and is put somewhere in it
+        y = y + (gap * shared * (rng.random(rows.shape) - 0.5)) @ frame.axes / frame.scale
         number = np.arange(n) if rounded.all() else number
     kept = np.arange(n) if n <= effort.centres else np.sort(rng.choice(n, effort.centres, replace=False))
     if number[kept[0]] == number[kept[-1]]:  # by chance one value only, of a column that hardly has another
@@ -149,15 +149,19 @@ def _diameter(y: Float[np.ndarray, "n E"]) -> float:
     return float(np.sqrt((np.ptp(y, axis=0) ** 2).sum()))
 
 
-def _resolution(column: Float[np.ndarray, " n"]) -> tuple[float, bool]:
-    """The usual distance to the next other value, and whether most are that far: the values are rounded."""
+def _resolution(column: Float[np.ndarray, " n"]) -> tuple[float, bool, bool]:
+    """The usual distance to the next other value; whether rows share values; whether these are rounded.
+
+    They are if most are equally far from the next; else rows may have been repeated.
+    """
     values, count = np.unique(column, return_counts=True)
     if len(values) == 1:
-        return 0.0, False
+        return 0.0, False, False
     gaps = np.diff(values)
     nearest = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
     usual = float(np.median(np.repeat(nearest, count)))
-    return usual, bool(np.isclose(nearest, usual, rtol=1e-6, atol=0.0).mean() > 0.5)
+    rounded = bool(np.isclose(nearest, usual, rtol=1e-6, atol=0.0).mean() > 0.5)
+    return usual, rounded or bool(np.median(count) > 1), rounded
 
 
 def data_scales(
