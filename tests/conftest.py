@@ -1,10 +1,13 @@
 """What all tests share: double precision for those who ask, seeded random numbers, numerical derivatives."""
 
+import os
 from collections.abc import Callable, Iterator
 
 import jax
 import numpy as np
 import pytest
+
+os.environ["KEMBED_KEEP_COMPILED"] = "0"  # tests leave nothing in the user's folders
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ PATTERNS = {
 
 @pytest.fixture(scope="module")
 def rows():
-    x = np.sort(RNG(0).normal(size=(12, 2)).round(1), axis=0)
+    x = np.sort(RNG(0).normal(size=(12, 2)), axis=0)
     return np.concatenate([x, x[3:5]])[np.lexsort(np.concatenate([x, x[3:5]]).T[::-1])]
 
 
@@ -92,6 +92,14 @@ def test_integrals_of_kernels(kernel, D):
     np.testing.assert_allclose(np.exp(kernel.log_integral(D)), total, rtol=1e-6)
 
 
+def test_no_kernel_without_an_integral_is_looked_at():
+    """Of all families the rational quadratic alone may have none; its α is searched beyond D/2."""
+    for D in (1, 3, 20):
+        family = family_of(RationalQuadratic(), D)
+        lowest = np.array(family.bounds(0.1, 1.0, D))[:, 0]
+        assert np.isfinite(family.kernel(lowest, D).log_integral(D))
+
+
 def test_integral_of_a_metric_and_of_tails_too_heavy():
     covariance = np.array([[2.0, 0.5], [0.5, 1.0]])
     exact = 0.5 * np.linalg.slogdet(2.0 * np.pi * covariance)[1]
@@ -130,8 +138,55 @@ def test_rounded_values_do_not_foretell_themselves():
     once, twice = (fit_kernel(one, Gaussian(), None)[0] for one in (x, np.repeat(x, 2, axis=0)))
     assert twice.kernel.lengthscale == pytest.approx(once.kernel.lengthscale, rel=1e-3)
     assert twice.log_evidence == pytest.approx(2.0 * once.log_evidence, rel=1e-6)
+    plane = RNG(0).normal(size=(150, 2))
+    once, twice = (fit_kernel(one, Gaussian(), None)[0] for one in (plane, np.repeat(plane, 2, axis=0)))
+    assert twice.kernel.lengthscale == pytest.approx(once.kernel.lengthscale, rel=0.02)
     grid = fit_kernel(x.round(1), Gaussian())[0]
     assert 0.1 < grid.kernel.lengthscale < 1.5
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.1), Matern12(1.1), MultiScale([0.8, 2.0], [0.3, 0.7])])
+def test_in_a_rounded_column_the_kernel_lacks_its_middle(kernel):
+    """Rows of the own cell are left out, and κ is divided by its integral beyond that cell, by quadrature."""
+    x = np.sort(np.round(2.0 * RNG(0).normal(size=(40, 1))) / 2.0, axis=0)
+    spec, found = prepared(x, kernel)
+    scale, centre = found.frame.scale[0], found.frame.centre[0]
+    theta = np.log(getattr(kernel, "lengthscale", getattr(kernel, "lengthscales", None))) - np.log(scale)
+    theta = np.append(theta, np.log(0.7 / 0.3)) if isinstance(kernel, MultiScale) else np.atleast_1d(theta)
+    beyond = 2.0 * integrate.quad(lambda u: float(kernel([0.0], [2.0 * u])), 0.25, np.inf)[0]
+    width = BACKGROUND_WIDTH * float(robust_spread(np.unique(x)[:, None] - centre)[0])
+    expected = 0.0
+    for value in x[:, 0]:
+        near = sum(float(kernel([2.0 * value], [2.0 * o])) for o in x[:, 0] if o != value) / (39 * beyond)
+        background = reference.cauchy_density(np.array([value - centre]), [width])
+        expected += np.log(0.98 * near + 0.02 * background)
+    value = objective(spec, theta, found.problem)[1]
+    np.testing.assert_allclose(value - 40 * found.frame.log_unit, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("D", "step", "at_most"), [(1, 0.1, 1.15), (1, 0.5, 1.7), (2, 0.5, 1.15), (3, 0.5, 1.15), (8, 0.5, 1.15)]
+)
+def test_rounding_hardly_changes_the_scale(D, step, at_most):
+    """Of one column half a standard deviation's cells show little below two steps."""
+    samples = [RNG(seed).normal(size=(200, D)) for seed in range(5)]
+    plain, rounded = (
+        np.median([fit_kernel(one, Gaussian())[0].kernel.lengthscale for one in group])
+        for group in (samples, [step * np.round(x / step) for x in samples])
+    )
+    assert 0.9 < rounded / plain < at_most
+
+
+def test_a_coarse_column_does_not_pull_the_others_down():
+    """Rows in lines would foretell each other ever better as the scale falls."""
+    x = RNG(3).normal(size=(300, 2))
+    even, uneven = x[:, 1].round(), np.exp(x[:, 1]).round(1)
+    plain, skewed = (
+        fit_kernel(one, Gaussian())[0].kernel.lengthscale for one in (x, np.c_[x[:, 0], np.exp(x[:, 1])])
+    )
+    for column, other in ((even, plain), (uneven, skewed)):
+        lines = fit_kernel(np.c_[x[:, 0], column], Gaussian())[0].kernel.lengthscale
+        assert 0.8 < lines / other < 1.25
 
 
 def test_a_part_of_the_rows_stands_for_all():

@@ -7,9 +7,12 @@ this file imports JAX: a plain test on plain arrays never pays for it.
 import functools
 import importlib.abc
 import importlib.util
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
@@ -23,6 +26,8 @@ else:  # shapes are for people and type checkers; nothing else needs jaxtyping
 Array = Any  # of NumPy or JAX
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+KEPT_PROGRAMS = 200  # compiled ones on disk; older ones go
 
 _pytree_classes: list[type] = []
 
@@ -137,6 +142,29 @@ if "jax" not in sys.modules:
     sys.meta_path.insert(0, _WhenJaxIsImported())
 
 
+@functools.cache
+def keep_compiled() -> None:
+    """Let JAX keep what takes it a second to compile in the user's cache folder, for the next process.
+
+    Not with KEMBED_KEEP_COMPILED=0, nor if JAX has such a folder already, nor where one cannot write.
+    """
+    import jax
+
+    given = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+    if given or os.environ.get("KEMBED_KEEP_COMPILED") == "0":
+        return
+    local = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    try:
+        folder = Path(local or Path.home() / ".cache") / "kembed" / "compiled"
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        for old in sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime)[:-KEPT_PROGRAMS]:
+            old.unlink(missing_ok=True)
+    except (OSError, RuntimeError):  # the latter where there is no home
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
+
+
 def float64(name: str) -> Callable[[Function], Function]:
     """Run a JAX function in double precision without changing the caller's global setting.
 
@@ -149,6 +177,7 @@ def float64(name: str) -> Callable[[Function], Function]:
         def run(*args: Any, **kwargs: Any) -> Any:
             import jax
 
+            keep_compiled()
             if not any(is_traced(leaf) for leaf in jax.tree.leaves((args, kwargs))):
                 with jax.enable_x64(True):
                     return function(*args, **kwargs)

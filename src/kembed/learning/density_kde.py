@@ -8,7 +8,9 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.core.linalg import log_sum_exp, median_of_pairs, squared_distances
+from kembed.kernels.stationary import Gaussian
 from kembed.learning.density_base import fit_student
+from kembed.learning.objective import NARROW, log_embedding, with_background
 
 Array = np.ndarray
 WIDTHS = np.geomspace(0.01, 1.0, 16)  # in median distances
@@ -27,7 +29,7 @@ class Kde(NamedTuple):
     def log_density(self, points: Float[Array, "k d"]) -> Float[Array, " k"]:
         """At new points."""
         squared = squared_distances(points, self.centres)
-        each = [log_kernel_mean(squared, h, self.centres.shape[1], len(self.centres)) for h in self.widths]
+        each = [_log_mean(squared, h, self.centres.shape[1], len(self.centres)) for h in self.widths]
         return np.asarray(log_sum_exp(np.stack(each) + self.log_shares[:, None], axis=0))
 
 
@@ -43,19 +45,14 @@ def fit_kde(y: Float[Array, "n d"]) -> tuple[Kde, float]:
     typical = np.sqrt(median_of_pairs(squared))
     squared = np.where(squared <= (1e-10 * typical) ** 2, np.inf, squared)
     widths = typical * WIDTHS
-    scores = np.zeros(len(widths))
-    for k, h in enumerate(widths):
-        near = log_kernel_mean(squared, float(h), d, max(n - 1, 1))
-        mixed = np.logaddexp(np.log1p(-BACKGROUND) + near, np.log(BACKGROUND) + left_out)
-        scores[k] = mixed.sum()
+    near = (_log_mean(squared, h, d, max(n - 1, 1)) for h in widths)
+    scores = np.array([with_background(one, left_out, BACKGROUND).sum() for one in near])
     log_shares = TEMPER * (scores - scores.max())
     counts = log_shares - log_sum_exp(log_shares) > np.log(COUNTS)
     log_shares = log_shares[counts] - log_sum_exp(log_shares[counts])
     return Kde(y, widths[counts], log_shares), float(scores.max())
 
 
-def log_kernel_mean(squared: Float[Array, "k C"], width: float, d: int, count: int) -> Float[Array, " k"]:
+def _log_mean(squared: Float[Array, "k C"], width: float, d: int, count: int) -> Float[Array, " k"]:
     """log of Σ_c N(x; c, h²I)/count from squared distances."""
-    height = -0.5 * d * np.log(2.0 * np.pi) - d * np.log(width) - np.log(count)
-    with np.errstate(divide="ignore"):  # far from all rows it is 0, and something else is beside it
-        return np.log(np.exp((-0.5 / width**2) * squared).sum(axis=1)) + height
+    return log_embedding(Gaussian(NARROW * width), squared, width**-2.0, np.log(count), d)

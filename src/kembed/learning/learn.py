@@ -57,7 +57,7 @@ def learn_kernel(
         `RationalQuadratic()` and the Matérn kernels likewise. `"auto"` compares families by evidence.
     prior
         `"gamma"`: every lengthscale, in units of the median distance (of the column's spread where every
-        column has its own), is Gamma(2, 2); None is flat; or a function of the kernel in your units, the log
+        column has its own), is Gamma(4, 4); None is flat; or a function of the kernel in your units, the log
         density of the logarithms of its lengthscales (where there are several, one that JAX can
         differentiate). The answer is the mode of their posterior.
     objective

@@ -21,11 +21,19 @@ from kembed.kernels.measures import Lebesgue, Measure
 from kembed.kernels.stationary import MultiScale
 from kembed.learning.families import Family
 from kembed.learning.frame import Frame
-from kembed.learning.objective import BACKGROUND_WIDTH, NARROW, TIED, log_cauchy, log_predictive
+from kembed.learning.objective import (
+    BACKGROUND_WIDTH,
+    NARROW,
+    TIED,
+    log_beyond,
+    log_cauchy,
+    log_embedding,
+    with_background,
+)
 
-# The prior's k: at 1, the paper's Gamma(1, 1), one in ten samples of 200 normal rows gets less than .46
-# standard deviations, at 2 less than .54; single-kernel tests have the same power (`benchmarks scales`).
-GAMMA = 2.0
+# The prior's k. Gamma(1, 1) is the paper's; a stronger one takes back more of the much too small scales that
+# a few samples of one column get. Up to 4 single-kernel tests lose no power (`benchmarks scales`).
+GAMMA = 4.0
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,7 @@ class Problem(NamedTuple):
     centres: Float[Array, "M E"]
     squared: Float[Array, "Q M"]  # their plain squared distances, ties TIED
     ties: Float[Array, "Q M"]  # TIED where a row and a centre are equal, else 0
+    cell: Float[Array, ""] | None  # what a value of the one column stands for, if it is rounded
     log_count: Float[Array, " Q"]  # log of how many centres foretell each
     log_background: Float[Array, " Q"]
     weight: Float[Array, ""]  # rows that each stands for
@@ -99,6 +108,10 @@ def prepare(
     y = sorted_to_rounding(frame.into(rows))
     n, E = y.shape
     number = np.cumsum(distinct_rows(y)) - 1  # equal rows have one
+    gap, shared, rounded = np.array([_resolution(column) for column in rows.T]).T
+    if rows.shape[1] > 1 and shared.any():  # a shared value stands for its cell, and is put somewhere in it
+        y = y + (gap * shared * (rng.random(rows.shape) - 0.5)) @ frame.axes / frame.scale
+        number = np.arange(n) if rounded.all() else number
     kept = np.arange(n) if n <= effort.centres else np.sort(rng.choice(n, effort.centres, replace=False))
     if number[kept[0]] == number[kept[-1]]:  # by chance one value only, of a column that hardly has another
         kept = np.sort(np.unique(number, return_index=True)[1])[: effort.centres]
@@ -112,14 +125,16 @@ def prepare(
     scales = data_scales(nearest, radius, _diameter(y), E, effort.per_decade)
     box = np.array(family.bounds(float(scales[0]), float(scales[-1]), E))
     if family.shape == "ard":
-        box[:E] = np.log([_column_range(column) for column in y.T])
+        box[:E] = np.log(np.array([gap, np.ptp(rows, axis=0)]).T / frame.scale[:, None])
     apart = squared[~tied]
+    cell = gap[0] / frame.scale[0] if rows.shape[1] == 1 and rounded[0] else None
     problem = Problem(
         rows=y[chosen],
         centres=y[kept],
         squared=squared,
         ties=np.where(tied, TIED, 0.0),
-        log_count=np.log(M - tied.sum(axis=1)),
+        cell=cell,
+        log_count=np.log(M - (tied.sum(axis=1) if cell is None else np.ones(Q))),
         log_background=log_cauchy(y[chosen], BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)])),
         weight=np.float64(n / len(chosen)),
         unit=np.float64(np.sqrt(np.median(apart)) if family.shape == "isotropic" else 1.0),
@@ -134,12 +149,19 @@ def _diameter(y: Float[np.ndarray, "n E"]) -> float:
     return float(np.sqrt((np.ptp(y, axis=0) ** 2).sum()))
 
 
-def _column_range(column: Float[np.ndarray, " n"]) -> tuple[float, float]:
-    """From a column's resolution, the usual distance to the next other value, to its range."""
+def _resolution(column: Float[np.ndarray, " n"]) -> tuple[float, bool, bool]:
+    """The usual distance to the next other value; whether rows share values; whether these are rounded.
+
+    They are if most are equally far from the next; else rows may have been repeated.
+    """
     values, count = np.unique(column, return_counts=True)
+    if len(values) == 1:
+        return 0.0, False, False
     gaps = np.diff(values)
     nearest = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
-    return float(np.median(np.repeat(nearest, count))), float(values[-1] - values[0])
+    usual = float(np.median(np.repeat(nearest, count)))
+    rounded = bool(np.isclose(nearest, usual, rtol=1e-6, atol=0.0).mean() > 0.5)
+    return usual, rounded or bool(np.median(count) > 1), rounded
 
 
 def data_scales(
@@ -199,11 +221,13 @@ def objective(spec: Spec, theta: Float[Array, " P"], problem: Any) -> tuple[Any,
         value = paper_objective(kernel, problem.noise, problem.x, ones, problem.landmarks, problem.measure)
     else:
         if spec.family.shape == "isotropic":
-            narrow = problem.squared * (NARROW / getattr(kernel, "lengthscale", 1.0)) ** 2
+            squared, factor = problem.squared, (NARROW / getattr(kernel, "lengthscale", 1.0)) ** 2
         else:
-            narrow = NARROW**2 * (kernel.scaled_distances(problem.rows, problem.centres) + problem.ties)
-        each = log_predictive(kernel, narrow, problem.log_count, problem.log_background, E)
-        value = problem.weight * each.sum()
+            squared = kernel.scaled_distances(problem.rows, problem.centres) + problem.ties
+            factor = NARROW**2
+        beyond = 0.0 if problem.cell is None else log_beyond(kernel, problem.cell)
+        foretold = log_embedding(kernel, squared, factor, problem.log_count + beyond, E)
+        value = problem.weight * with_background(foretold, problem.log_background).sum()
     return value + log_prior(spec, kernel, problem), value
 
 
