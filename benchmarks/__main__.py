@@ -19,6 +19,7 @@ NAMES = [
     "level",
     "power",
     "dependence",
+    "third",
     "speed",
     "bands",
     "dropin",

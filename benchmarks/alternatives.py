@@ -394,9 +394,20 @@ DEPENDENCE = named(
     paired("product of 2 columns", product),
 )
 
+
+def mixed(rng: Rng, n: int):
+    """Two numbers, one of them with ties, and a category."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": rng.standard_normal(n), "b": rng.poisson(1.0, n).astype(float)})
+    return frame.assign(c=rng.choice(["p", "q", "r"], n))
+
+
 NULLS = named(
     null("normal D=2", normal(2)),
-    null("Student t1.5 D=2", student(1.5, 2)),
-    null("3 clusters D=2", blobs(THREE, [1] * 3)),
-    null("Poisson(2), ties", lambda rng, n: rng.poisson(2.0, (n, 1)).astype(float)),
+    null("Student t1.5 D=3", student(1.5, 3)),
+    null("Poisson(1) D=2, ties", lambda rng, n: rng.poisson(1.0, (n, 2)).astype(float)),
+    null("mixed columns", mixed),
+    null("normal D=30", normal(30)),
+    Null("normal D=2, 20 + 100", lambda rng, n: (normal(2)(rng, n), normal(2)(rng, 5 * n))),
 )

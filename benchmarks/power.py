@@ -1,4 +1,4 @@
-"""Power of the two-sample tests: the development suite, then the held-out one.
+"""Power of the two-sample tests on SUITE and HELD_OUT, which the groups of members were both chosen on.
 
 `python -m benchmarks power` runs SUITE (with "bkl" alone) and HELD_OUT; set KEMBED_REPETITIONS for fewer than
 200 repetitions. Level .05, B = 299. "grid" is a fused MMD over a uniform log grid of Gaussians, each over its
@@ -18,9 +18,8 @@ from kembed.data.pool import make_pool
 from kembed.data.tables import read_tables
 from kembed.permutation.gram import space_pairs
 from kembed.permutation.labelings import draw_labelings
-from kembed.permutation.nulls import resampled_pvalue
-from kembed.permutation.statistics import standardised
-from kembed.testing.procedure import Choice, read_procedure
+from kembed.permutation.nulls import column_pvalues, resampled_pvalue
+from kembed.testing.procedure import Choice, every_one, read_procedure
 from kembed.testing.two_sample import mmd_values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))
@@ -38,12 +37,12 @@ def single_scales(x, y, rng) -> tuple[np.ndarray, float, float]:
     pool = make_pool(tables, None, "none")
     median = pool.space.median()
     scales = np.append(RATIOS, 1.0) * median
-    choice = Choice((space_pairs(pool.space, scales),), tuple(scales), np.ones(len(scales)))
+    choice = Choice((space_pairs(pool.space, scales),), tuple(scales), every_one(len(scales)))
     labelings, _ = draw_labelings(pool.labels, B, rng)
     procedure = read_procedure("unbiased", "permutation", B, None, None, rng)
     values = mmd_values(pool, choice, labelings, procedure).statistics
-    p = np.array([resampled_pvalue(float(v[0]), v[1:]) for v in values.T])
-    largest = standardised(values[:, :-1]).max(axis=1)
+    p = column_pvalues(values[0], values[1:])
+    largest = ((values - values.mean(axis=0)) / values.std(axis=0))[:, :-1].max(axis=1)
     return p[:-1], float(p[-1]), resampled_pvalue(float(largest[0]), largest[1:])
 
 

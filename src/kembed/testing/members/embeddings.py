@@ -15,7 +15,7 @@ from kembed.testing.members.gaussians import gaussian
 from kembed.testing.members.group import Group, Meeting, Relation, alone
 from kembed.testing.members.rows import Rows
 
-PLAIN = 0.5  # of the median distance
+PLAIN = (0.5, 0.25)  # of the median distance
 AROUND_MEDIAN = (2.0, 1e-3)  # ratio to the median distance, ridge
 # Independence: ratios to the median distance, and which of the kernels of a `side` meet.
 WIDE, FINE = 4.0, 0.125
@@ -35,13 +35,13 @@ class WhitenedEmbedding:
 
 
 def two_sample(rows: Rows) -> Group:
-    """A Gaussian at half the median distance, whitened ones at twice that and where the evidence is best."""
-    plain, kernel = gaussian(rows, PLAIN * rows.median)
+    """Gaussians below the median distance, whitened ones at twice that and where the evidence is best."""
+    plain, kernels = zip(*(gaussian(rows, part * rows.median) for part in PLAIN), strict=True)
     ratio, ridge = AROUND_MEDIAN
     scales = [(ratio * rows.median, ridge), *((rows.peaks[0], ridge) for ridge in AT_PEAK)]
     whitened = tuple(whitened_member(rows, *scale) for scale in scales)
     names = tuple(WhitenedEmbedding(space_kernel(rows.space, ell), ridge) for ell, ridge in scales)
-    return alone("embeddings", (plain, *whitened), (kernel, *names), whole=True)
+    return alone("embeddings", (*plain, *whitened), (*kernels, *names), whole=True)
 
 
 def whitened_member(rows: Rows, lengthscale: float, ridge: float) -> LazyLowRank:
