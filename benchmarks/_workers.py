@@ -1,10 +1,20 @@
-"""Repetitions on every core: one process a core, one thread each."""
+"""Repetitions on every core, one process a core, one thread each; and what all studies of power share."""
 
 import multiprocessing
 import os
+import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
+
+import numpy as np
+
+B, LEVEL, SEED = 299, 0.05, 2026  # resamples, level, seed
+
+
+def seeded(name: str, repetition: int) -> np.random.Generator:
+    """The generator of one repetition of a set."""
+    return np.random.default_rng([SEED, zlib.crc32(name.encode()), repetition])
 
 
 def spread(function: Callable[[Any], Any], jobs: Iterable[Any]) -> list[Any]:

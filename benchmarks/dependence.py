@@ -10,9 +10,8 @@ import warnings
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from benchmarks._workers import spread
+from benchmarks._workers import LEVEL, SEED, B, seeded, spread
 from benchmarks.alternatives import DEPENDENCE
-from benchmarks.power import LEVEL, SEED, B, seeded
 from kembed import hsic_test
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))

@@ -7,11 +7,10 @@ null standard deviation, the largest taken; "oracle" is the best single lengthsc
 
 import os
 import warnings
-import zlib
 
 import numpy as np
 
-from benchmarks._workers import spread
+from benchmarks._workers import LEVEL, SEED, B, seeded, spread
 from benchmarks.alternatives import HELD_OUT, SUITE
 from kembed import mmd_test
 from kembed.data.pool import make_pool
@@ -23,12 +22,7 @@ from kembed.testing.procedure import Choice, every_one, read_procedure
 from kembed.testing.two_sample import mmd_values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))
-B, LEVEL, SEED = 299, 0.05, 2026
 RATIOS = np.geomspace(0.02, 30.0, 13)  # of the median distance
-
-
-def seeded(name: str, repetition: int) -> np.random.Generator:
-    return np.random.default_rng([SEED, zlib.crc32(name.encode()), repetition])
 
 
 def single_scales(x, y, rng) -> tuple[np.ndarray, float, float]:

@@ -20,9 +20,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks._workers import spread
+from benchmarks._workers import LEVEL, SEED, B, seeded, spread
 from benchmarks.accidents import ACCIDENTS, RELATIONS
-from benchmarks.power import LEVEL, SEED, B, seeded
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "50"))
 HERE = str(Path(__file__).parent.parent)
