@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.alternatives import HELD_OUT, SUITE
-from benchmarks.power import seeded
+from benchmarks._workers import seeded, spread
 from benchmarks.shapes import grid
 from kembed import learn_kernel
 from kembed.data.pool import make_pool

@@ -58,8 +58,8 @@ def mmd_test(
         Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
         compared as equal or not.
     kernel
-        - `"fused"`: Gaussians at the scales the evidence speaks for and around them, and the whitened
-          embedding, in one test; the default;
+        - `"fused"`: shifts, shapes at several scales, single columns and pairs of them, trees, neighbours and
+          more in one test; the default;
         - `"bkl"`: one kernel learned from the pooled sample by `learn_kernel`; `"ard"`: with a lengthscale
           for each numeric column;
         - `"median"`: the median distance of columns divided by their spreads; `"median-raw"`: of columns as
