@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks._workers import seeded
 from benchmarks.alternatives import HELD_OUT, SUITE
-from benchmarks._workers import seeded, spread
 from benchmarks.shapes import grid
 from kembed import learn_kernel
 from kembed.data.pool import make_pool
@@ -26,7 +26,7 @@ from kembed.learning.objective import BACKGROUND_WIDTH, log_cauchy
 from kembed.permutation.gram import space_pairs
 from kembed.permutation.labelings import draw_labelings
 from kembed.permutation.nulls import resampled_pvalue
-from kembed.testing.procedure import Choice, read_procedure
+from kembed.testing.procedure import Choice, every_one, read_procedure
 from kembed.testing.two_sample import mmd_values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "100"))
@@ -127,7 +127,7 @@ def repetition(name: str, r: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     median = pool.space.median()
     rules = candidates(pool.space.numeric, median)
     scales = np.array(list(rules.values()))
-    choice = Choice((space_pairs(pool.space, scales),), tuple(scales), np.ones(len(scales)))
+    choice = Choice((space_pairs(pool.space, scales),), tuple(scales), every_one(len(scales)))
     labelings, _ = draw_labelings(pool.labels, B, rng)
     procedure = read_procedure("unbiased", "permutation", B, None, None, rng)
     values = mmd_values(pool, choice, labelings, procedure).statistics

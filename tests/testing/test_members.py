@@ -303,3 +303,52 @@ def test_a_category_with_a_number_is_a_pair(rng):
     result = mmd_test(*frames, rng=0)
     assert result.findings[0].columns in (("number", "level"), ("number",))
     assert ("number", "level") in {f.columns for f in result.findings if f.adjusted_pvalue <= 0.01}
+
+
+# What stays the same.
+
+
+@pytest.mark.parametrize("name", ["means", "columns", "axes", "pairs", "trees", "neighbours"])
+def test_monotone_transforms_change_nothing_in_groups_of_ranks(name, rng):
+    """Of columns, each by a transform of its own; a Gaussian beside the ranks does change."""
+    group = next(group for group in GROUPS if group.__name__.endswith(f".{name}"))
+    values = rng.normal(size=(N, 3))
+    other = np.column_stack([np.exp(3 * values[:, 0]), values[:, 1] ** 3, 1e6 * values[:, 2] - 4.0])
+    flags = np.zeros(3, dtype=bool)
+    first, second = (group.two_sample(read_scales(make_space(each, flags))) for each in (values, other))
+    ours, theirs = matrices(first.members), matrices(second.members)
+    for place, (K, L) in enumerate(zip(ours, theirs, strict=True)):
+        if name != "means" or place:
+            np.testing.assert_allclose(L, K, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_order_of_rows_and_samples_change_nothing(swap, rng):
+    """To the last bit, ties and categories included."""
+    make = [
+        pd.DataFrame({"a": rng.normal(size=n), "b": rng.poisson(1.0, n), "c": rng.choice(["p", "q"], n)})
+        for n in (30, 22)
+    ]
+    first = mmd_test(*make, rng=0, n_resamples=99)
+    turned = [frame.sample(frac=1.0, random_state=1) for frame in make]
+    other = mmd_test(*(turned[::-1] if swap else turned), rng=0, n_resamples=99)
+    assert (other.pvalue, other.statistic) == (first.pvalue, first.statistic)
+    assert [f.adjusted_pvalue for f in other.findings] == [f.adjusted_pvalue for f in first.findings]
+
+
+def test_the_order_of_columns_moves_p_as_another_seed_does(rng):
+    x, y = rng.normal(size=(2, 60, 4))
+    y[:, 2] += 0.4
+    seeds = [mmd_test(x, y, rng=seed, n_resamples=199).pvalue for seed in range(8)]
+    turned = mmd_test(x[:, ::-1], y[:, ::-1], rng=0, n_resamples=199).pvalue
+    assert min(seeds) / 3 <= turned <= 3 * max(seeds)
+
+
+def test_a_rare_flag_and_text_with_many_rows_are_no_trouble(rng):
+    flag = np.zeros(200)
+    flag[0] = 1.0
+    assert 0.0 < mmd_test(flag, np.zeros(200), rng=0, n_resamples=99).pvalue <= 1.0
+    frames = [pd.DataFrame({"a": rng.normal(size=150), "c": rng.choice(list("pqr"), 150)}) for _ in range(2)]
+    assert mmd_test(*frames, statistic="features", rng=0, n_resamples=99).pvalue > 0.01
+    shifted = frames[1].assign(c=np.where(rng.random(150) < 0.4, "p", frames[1]["c"]))
+    assert mmd_test(frames[0], shifted, statistic="features", rng=0, n_resamples=99).pvalue == 0.01
