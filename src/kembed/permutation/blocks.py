@@ -13,7 +13,7 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 
-AT_ONCE = 2**26  # bytes of features, and of their products with the labelings, held at a time
+AT_ONCE = 2**22  # bytes of features, and of their products with the labelings, at a time: what a cache holds
 
 
 @dataclass(frozen=True, eq=False)
