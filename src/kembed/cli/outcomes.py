@@ -75,9 +75,22 @@ def evidence(result: TestOutcome, kernel: str) -> list[tuple[str, str]]:
     effect = f"{result.name} = {result.effect:.3g}"
     if len(result.members) == 1:
         return [("kernel", f"{_CHOSEN.get(kernel, '')}{words.of_kernel(result.kernel)}"), ("effect", effect)]
+    label = "pairs" if result.name.endswith("HSIC") else "changed"
     return [
         ("kernel", f"{kernel}, {len(result.members)} members in one test"),
         ("strongest", words.of_kernel(result.kernel)),
         ("evidence", of_surprise(result)),
         ("effect", f"{effect} with the strongest"),
+        *([(label, " ".join(findings))] if (findings := _findings(result)) else []),
     ]
+
+
+def _findings(result: TestOutcome) -> list[str]:
+    """Columns and pairs that speak for themselves."""
+    from kembed.testing.outcome import SHOWN, SURE
+
+    sure = [" with ".join(f.columns) for f in result.findings if f.adjusted_pvalue <= SURE]
+    if not sure:
+        return []
+    more = [f"and {len(sure) - SHOWN} more"] if len(sure) > SHOWN else []
+    return ["; ".join(sure[:SHOWN]), *more, f"(p at most {SURE:g} for all columns and pairs)"]

@@ -112,7 +112,7 @@ class TestOutcome(Drawn):
         sure = [finding for finding in self.findings if finding.adjusted_pvalue <= SURE]
         lines += [
             f"  {' and '.join(finding.columns)}: p = {finding.adjusted_pvalue:.4g}, for all columns and pairs"
-            for finding in (sure[:SHOWN] if self.columns is None else ())
+            for finding in [f for f in sure if self.columns is None or len(f.columns) > 1][:SHOWN]
         ]
         size = " + ".join(map(str, self.sizes))
         first = f"{value}, p = {self.pvalue:.4g} ({how}; {size} rows)"
