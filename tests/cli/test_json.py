@@ -100,14 +100,14 @@ def test_a_test_and_a_report_say_the_same(answer):
         assert report[key] == test[key], key
     for key in ("statistic", "effect"):
         assert report[key] == pytest.approx(test[key], rel=1e-9)
-    assert (test["schema"], test["kernel"], test["resamples"]) == (2, "median", 39)
-    assert [column["name"] for column in report["by_column"]] == ["v"]
+    assert (test["schema"], test["kernel"], test["resamples"]) == (2, "fused", 39)
+    assert [column["name"] for column in report["by_column"]] == ["v", "w"]
     assert set(test["left_out"]) == set()
 
 
 def test_python_says_the_same(answer, place):
-    a, b = (pl.read_csv(place / name).select("v") for name in ("a.csv", "b.csv"))
-    found = kembed.compare(a, b, labels=("a.csv", "b.csv"), kernel="median", n_resamples=39, rng=0)
+    a, b = (pl.read_csv(place / name).select("v", "w") for name in ("a.csv", "b.csv"))
+    found = kembed.compare(a, b, labels=("a.csv", "b.csv"), n_resamples=39, rng=0)
     told, printed = found.to_dict(), answer("report")
     assert set(printed) - set(told) == {"command", "left_out", "output", "notes"}
     for key, value in told.items():
