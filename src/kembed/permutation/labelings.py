@@ -27,6 +27,7 @@ Rows = Float[np.ndarray, " N"]  # a number for every row
 Sums = list[tuple[Float[np.ndarray, "*J C"], KernelSums]]
 # Labelings are written out up to so many bytes: 999 of 67,000 rows.
 WRITTEN_OUT = 2**29
+PART = 2**21  # places of pairings that are held while labelings are written out
 # More rows than this have more arrangements than anybody waits for; their number is not even computed.
 FEW_ROWS = 24
 
@@ -91,13 +92,18 @@ class Labelings:
     @cached_property
     def written_out(self) -> Columns:
         """The labelings as columns, rows in their own order."""
-        return self.some(slice(None))
+        return self.some(0, self.count)
 
-    def some(self, which: slice) -> Columns:
+    def some(self, start: int, stop: int) -> Columns:
         """Some of the labelings as columns."""
         if self.star is None:
-            return self._explicit[:, which]
-        return self.labels[self.star.pairings(which)].T
+            return self._explicit[:, start:stop]
+        columns = np.empty((stop - start, len(self.labels)))
+        step = max(1, PART // len(self.labels))
+        for place in range(start, stop, step):
+            rows = slice(place, min(place + step, stop))
+            columns[rows.start - start : rows.stop - start] = self.labels[self.star.pairings(rows)]
+        return columns.T
 
     def pieces(self) -> Iterator[Columns]:
         """All of them as columns, so many at a time that they can be written out."""
@@ -106,7 +112,7 @@ class Labelings:
             return
         step = max(1, WRITTEN_OUT // (8 * len(self.labels)))
         for start in range(0, self.count, step):
-            yield self.some(slice(start, start + step))
+            yield self.some(start, min(start + step, self.count))
 
 
 def draw_labelings(labels: Rows, n_resamples: int, rng: np.random.Generator) -> tuple[Labelings, bool]:
