@@ -24,6 +24,7 @@ NAMES = [
     "dropin",
     "startup",
     "conditional",
+    "conditional_hard",
     "oracle_pc",
     "graphs",
 ]
