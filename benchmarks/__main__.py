@@ -25,6 +25,7 @@ NAMES = [
     "dropin",
     "startup",
     "conditional",
+    "conditional_hard",
     "oracle_pc",
     "graphs",
 ]

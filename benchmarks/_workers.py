@@ -1,4 +1,4 @@
-"""Repetitions on every core, one process a core, one thread each; and what all studies of power share."""
+"""Repetitions on every core (or KEMBED_WORKERS of them), and what all studies of power share."""
 
 import multiprocessing
 import os
@@ -22,6 +22,7 @@ def spread(function: Callable[[Any], Any], jobs: Iterable[Any]) -> list[Any]:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"  # inherited by the workers, which have not loaded a BLAS yet
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    workers = int(os.environ.get("KEMBED_WORKERS", os.cpu_count() or 1))
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
         return list(pool.map(function, jobs, chunksize=4))

@@ -15,8 +15,9 @@ from benchmarks.conditional_data import CONFOUNDERS, DEPENDENCES, DIMENSIONS, de
 from kembed import conditional_test
 from kembed.conditional.conditioning import as_variable
 from kembed.conditional.sides import Settings, Sides, check, multipliers
+from kembed.permutation.fusion import fuse
 from kembed.permutation.nulls import resampled_pvalue
-from kembed.permutation.statistics import fuse
+from kembed.testing.procedure import every_one
 
 SEED, ALPHA = 20, 0.05
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "1000"))
@@ -87,9 +88,7 @@ def _variant(task: tuple) -> list[bool]:
             sides.conditioner((2,)).__dict__["centred"] = lambda F: (F, 0.0)
         left, right = sides.side(0, (2,)), sides.side(1, (2,))
         values, _ = sides.permuted(left, right, orders) if permute else sides.statistics(left, right, (2,), E)
-        combined = fuse(
-            values.statistics, np.full(values.statistics.shape[1], 1 / values.statistics.shape[1])
-        )
+        combined = fuse(values, every_one(values.statistics.shape[1])).whole
         out.append(resampled_pvalue(combined[0], combined[1:]) <= ALPHA)
     return out
 
@@ -169,17 +168,17 @@ def resamples() -> None:
 
 def _ridge(task: int) -> list[float]:
     """Without and with turned axes: whether the test rejects, and the mean square the regression leaves."""
-    from kembed.conditional.regression import MAX_AXES
+    from kembed.conditional import regression
 
     rng = np.random.default_rng([SEED + 5, task])
     x, y, Z = null("sine", 5, 200, rng)
     out = []
-    usual = MAX_AXES
+    usual = regression.MAX_AXES
     for axes in (1, usual):
-        MAX_AXES = axes
+        regression.MAX_AXES = axes
         found = conditional_test(x, y, Z, rng=0)
         out += [found.pvalue <= ALPHA, found.regressions[0][0].unexplained]
-    MAX_AXES = usual
+    regression.MAX_AXES = usual
     return out
 
 

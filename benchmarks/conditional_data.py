@@ -44,3 +44,31 @@ def dependent(kind: str, dimension: int, n: int, rng: np.random.Generator, stren
     if kind == "interaction":  # the sign of the effect is that of Z's first column
         return x, np.cos(u) + strength * Z[:, 0] * a + b, Z
     return x, np.cos(u) + strength * np.sin(2.0 * Z[:, 0]) * a + b, Z
+
+
+def hidden_correlation(
+    beta: float, n: int, rng: np.random.Generator, *, strength: float = 1.0, columns: tuple = (0,)
+) -> tuple:
+    """Noises with correlation strength·sin(beta z), after He et al. (2025), whose strength is 1.
+
+    `columns` are those of Z that make x, y and the correlation; one: Z has no other, else it has three.
+    Strength 0: independent given Z.
+    """
+    Z = rng.standard_normal((n, len(columns)))
+    of_x, of_y, of_r = Z[:, columns].T if len(columns) == 3 else Z[:, [0, 0, 0]].T
+    a, b = rng.standard_normal((2, n))
+    r = strength * np.sin(beta * of_r)
+    return np.cos(of_x) + 0.1 * a, np.exp(of_y) + 0.1 * (r * a + np.sqrt(1.0 - r**2) * b), Z
+
+
+def circle(n: int, rng: np.random.Generator, *, shared: bool = False) -> tuple:
+    """A point on the unit circle seen twice with noise, whose first coordinate is shared or not.
+
+    After the synthetic task of Pogodin et al. (2024).
+    """
+    Z = rng.standard_normal((n, 2))
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    own, other = 0.05 * rng.standard_normal((2, n, 2))
+    if shared:
+        other[:, 0] = own[:, 0]
+    return Z + own, Z + other, Z

@@ -134,7 +134,46 @@ def test_effect_whose_sign_depends_on_z_is_found():
     assert pvalue(x, 0.5 * z * x + rng.normal(size=300), z) < 0.02
 
 
-@pytest.mark.parametrize("kernel", ["median", "median-raw", "fused", Gaussian(0.5), ["bkl", Gaussian(2.0)]])
+def test_correlation_that_changes_sign_fast_along_one_of_three_columns_is_found():
+    # corr(e, e') = sin 6z: the even part of a kernel apart, at one scale of z it averages to nothing.
+    found = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        Z, (a, b) = rng.normal(size=(200, 3)), rng.normal(size=(2, 200))
+        r = np.sin(6.0 * Z[:, 2])
+        y = Z[:, 1] + r * a + np.sqrt(1.0 - r**2) * b
+        found += pvalue(Z[:, 0] + a, y, Z, kernel=Gaussian(10.0)) <= 0.05  # all but linear
+    assert found >= 6
+
+
+def test_weights_are_at_several_scales():
+    Z = np.random.default_rng(0).normal(size=(200, 3))
+    together, finer, *single = Conditioner(Z).weights
+    for F, kernels in ((together, 1), (finer, 1), *((F, 3) for F in single)):  # each kernel counts alike
+        assert (F**2).sum(axis=1).mean() == pytest.approx(kernels)
+
+    def left(F, target):
+        Q = np.linalg.qr(F)[0]
+        return ((target - Q @ (Q.T @ target)) ** 2).sum() / (target**2).sum()
+
+    wave = np.sin(6.0 * Z[:, 1])
+    wave -= wave.mean()
+    assert left(single[-1], wave) < 0.05 < 0.5 < left(together, wave)
+    assert len(Conditioner(Z[:, :1]).weights) == len(single)  # of one column there is nothing together
+    many = np.eye(40)[np.random.default_rng(1).integers(40, size=200)]
+    assert len(Conditioner(many).weights) == 2  # single indicators of a wide category are no scales
+
+
+def test_only_smooth_kernels_are_weighted_whatever_their_order():
+    x, y, z = confounded(n=100, link=0.3)
+    kernels = [Gaussian(0.3), Gaussian(5.0), Gaussian(1.0)]
+    outcomes = [conditional_test(x, y, z, kernel=k, n_resamples=99, rng=0) for k in (kernels, kernels[::-1])]
+    assert outcomes[0].pvalue == outcomes[1].pvalue
+    weighted = [m.kernel[0].lengthscale for m in outcomes[0].members if "given" in m.kernel[2:]]
+    assert sorted(map(float, weighted)) == [1.0, 5.0, 5.0, 5.0]
+
+
+@pytest.mark.parametrize("kernel", ["median", "median-raw", "bkl", Gaussian(0.5), ["bkl", Gaussian(2.0)]])
 def test_every_kernel(kernel):
     x, y, z = confounded(n=120, link=0.8)
     assert pvalue(x, y, z, kernel=kernel) < 0.05

@@ -384,7 +384,7 @@ def test_pgmpy_mistakes():
 
 def test_repr_and_pickle_of_pgmpy_test():
     test = adapters.pgmpy(FRAME, **FEW)
-    assert repr(test) == "PgmpyTest(300 x 4 table, kernel='bkl', rng=0)"
+    assert repr(test) == "PgmpyTest(300 x 4 table, kernel='fused', rng=0)"
     test("a", "b", ["c"])
     again = pickle.loads(pickle.dumps(test))
     assert again.p_value_ == test.p_value_

@@ -23,6 +23,9 @@ BULK = 3.0  # spreads: a value further out is drawn in, logarithmically
 LANDMARKS = 80
 LENGTHSCALES = (0.5, 1.0, 3.0)
 RATIOS = 10.0 ** np.arange(-3.0, 2.1, 0.5)
+# Lengthscales of features that weight products, of the kernel of all columns (over √d) and of single ones;
+# the first is used where one is enough. Landmarks of a single column.
+TOGETHER, SINGLE, COLUMN_LANDMARKS = (1.0, 0.35), (1.0, 0.35, 0.12), 40
 NEGLIGIBLE = 1e-4  # eigenvalues below this share of their sum are left out
 WORTH = 2.0  # nats that the best of some dozens of regressions must gain before one is looked at
 # Added to the size of residuals, in spreads, so that a residual of nothing has a logarithm.
@@ -111,19 +114,25 @@ class Conditioner:
     @cached_property
     def _bases(self) -> list[Basis]:
         """Eigenvalues and orthonormal eigenvectors of the centred kernel matrix, at every lengthscale."""
-        d = self.Z.shape[1]
-        bases = []
-        for ratio in LENGTHSCALES:
-            A = self.Z / (ratio * np.sqrt(d))
-            marks = A[:LANDMARKS]
-            bases.append(leading_features(kernel(A, marks), kernel(marks, marks)))
-        return bases
+        return [self._basis(ratio) for ratio in LENGTHSCALES]
 
-    @property
-    def features(self) -> Float[np.ndarray, "n q"]:
-        """Features of a Gaussian kernel on Z, of lengthscale √d, largest first, for interactions with Z."""
-        values, vectors = self._bases[1]
-        return vectors * np.sqrt(values * len(vectors) / values.sum())
+    def _basis(self, ratio: float) -> Basis:
+        A = self.Z / (ratio * np.sqrt(self.Z.shape[1]))
+        marks = A[:LANDMARKS]
+        return leading_features(kernel(A, marks), kernel(marks, marks))
+
+    @cached_property
+    def weights(self) -> tuple[Float[np.ndarray, "n q"], ...]:
+        """Features of Gaussian kernels on Z, for interactions with it: of all columns, and of single ones.
+
+        The sum of single columns' kernels sees what bends fast along one of many columns, where a kernel of
+        all sees too few rows that are near each other.
+        """
+        d = self.Z.shape[1]
+        single = SINGLE if d <= regression.MAX_LENGTHSCALES else ()
+        columns = [[_column_basis(column, scale) for column in self.Z.T] for scale in single]
+        together = [[self._basis(ratio)] for ratio in (TOGETHER if d > 1 else ())]
+        return tuple(np.hstack([_sized(*basis) for basis in bases]) for bases in (*together, *columns))
 
     def centred(self, F: Float[np.ndarray, "n r"]) -> tuple[Float[np.ndarray, "n r"], float]:
         """F less its regression on Z: one Gaussian process for all columns, chosen by likelihood.
@@ -177,6 +186,21 @@ def _best(F: Float[np.ndarray, "n r"], bases: list[Basis]) -> tuple[float, Vecto
             shrink = RATIOS[place] * values  # s w
             best = (float(found[place]), shrink / (1.0 + shrink), vectors)
     return best
+
+
+def _column_basis(column: Vector, lengthscale: float) -> Basis:
+    A, marks = (v[:, None] / lengthscale for v in (column, spaced(column, COLUMN_LANDMARKS)))
+    return leading_features(kernel(A, marks), kernel(marks, marks))
+
+
+def spaced(column: Vector, count: int) -> Float[np.ndarray, " m"]:
+    """At most so many landmarks of one column: quantiles, no two alike."""
+    return np.asarray(np.unique(np.quantile(column, (np.arange(count) + 0.5) / count)))
+
+
+def _sized(values: Float[np.ndarray, " q"], vectors: Float[np.ndarray, "n q"]) -> Float[np.ndarray, "n q"]:
+    """Features of one kernel, whose squares have the mean 1 in sum: kernels side by side count alike."""
+    return vectors * np.sqrt(values * len(vectors) / values.sum())
 
 
 def leading_features(across: Float[np.ndarray, "n m"], among: Float[np.ndarray, "m m"]) -> Basis:

@@ -15,7 +15,7 @@ def conditional_test(
     y: Any,
     given: Any = None,
     *,
-    kernel: Any = "bkl",
+    kernel: Any = "fused",
     n_resamples: int = 999,
     prewhiten: Any = None,
     least_timescale: float = WEEK,
@@ -34,8 +34,8 @@ def conditional_test(
         What to condition on, likewise; text and categories are welcome. None, or no columns, tests plain
         independence, by permutations.
     kernel
-        Of the residuals: `"bkl"` (learned from each side's residuals by a scan of the evidence), `"median"`,
-        `"median-raw"`, `"fused"` (several scales in one test), a kernel object in standard deviations of the
+        Of the residuals: `"fused"` (several scales in one test), `"bkl"` (learned from each side's residuals
+        by a scan of the evidence), `"median"`, `"median-raw"`, a kernel object in standard deviations of the
         residuals, or a list of these.
     n_resamples
         How many draws of random signs (or permutations) the statistic is compared with.

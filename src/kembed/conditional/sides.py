@@ -49,6 +49,12 @@ class KernelFeatures:
     values: Float[np.ndarray, "n r"]
     freedom: float = 0.0  # degrees of freedom spent on what they are given
 
+    @property
+    def roughness(self) -> float:
+        """How many features count: (Σ v)²/Σ v² of their variances v."""
+        sizes = (self.values**2).mean(axis=0)
+        return float(sizes.sum() ** 2 / max((sizes**2).sum(), 1e-300))
+
 
 def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
     """The kernels asked for, as a tuple of words and kernel objects.
@@ -89,7 +95,7 @@ def kernel_features(
     if columns.shape[1] > 1:  # rows come in an order that says nothing
         marks = np.unique(columns[: 2 * LANDMARKS], axis=0)
     else:
-        marks = np.unique(np.quantile(columns[:, 0], (np.arange(LANDMARKS) + 0.5) / LANDMARKS))[:, None]
+        marks = conditioning.spaced(columns[:, 0], LANDMARKS)[:, None]
     values, vectors = conditioning.leading_features(kernel.gram(columns, marks), kernel.gram(marks))
     return KernelFeatures(kernel, vectors * np.sqrt(values))
 
@@ -147,9 +153,9 @@ class Sides:
         self.variables = tuple(variables)
         self.settings = settings
         self.n = len(variables[0].columns)
-        # Numbers a row: residual features; three bases of eigenvectors; a column or two.
+        # Numbers a row: residual features; bases of eigenvectors and features to weight by; a column or two.
         self._sides: Shelf[Side] = Shelf(60 * self.n)
-        self._conditioners: Shelf[Conditioner] = Shelf(500 * self.n)
+        self._conditioners: Shelf[Conditioner] = Shelf(1_000 * self.n)
         self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n)
 
     @property
@@ -198,20 +204,26 @@ class Sides:
     def statistics(self, left: Side, right: Side, given: tuple[int, ...], E: Multipliers) -> Found:
         """HSIC of every kernel, alone and weighted by features of what is given, under the multipliers E.
 
+        The smoothest kernel is weighted at every scale of what is given, the next one at the first: with a
+        rough one there are more products than rows could tell apart.
+
         Regressions that spend d of n degrees of freedom tie the rows' residuals together: if these are Pa and
         Pb, P a projection, Σ a_i b_i has variance n - d where multipliers see Σ a_i² b_i² ≈ n (1 - d/n)²,
         too little by 1 + d/n. What is resampled is stretched by that, d the geometric mean of both sides'.
         """
         found: list[tuple[Any, np.ndarray]] = []
-        for first, second in zip(left.features, right.features, strict=True):
+        pairs = list(zip(left.features, right.features, strict=True))
+        weights = self.conditioner(given).weights if given else ()
+        smoothest = np.argsort([a.roughness * b.roughness for a, b in pairs], kind="stable").tolist()
+        weighting = dict(zip(smoothest, (weights, weights[:1]), strict=False))
+        for place, (first, second) in enumerate(pairs):
             C = products(first.values, second.values)
             stretch = np.ones(E.shape[1] + 1)
             stretch[1:] += np.sqrt(first.freedom * second.freedom) / self.n
             pair = (first.kernel, second.kernel)
             found.append((pair, squared_norms(C, E) * stretch))
-            if given:
-                C = products(C, self.conditioner(given).features)
-                found.append(((*pair, "given"), squared_norms(C, E) * stretch))
+            weighted = (products(C, weight) for weight in weighting.get(place, ()))
+            found += [((*pair, "given"), squared_norms(D, E) * stretch) for D in weighted]
         return _together(found)
 
     def permuted(self, left: Side, right: Side, orders: np.ndarray) -> Found:

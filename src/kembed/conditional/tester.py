@@ -24,13 +24,14 @@ from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
 from kembed.data.tables import Table, read_tables
 from kembed.kernels.base import Kernel
+from kembed.permutation.fusion import Plan
 from kembed.testing.outcome import TestOutcome, resampled_outcome
-from kembed.testing.procedure import Choice, every_one
+from kembed.testing.procedure import Choice
 
 MINIMUM = 10  # rows; fewer leave no regression a chance
 MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 4
+VERSION = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +104,7 @@ class ConditionalTester:
         self,
         data: Any,
         *,
-        kernel: Any = "bkl",
+        kernel: Any = "fused",
         n_resamples: int = 999,
         prewhiten: Any = None,
         least_timescale: float = WEEK,
@@ -322,7 +323,9 @@ class ConditionalTester:
         else:
             values, names = sides.permuted(right, left, self._orders)
             names = tuple(pair[::-1] for pair in names)
-        choice = Choice((), names, every_one(len(names)))
+        weighted = np.array([len(name) > 2 for name in names], dtype=int)  # by features of what is given
+        plan = Plan(np.arange(len(names)), weighted, np.zeros(weighted.max() + 1, dtype=bool))
+        choice = Choice((), names, plan)
         found = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
         return ConditionalOutcome.of(found, **more)
 
