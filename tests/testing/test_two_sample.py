@@ -748,6 +748,17 @@ def test_the_result_reads_well(options, rng):
     assert "surprise=" in repr(result.members[0])
 
 
+def test_the_result_unpacks_and_goes_into_json(rng):
+    import json
+
+    result = quick(*rng.normal(size=(2, 12, 2)), kernel="fused")
+    statistic, pvalue = result
+    assert (statistic, pvalue) == (result.statistic, result.pvalue)
+    told = json.loads(json.dumps(result.to_dict()))
+    assert told["pvalue"] == result.pvalue
+    assert told["statistic_unit"] == "-log p"
+
+
 def test_the_result_of_every_arrangement_says_so():
     assert "6 resamples (all of them)" in repr(quick([0.0, 1.0], [2.0, 3.0]))
 

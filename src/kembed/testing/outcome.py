@@ -1,6 +1,6 @@
 """What a test returns: the verdict, the evidence behind it, and the kernel it rests on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn
+from kembed.core.writing import jsonable
 from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
 from kembed.permutation.fusion import Values, fuse, gathered
@@ -68,7 +69,7 @@ ColumnResults = tuple[ColumnResult, ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TestOutcome(Drawn):
-    """The outcome of `mmd_test` or `hsic_test`.
+    """The outcome of `mmd_test` or `hsic_test`; `statistic, pvalue = outcome` unpacks it.
 
     `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, -log of a mean
     of their p-values, `kernel` is the one that spoke loudest and `effect` its MMD² (HSIC); for independence
@@ -94,6 +95,14 @@ class TestOutcome(Drawn):
     columns: ColumnResults | None = None
     enumerated: bool = False
     findings: tuple[Finding, ...] = ()
+
+    def __iter__(self) -> Iterator[float]:
+        """Statistic and p-value, so that they unpack as SciPy's do."""
+        yield from (self.statistic, self.pvalue)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that can be said in JSON, in the words of docs/json.md."""
+        return jsonable(outcome_to_dict(self))
 
     def __repr__(self) -> str:
         value, which = f"{self.name} = {self.statistic:.4g}", "kernel"
