@@ -1714,8 +1714,7 @@ def surprise_loops(values: list[float], by_others: bool) -> list[float]:
         variance = sum((v - mean) ** 2 for v in law) / len(law)
         g = sum((v - mean) ** 3 for v in law) / len(law) / variance**1.5
         z = (value - mean) / variance**0.5
-        if abs(g) < 1e-3:
-            g = 1e-3
+        g = 1e-3 if abs(g) < 1e-3 else max(-(8.0**0.5), min(8.0**0.5, g))
         k = 4.0 / g**2
         base = max(1.0 + 0.5 * z * g, 1e-3)
         w = (base ** (1.0 / 3.0) - 1.0 + 1.0 / (9.0 * k)) * (9.0 * k) ** 0.5 * (1.0 if g > 0.0 else -1.0)

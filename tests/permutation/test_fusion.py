@@ -52,6 +52,18 @@ def test_one_value_far_out_is_heard_by_the_law_of_the_others(rng):
     assert surprise(values, by_others=True)[0, 0] > 100.0
 
 
+def test_one_value_far_out_leaves_the_others_as_they_were(rng):
+    """No law of squares is as skewed as one outlier makes it: the others must not look surprising for it."""
+    values = rng.chisquare(1, size=(1000, 1))
+    before = surprise(values)
+    values[0] = 1e4
+    for by_others in (False, True):
+        found = surprise(values, by_others=by_others)
+        assert found[0, 0] > 15.0
+        assert found[1:].max() < 1.5
+    assert np.quantile(before, 0.95) == pytest.approx(3.0, abs=0.3)
+
+
 def test_what_does_not_vary_says_nothing():
     values = np.column_stack([np.full(30, 0.1), np.full(30, 1e9) + 1e-9 * np.arange(30), np.arange(30.0)])
     found = surprise(values, np.array([1.0, 1e9, 1.0]))

@@ -20,6 +20,7 @@ ROUNDING = 1e-14
 # A statistic that varies by less than this share of a usual entry does so by rounding.
 STEADY = 1e-13
 FAINT = 1e-3  # a skewness below this is none
+STEEP = 8.0**0.5  # that of a squared normal number: no sum of them has more, so more is an outlier's doing
 FAR = 37.0  # normal quantiles end here: the tail beyond is no number
 AT_ONCE = 64  # columns whose surprise is worked out together: half a megabyte for 999 resamples
 LOWEST = 1e-3  # what the cube root is taken of; below, a p-value is 1 and its digits do not matter
@@ -119,7 +120,7 @@ def _gamma_tail(z: Table, skewness: Float[np.ndarray, "*C J"]) -> Table:
     """-log p of a standardised value by the gamma law of this skewness; of one below 0, turned round."""
     from scipy.special import ndtr
 
-    skewness = np.where(np.abs(skewness) < FAINT, FAINT, skewness)
+    skewness = np.clip(np.where(np.abs(skewness) < FAINT, FAINT, skewness), -STEEP, STEEP)
     root = 6.0 / skewness  # ±√(9k) with k = 4/g²
     w = 0.5 * skewness * z
     w += 1.0
