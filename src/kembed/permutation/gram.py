@@ -97,6 +97,11 @@ def matrix_pairs(base: Base, diagonal: Float[np.ndarray, " N"], *, definite: boo
     return Pairs(len(diagonal), base, (lambda rectangle, out: rectangle,), diagonal[None], definite)
 
 
+def dense_pairs(K: Rectangle, *, definite: bool = True) -> Pairs:
+    """One kernel, given as a matrix."""
+    return matrix_pairs(lambda a, b: K[np.ix_(a, b)], K.diagonal().copy(), definite=definite)
+
+
 def distance_base(u: Table) -> Base:
     """|u_i - u_j|² in rectangles, in units in which a difference of about 1 matters."""
     u = np.clip(u - np.median(u, axis=0), -FAR, FAR)

@@ -7,7 +7,7 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.permutation.blocks import Graph
-from kembed.permutation.gram import Pairs, matrix_pairs
+from kembed.permutation.gram import dense_pairs
 from kembed.testing.members.group import Group, Meeting, Named, Relation, alone
 from kembed.testing.members.rows import Rows
 
@@ -73,11 +73,7 @@ def independence(left: Rows, right: Rows) -> Relation | None:
     if not counts:
         return None
     sides = ([graph.toarray() for graph in neighbour_graphs(side.axes, counts)] for side in (left, right))
-    zeros = np.zeros(left.size)
-
-    def served(K: Float[np.ndarray, "N N"]) -> Pairs:
-        return matrix_pairs(lambda rows, columns: K[np.ix_(rows, columns)], zeros, definite=False)
-
-    meetings = tuple(Meeting(served(a), served(b)) for a, b in zip(*sides, strict=True))
+    first, second = ([dense_pairs(graph, definite=False) for graph in side] for side in sides)
+    meetings = tuple(map(Meeting, first, second))
     kernels = tuple((Named(f"{count} nearest neighbours"),) * 2 for count in counts)
     return Relation("neighbours", meetings, kernels, np.arange(len(counts)))

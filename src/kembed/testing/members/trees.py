@@ -4,7 +4,7 @@ import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.permutation.blocks import Blocks
-from kembed.permutation.gram import Pairs, matrix_pairs
+from kembed.permutation.gram import Pairs, dense_pairs
 from kembed.testing.members.group import Group, Meeting, Named, Relation, alone
 from kembed.testing.members.rows import Rows
 
@@ -99,5 +99,4 @@ def independence(left: Rows, right: Rows) -> Relation | None:
 
 def dense(features: Blocks) -> Pairs:
     """A single kernel as a matrix."""
-    K = (features.columns @ features.columns.T).toarray()
-    return matrix_pairs(lambda rows, columns: K[np.ix_(rows, columns)], K.diagonal().copy())
+    return dense_pairs((features.columns @ features.columns.T).toarray())
