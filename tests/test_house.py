@@ -16,6 +16,7 @@ SOURCE = Path(kembed.__file__).parent
 ROOMS = [
     "core",
     "data",
+    "engines",
     "kernels",
     "embeddings",
     "learning",
