@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float
-from kembed.kernels.base import Kernel
 from kembed.permutation.blocks import Blocks, Graph
+from kembed.permutation.fourier import fourier
 from kembed.permutation.gram import KernelSums, Pairs, Table, matrix_pairs
 
 # The trace left over when a factor counts as exact, as a share of the whole.
@@ -142,35 +142,13 @@ def pivoted_cholesky(pairs: Pairs) -> LowRank | None:
     return None
 
 
-def random_features(kernel: Any, x: Table, count: int, seed: np.random.Generator | int) -> LowRank:
-    """Random Fourier features, k(x, y) ≈ φ(x)·φ(y): cosines and sines of `count`/2 frequencies.
-
-    The spectral density of a mixture of squared exponentials is a mixture of normals: draw a component, draw
-    a frequency (Rahimi & Recht 2007). The approximation enters the statistic, not the level of a test.
-    """
-    if not isinstance(kernel, Kernel):
-        seen = f"statistic='features' needs a kernel object or a word, but kernel is {kernel!r}"
-        raise TypeError(f"{seen}; a function has no spectral density")
-    try:
-        parts = kernel.components(x.shape[1])
-    except TypeError:
-        raise TypeError(
-            "statistic='features' needs numeric columns and a mixture of Gaussians, but kernel stands "
-            f"for {kernel!r}; drop the discrete columns, or use statistic='unbiased'"
-        ) from None
-    rng = np.random.default_rng(seed)
-    weights = np.exp(np.asarray(parts.log_weights))
-    half = max(1, count // 2)
-    drawn = rng.choice(len(weights), half, p=weights / weights.sum())
-    normal = rng.standard_normal((half, x.shape[1]))
-    precision = np.asarray(parts.precision)
-    if precision.ndim == 2:
-        frequencies = normal * np.sqrt(precision[drawn])
-    else:
-        frequencies = np.einsum("fij,fj->fi", np.linalg.cholesky(precision)[drawn], normal)
-    phase = (x - np.median(x, axis=0)) @ frequencies.T
-    scale = np.sqrt(weights.sum() / half)
-    return LowRank(scale * np.concatenate([np.cos(phase), np.sin(phase)], axis=1))
+def random_features(kernel: Any, x: Table, count: int, rng: np.random.Generator) -> LowRank:
+    """Random Fourier features of the rows."""
+    found = fourier(kernel, x, count, rng)
+    if found is None:
+        seen = f"statistic='features' with this null needs a kernel with a spectral density, not {kernel!r}"
+        raise TypeError(f"{seen}; give a word or a stationary kernel, or use statistic='unbiased'")
+    return LowRank(found(x))
 
 
 def whitened(features: Float[np.ndarray, "N m"], ridge: float) -> LowRank:
@@ -179,11 +157,17 @@ def whitened(features: Float[np.ndarray, "N m"], ridge: float) -> LowRank:
     The squared distance it gives is dᵀ(Σ + ρI)⁻¹d, the difference of two mean embeddings at the landmarks,
     measured against their own sampling covariance.
     """
+    linear = whitening(features, ridge)
+    return LowRank((features - features.mean(axis=0)) @ linear)
+
+
+def whitening(features: Float[np.ndarray, "N m"], ridge: float) -> Float[np.ndarray, "m r"]:
+    """L with L Lᵀ = (Σ + ρI)⁻¹, as above; a column of zeros where no feature varies."""
     centred = features - features.mean(axis=0)
     # Eigenvectors of the covariance: as good as a singular value decomposition down to ridges of 1e-10.
     eigenvalues, vectors = np.linalg.eigh(centred.T @ centred)
     eigenvalues = np.maximum(eigenvalues, 0.0)
     total = float(eigenvalues.sum())
     if not total > 0.0:
-        return LowRank(np.zeros((len(features), 1)))
-    return LowRank(centred @ (vectors * np.sqrt(len(features) / (eigenvalues + ridge * total))))
+        return np.zeros((features.shape[1], 1))
+    return vectors * np.sqrt(len(features) / (eigenvalues + ridge * total))

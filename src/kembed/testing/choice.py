@@ -40,7 +40,7 @@ def choose(
         parts = [choose(one, space, procedure, side=side, names=names) for one in kernel]
         return parts[0] if len(parts) == 1 else together(parts)
     if fused:
-        rows = read_scales(space, names=names, many=procedure.features is not None)
+        rows = read_scales(space, names=names)
         return fused_side(rows) if side else fused_members(rows)
     chosen, learned = choose_kernel(kernel, space)
     member: Member

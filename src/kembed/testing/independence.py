@@ -146,9 +146,8 @@ def _meetings(
     if all(isinstance(kernel, str) and kernel == "fused" for kernel in kernels) and not single_kernel(
         procedure, side=True
     ):
-        many = procedure.features is not None
         sides = zip(spaces, names, strict=True)
-        return fused_relations(*(read_scales(space, many=many, names=own) for space, own in sides))
+        return fused_relations(*(read_scales(space, names=own) for space, own in sides))
     left, right = (choose(*each, procedure, side=True) for each in zip(kernels, spaces, strict=True))
     firsts, seconds = (with_low_rank(side.members) for side in (left, right))
     meetings, order = [], []

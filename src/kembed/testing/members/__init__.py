@@ -25,6 +25,7 @@ from kembed.testing.members import (
     second_order,
     trees,
 )
+from kembed.testing.members.fresh import Streamed
 from kembed.testing.members.group import Group, Meeting
 from kembed.testing.members.rows import Rows
 from kembed.testing.procedure import Choice, together
@@ -37,6 +38,15 @@ def fused_members(rows: Rows) -> Choice:
     found = [group.two_sample(rows) for group in GROUPS]
     whole = together([_choice(group) for group in found if group is not None])
     return replace(whole, learned=(rows.evidence,) if rows.evidence else (), fused=True)
+
+
+def streamed_members(rows: Rows) -> tuple[Choice, tuple[Streamed, ...]]:
+    """The members of every group for any number of rows, and what to call them."""
+    found = [each for each in (group.streamed(rows) for group in GROUPS) if each is not None]
+    whole = together([_choice(group) for group in found])
+    members = tuple(member for group in found for member in group.members)
+    learned = (rows.evidence,) if rows.evidence else ()
+    return replace(whole, members=(), learned=learned, fused=True), members
 
 
 def _choice(group: Group) -> Choice:

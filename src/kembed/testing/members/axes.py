@@ -1,8 +1,12 @@
 """Principal axes: changes along directions that no single column has."""
 
+from typing import Any
+
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.permutation.blocks import Blocks
+from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation
 from kembed.testing.members.polynomials import rank_polynomials
 from kembed.testing.members.rows import Rows
@@ -18,12 +22,25 @@ def two_sample(rows: Rows) -> Group | None:
     if len(rows.names) < 2:
         return None
     columns = np.hstack([rank_polynomials(axis, CUTS[-1]) for axis in rows.axes.T])
+    return _group(rows, Blocks(columns, CUTS[-1], CUTS, centred=True))
+
+
+def streamed(rows: Rows) -> Group | None:
+    """The same for any row."""
+    return _group(rows, Streamed(along_axes, CUTS[-1], CUTS)) if len(rows.names) > 1 else None
+
+
+def _group(rows: Rows, member: Any) -> Group:
     count = rows.axes.shape[1]
     kernels = tuple(
         Named(f"principal axis {axis + 1}, degree {cut}") for axis in range(count) for cut in CUTS
     )
-    members = (Blocks(columns, CUTS[-1], CUTS, centred=True),)
-    return Group("axes", members, kernels, np.tile(np.arange(len(CUTS)), count))
+    return Group("axes", (member,), kernels, np.tile(np.arange(len(CUTS)), count))
+
+
+def along_axes(rows: Fresh) -> Float[np.ndarray, "b P"]:
+    """Polynomials of the ranks along every axis."""
+    return np.hstack([scale(axis) for scale, axis in zip(rows.fitted.axes, rows.axes.T, strict=True)])
 
 
 def independence(left: Rows, right: Rows) -> Relation | None:

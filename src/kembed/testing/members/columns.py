@@ -1,9 +1,12 @@
 """Single columns: polynomials of their ranks, for a change in few of many."""
 
+from typing import Any
+
 import numpy as np
 
-from kembed.core.backend import Int
+from kembed.core.backend import Float, Int
 from kembed.permutation.blocks import Blocks
+from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, of_columns
 from kembed.testing.members.polynomials import DEGREE
 from kembed.testing.members.rows import Rows
@@ -18,9 +21,22 @@ NAMES = ("mean and spread of ranks", "shape of ranks", "detail of ranks")
 
 def two_sample(rows: Rows) -> Group:
     """A member for each cut, which is the loudest of the columns."""
-    blocks = Blocks(np.hstack(rows.polynomials), DEGREE, CUTS, centred=True)
+    return _group(rows, Blocks(all_degrees(rows), DEGREE, CUTS, centred=True))
+
+
+def streamed(rows: Rows) -> Group:
+    """The same for any row."""
+    return _group(rows, Streamed(all_degrees, DEGREE, CUTS))
+
+
+def _group(rows: Rows, member: Any) -> Group:
     kernels = tuple(of_columns(title, name) for name in rows.names for title in NAMES)
-    return Group("columns", (blocks,), kernels, np.tile(np.arange(len(CUTS)), len(rows.names)), whole=True)
+    return Group("columns", (member,), kernels, np.tile(np.arange(len(CUTS)), len(rows.names)), whole=True)
+
+
+def all_degrees(rows: Rows | Fresh) -> Float[np.ndarray, "N P"]:
+    """The features of every column, one after the other."""
+    return np.hstack(rows.polynomials)
 
 
 def independence(left: Rows, right: Rows) -> Relation | None:

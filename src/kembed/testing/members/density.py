@@ -1,9 +1,12 @@
 """Local density: how close a row's neighbours are, for clumps, noise and gaps in many columns."""
 
+from typing import Any
+
 import numpy as np
 
 from kembed.core.backend import Float
 from kembed.permutation.blocks import Blocks
+from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Named, alone
 from kembed.testing.members.neighbours import MOST_ROWS, distance_strips
 from kembed.testing.members.polynomials import rank_polynomials
@@ -16,11 +19,24 @@ DIGITS = 9  # distances that agree to so many digits are tied
 
 def two_sample(rows: Rows) -> Group | None:
     """Polynomials of the rank of the distance to the sixth neighbour."""
-    if len(rows.names) < 2 or rows.many or rows.size > MOST_ROWS:
+    if len(rows.names) < 2 or rows.size > MOST_ROWS:
         return None
     columns = rank_polynomials(neighbour_distance(rows), CUTS[-1])
-    kernels = tuple(Named(f"local density, degree {cut}") for cut in CUTS)
-    return alone("density", (Blocks(columns, CUTS[-1], CUTS, centred=True),), kernels)
+    return _group(Blocks(columns, CUTS[-1], CUTS, centred=True))
+
+
+def streamed(rows: Rows) -> Group | None:
+    """For any row the distance to the nearest landmark instead."""
+    return _group(Streamed(nearness, CUTS[-1], CUTS)) if len(rows.names) > 1 else None
+
+
+def _group(member: Any) -> Group:
+    return alone("density", (member,), tuple(Named(f"local density, degree {cut}") for cut in CUTS))
+
+
+def nearness(rows: Fresh) -> Float[np.ndarray, "b degree"]:
+    """Polynomials of the rank of the distance to the nearest landmark."""
+    return rows.fitted.nearest(-2.0 * rows.closeness.max(axis=1))
 
 
 def neighbour_distance(rows: Rows) -> Float[np.ndarray, " N"]:

@@ -4,14 +4,16 @@ Whitened, the difference d of the mean features at landmarks is measured against
 features, dᵀ(Σ + ρI)⁻¹d: changes of variance, correlation and contamination that a plain distance drowns.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.permutation.low_rank import LazyLowRank
-from kembed.testing.members.gaussians import gaussian
+from kembed.testing.members.gaussians import gaussian, streamed_gaussian, streamed_whitened
 from kembed.testing.members.group import Group, Meeting, Relation, alone
 from kembed.testing.members.rows import Rows
 
@@ -36,12 +38,21 @@ class WhitenedEmbedding:
 
 def two_sample(rows: Rows) -> Group:
     """Gaussians below the median distance, whitened ones at twice that and where the evidence is best."""
-    plain, kernels = zip(*(gaussian(rows, part * rows.median) for part in PLAIN), strict=True)
+    return _group(rows, gaussian, whitened_member)
+
+
+def streamed(rows: Rows) -> Group:
+    """The same for any row."""
+    return _group(rows, streamed_gaussian, streamed_whitened)
+
+
+def _group(rows: Rows, plain: Callable[..., Any], whitened: Callable[..., Any]) -> Group:
+    gaussians, kernels = zip(*(plain(rows, part * rows.median) for part in PLAIN), strict=True)
     ratio, ridge = AROUND_MEDIAN
     scales = [(ratio * rows.median, ridge), *((rows.peaks[0], ridge) for ridge in AT_PEAK)]
-    whitened = tuple(whitened_member(rows, *scale) for scale in scales)
     names = tuple(WhitenedEmbedding(space_kernel(rows.space, ell), ridge) for ell, ridge in scales)
-    return alone("embeddings", (*plain, *whitened), (*kernels, *names), whole=True)
+    members = (*gaussians, *(whitened(rows, *scale) for scale in scales))
+    return alone("embeddings", members, (*kernels, *names), whole=True)
 
 
 def whitened_member(rows: Rows, lengthscale: float, ridge: float) -> LazyLowRank:

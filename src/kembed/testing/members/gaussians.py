@@ -1,11 +1,16 @@
-"""Gaussians at given scales: the matrix itself, or features at landmarks where there are too many rows."""
+"""Gaussians at given scales: the matrix itself, or for any number of rows features at landmarks."""
+
+from dataclasses import dataclass
 
 import numpy as np
+
+from kembed.core.backend import Float
 
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.permutation.gram import space_pairs
-from kembed.permutation.low_rank import LazyLowRank, LowRank, Member
+from kembed.permutation.low_rank import Member, whitening
+from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.rows import Rows
 
 # Eigenvalues of the matrix of landmarks below this share of the largest are rounding.
@@ -14,16 +19,30 @@ ROUNDING = 1e-10
 
 def gaussian(rows: Rows, lengthscale: float) -> tuple[Member, Kernel]:
     """A Gaussian of the distance of the space, as a member, and what to call it."""
-    kernel = space_kernel(rows.space, lengthscale)
-    if rows.many:
-        return LazyLowRank(rows.size, lambda: _at_landmarks(rows, lengthscale)), kernel
-    return space_pairs(rows.space, np.array([lengthscale])), kernel
+    return space_pairs(rows.space, np.array([lengthscale])), space_kernel(rows.space, lengthscale)
 
 
-def _at_landmarks(rows: Rows, lengthscale: float) -> LowRank:
-    """Nyström's features: k(x, z) K_zz^{-1/2}."""
-    between = rows.between_landmarks / (-2.0 * lengthscale**2)
-    values, vectors = np.linalg.eigh(np.exp(between))
+@dataclass(frozen=True)
+class AtLandmarks:
+    """k(x, z) for every landmark z: the features behind plain and whitened Gaussians alike."""
+
+    lengthscale: float
+
+    def __call__(self, rows: Fresh) -> Float[np.ndarray, "b m"]:
+        """Of these rows."""
+        return rows.gaussian(self.lengthscale)
+
+
+def streamed_gaussian(rows: Rows, lengthscale: float) -> tuple[Streamed, Kernel]:
+    """The Gaussian by Nyström's features, k(x, z) K_zz^{-1/2}, and what to call it."""
+    values, vectors = np.linalg.eigh(np.exp(rows.between_landmarks / (-2.0 * lengthscale**2)))
     kept = values > ROUNDING * values[-1]
-    features = np.exp(rows.to_landmarks / (-2.0 * lengthscale**2))
-    return LowRank(features @ (vectors[:, kept] / np.sqrt(values[kept])))
+    linear = vectors[:, kept] / np.sqrt(values[kept])
+    whole = linear.shape[1]
+    return Streamed(AtLandmarks(lengthscale), whole, (whole,), linear), space_kernel(rows.space, lengthscale)
+
+
+def streamed_whitened(rows: Rows, lengthscale: float, ridge: float) -> Streamed:
+    """The features whitened by their covariance over the fitted rows."""
+    linear = whitening(np.exp(rows.to_landmarks / (-2.0 * lengthscale**2)), ridge)
+    return Streamed(AtLandmarks(lengthscale), linear.shape[1], (linear.shape[1],), linear)

@@ -1,10 +1,15 @@
 """Shifts: a wide Gaussian, and the mean rank of every column."""
 
+from typing import Any
+
 import numpy as np
 
+from kembed.kernels.base import Kernel
 from kembed.permutation.blocks import Blocks
 from kembed.testing.members.columns import column_meeting
-from kembed.testing.members.gaussians import gaussian
+from kembed.core.backend import Float
+from kembed.testing.members.fresh import Fresh, Streamed
+from kembed.testing.members.gaussians import gaussian, streamed_gaussian
 from kembed.testing.members.group import Group, Meeting, Relation, of_columns
 from kembed.testing.members.rows import Rows
 
@@ -14,9 +19,22 @@ WIDE = 4.0  # of the median distance: the kernel is nearly a quadratic, and MMDÂ
 def two_sample(rows: Rows) -> Group:
     """The Gaussian is one member, the ranks of all columns another."""
     member, kernel = gaussian(rows, WIDE * rows.median)
-    first = Blocks(np.hstack([every[:, :1] for every in rows.polynomials]), 1, (1,), centred=True)
+    return _group(rows, member, kernel, Blocks(first_degrees(rows), 1, (1,), centred=True))
+
+
+def streamed(rows: Rows) -> Group:
+    """The same for any row."""
+    return _group(rows, *streamed_gaussian(rows, WIDE * rows.median), Streamed(first_degrees, 1, (1,)))
+
+
+def _group(rows: Rows, wide: Any, kernel: Kernel, first: Any) -> Group:
     kernels = (kernel, *(of_columns("mean rank", name) for name in rows.names))
-    return Group("means", (member, first), kernels, np.array([0] + [1] * len(rows.names)), whole=True)
+    return Group("means", (wide, first), kernels, np.array([0] + [1] * len(rows.names)), whole=True)
+
+
+def first_degrees(rows: Rows | Fresh) -> Float[np.ndarray, "N D"]:
+    """The first polynomial of every column: its ranks."""
+    return np.hstack([every[:, :1] for every in rows.polynomials])
 
 
 def independence(left: Rows, right: Rows) -> Relation:

@@ -8,6 +8,7 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.permutation.blocks import Graph
 from kembed.permutation.gram import dense_pairs
+from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, alone
 from kembed.testing.members.rows import Rows
 
@@ -22,13 +23,34 @@ TIE = 1e-9
 
 def two_sample(rows: Rows) -> Group | None:
     """Graphs of 3, 10 and 30 neighbours along the principal axes of the ranks."""
-    if len(rows.names) < 2 or rows.many or rows.size > MOST_ROWS:
+    if len(rows.names) < 2 or rows.size > MOST_ROWS:
         return None
     counts = [count for count in COUNTS if count < rows.size]
     if not counts:
         return None
     graphs = tuple(map(Graph, neighbour_graphs(rows.axes, counts)))
     return alone("neighbours", graphs, tuple(Named(f"{count} nearest neighbours") for count in counts))
+
+
+def streamed(rows: Rows) -> Group | None:
+    """Which landmark is the nearest, for any number of rows: cells that the rows themselves lay out."""
+    if len(rows.names) < 2:
+        return None
+    nearest = np.argmin(rows.to_landmarks, axis=1)
+    share = np.bincount(nearest, minlength=len(rows.landmarks)) / rows.size
+    weight = 1.0 / np.sqrt(np.where(share > 0.0, share, 1.0))
+    whole = len(weight)
+    member = Streamed(nearest_landmark, whole, (whole,), np.diag(weight))
+    return alone("neighbours", (member,), (Named(f"nearest of {whole} rows of a sample"),))
+
+
+def nearest_landmark(rows: Fresh) -> Any:
+    """An indicator of the nearest landmark, as a sparse table."""
+    from scipy.sparse import csr_array
+
+    b, m = rows.closeness.shape
+    nearest = np.argmax(rows.closeness, axis=1)
+    return csr_array((np.ones(b), nearest, np.arange(b + 1)), shape=(b, m))
 
 
 def distance_strips(points: Float[np.ndarray, "N k"]) -> Iterator[tuple[Any, Float[np.ndarray, "s N"]]]:
@@ -67,7 +89,7 @@ def neighbour_graphs(points: Float[np.ndarray, "N k"], counts: list[int]) -> lis
 
 def independence(left: Rows, right: Rows) -> Relation | None:
     """Whether neighbours on one side are neighbours on the other (Friedman & Rafsky 1983)."""
-    if left.many or left.size > MOST_MATRIX:
+    if left.size > MOST_MATRIX:
         return None
     counts = [count for count in MEETING if count < left.size]
     if not counts:

@@ -1,11 +1,13 @@
 """Pairs of columns: products of their polynomials, for dependence that is new, broken or bent."""
 
+from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.permutation.blocks import Blocks
+from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, of_columns
 from kembed.testing.members.rows import Rows
 
@@ -32,6 +34,39 @@ def two_sample(rows: Rows) -> Group | None:
         kernels += [of_columns("dependence of ranks", *pair) for pair in pairs]
         voices += [1] * len(pairs)
     return Group("pairs", tuple(members), tuple(kernels), np.array(voices))
+
+
+def streamed(rows: Rows) -> Group | None:
+    """The same for any row: of every pair the first product, and where columns are few all four."""
+    D = len(rows.names)
+    if D < 2:
+        return None
+    a, b = _chosen(np.column_stack([every[:, 0] for every in rows.polynomials]))
+    width = 4 if D <= BOTH_DEGREES else 1
+    titles = ("correlation of ranks", "dependence of ranks")[: 2 if width == 4 else 1]
+    pairs = [(rows.names[i], rows.names[j]) for i, j in zip(a, b, strict=True)]
+    kernels = tuple(of_columns(title, *pair) for pair in pairs for title in titles)
+    member = Streamed(Products(tuple(a.tolist()), tuple(b.tolist()), width), width, (1, 4)[: len(titles)])
+    return Group("pairs", (member,), kernels, np.tile(np.arange(len(titles)), len(pairs)))
+
+
+@dataclass(frozen=True)
+class Products:
+    """Of pairs of columns the product of their first polynomials; with width 4 those of the second as well."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    width: int
+
+    def __call__(self, rows: Fresh) -> Float[np.ndarray, "b P"]:
+        """Of these rows, pair by pair."""
+        first, second = (np.column_stack([every[:, k] for every in rows.polynomials]) for k in (0, 1))
+        a, b = list(self.left), list(self.right)
+        if self.width == 1:
+            return first[:, a] * first[:, b]
+        left, right = (first[:, a], second[:, a]), (first[:, b], second[:, b])
+        products = [one * other for one in left for other in right]
+        return np.stack(products, axis=2).reshape(len(first), -1)
 
 
 def _chosen(first: Float[np.ndarray, "N D"]) -> tuple[Int[np.ndarray, " P"], Int[np.ndarray, " P"]]:

@@ -1,5 +1,9 @@
-"""Features of one column: polynomials of its ranks, indicators of its levels, orthonormal over the rows."""
+"""Features of one column: polynomials of its ranks, indicators of its levels, orthonormal over the rows.
 
+`RankScale` and `LevelScale` say them of rows that were not there when they were fitted.
+"""
+
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -32,16 +36,94 @@ def _of_distinct(N: int, degree: int) -> Float[np.ndarray, "N degree"]:
 
 def _of_counts(counts: Int[np.ndarray, " L"], degree: int) -> Float[np.ndarray, "L degree"]:
     """Those of L values in order, of which each is taken so often."""
-    N, highest = counts.sum(), min(degree, len(counts) - 1)
+    highest = min(degree, len(counts) - 1)
     found = np.zeros((len(counts), degree))
     if highest:
-        middle = (np.cumsum(counts) - 0.5 * counts) / N
-        weights = np.sqrt(counts / N)[:, None]
-        vander = np.polynomial.legendre.legvander(2.0 * middle - 1.0, highest)
-        Q, R = np.linalg.qr(weights * vander)
-        signs = np.where(np.diagonal(R) < 0.0, -1.0, 1.0)
-        found[:, :highest] = (Q * signs / weights)[:, 1:]
+        weights, Q, _ = _orthonormal(counts, highest)
+        found[:, :highest] = (Q / weights)[:, 1:]
     return found
+
+
+def _orthonormal(counts: Int[np.ndarray, " L"], highest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Roots of the shares of the values, and Q R of the polynomials of their ranks times those."""
+    weights = np.sqrt(counts / counts.sum())[:, None]
+    Q, R = np.linalg.qr(weights * _legendre(_middles(counts), highest))
+    signs = np.where(np.diagonal(R) < 0.0, -1.0, 1.0)
+    return weights, Q * signs, R * signs[:, None]
+
+
+def _middles(counts: Int[np.ndarray, " L"]) -> Float[np.ndarray, " L"]:
+    """The middle rank of every value, as a share of all."""
+    return (np.cumsum(counts) - 0.5 * counts) / counts.sum()
+
+
+def _legendre(middle: Float[np.ndarray, " b"], highest: int) -> Float[np.ndarray, "b highest+1"]:
+    return np.polynomial.legendre.legvander(2.0 * middle - 1.0, highest)
+
+
+@dataclass(frozen=True, eq=False)
+class RankScale:
+    """The polynomials of `rank_polynomials` for any value: its rank is read off the values it was fitted on.
+
+    >>> scale = fit_ranks(np.array([5.0, 1.0, 9.0]), 2)
+    >>> scale(np.array([5.0, 7.0, 20.0])).round(3)[:, 0].tolist()
+    [0.0, 0.612, 1.225]
+    """
+
+    values: Column  # distinct and sorted
+    middle: Column  # their middle ranks
+    coefficients: Float[np.ndarray, "highest+1 degree"]
+
+    def middles(self, column: Column) -> Column:
+        """Ranks of these values as shares of the fitted rows, in proportion between two that were fitted."""
+        return np.interp(column, self.values, self.middle)
+
+    def polynomials(self, middle: Column) -> Float[np.ndarray, "b degree"]:
+        """Polynomials of such ranks."""
+        if not len(self.coefficients):
+            return np.zeros((len(middle), self.coefficients.shape[1]))
+        return _legendre(middle, len(self.coefficients) - 1) @ self.coefficients
+
+    def __call__(self, column: Column) -> Float[np.ndarray, "b degree"]:
+        """Polynomials of the ranks of these values."""
+        return self.polynomials(self.middles(column))
+
+
+def fit_ranks(column: Column, degree: int = DEGREE) -> RankScale:
+    """`rank_polynomials` of a column, to be said of other rows."""
+    values, counts = np.unique(column, return_counts=True)
+    highest = min(degree, len(values) - 1)
+    if not highest:
+        return RankScale(values, np.zeros(1), np.zeros((0, degree)))
+    _, _, R = _orthonormal(counts, highest)
+    coefficients = np.zeros((highest + 1, degree))
+    coefficients[:, :highest] = np.linalg.inv(R)[:, 1:]
+    return RankScale(values, _middles(counts), coefficients)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelScale:
+    """The features of `indicators` for any code; one that was not seen is as those that are none by name."""
+
+    table: Float[np.ndarray, "L+1 degree"]  # of every code, then of any other
+
+    def __call__(self, codes: Column) -> Float[np.ndarray, "b degree"]:
+        """The features of these codes."""
+        last = len(self.table) - 1
+        return self.table[np.where((codes >= 0) & (codes < last), codes, last).astype(int)]
+
+
+def fit_levels(codes: Column, degree: int = DEGREE) -> LevelScale:
+    """`indicators` of a column of codes, to be said of other rows.
+
+    >>> fit_levels(np.array([2.0, 0.0, 2.0, 2.0]), 2)(np.array([2.0, 0.0, 5.0])).round(3)[:, 0].tolist()
+    [0.577, -1.732, -1.732]
+    """
+    values, first = np.unique(codes, return_index=True)
+    own, rest = _indicators(codes, degree)
+    table = np.tile(rest, (int(values[-1]) + 2, 1))
+    table[values.astype(int)] = own[first]
+    return LevelScale(table)
 
 
 def indicators(codes: Column, degree: int = DEGREE) -> Float[np.ndarray, "N degree"]:
@@ -50,6 +132,11 @@ def indicators(codes: Column, degree: int = DEGREE) -> Float[np.ndarray, "N degr
     >>> indicators(np.array([2.0, 7.0, 2.0, 2.0]), 2).round(3).tolist()
     [[0.577, 0.0], [-1.732, 0.0], [0.577, 0.0], [0.577, 0.0]]
     """
+    return _indicators(codes, degree)[0]
+
+
+def _indicators(codes: Column, degree: int) -> tuple[Float[np.ndarray, "N degree"], Float[np.ndarray, " degree"]]:
+    """The features of every row, and those of a level that has no indicator."""
     values, where, counts = np.unique(codes, return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     weights = np.sqrt(counts / len(codes))[:, None]
@@ -57,6 +144,9 @@ def indicators(codes: Column, degree: int = DEGREE) -> Float[np.ndarray, "N degr
     Q, R = np.linalg.qr(weights * table)
     length = np.diagonal(R)
     kept = np.flatnonzero(np.abs(length[1:]) > NOTHING * weights.min()) + 1
-    found = np.zeros((len(values), degree))
-    found[:, : len(kept)] = Q[:, kept] * np.sign(length[kept]) / weights
-    return found[where]
+    found, other = np.zeros((len(values), degree)), np.zeros(degree)
+    signs = np.sign(length[kept])
+    found[:, : len(kept)] = Q[:, kept] * signs / weights
+    unnamed = order[degree:]  # their features are all the same; where every level has a name, that of the last
+    other[:] = found[unnamed[0] if len(unnamed) else order[-1]]
+    return found[where], other

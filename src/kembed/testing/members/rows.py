@@ -28,10 +28,9 @@ AXIS_DIGITS = 9  # places on an axis that agree to so many digits are tied
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Pooled rows, what they say about scales, and whether there are too many for a matrix.
+    """Pooled rows, and what they say about scales.
 
-    `peaks` are the lengthscales the evidence speaks for, the best first; at least one. With `many` every
-    member must be features of a row.
+    `peaks` are the lengthscales the evidence speaks for, the best first; at least one.
     """
 
     space: Space
@@ -39,7 +38,7 @@ class Rows:
     median: float
     peaks: tuple[float, ...]
     evidence: Evidence | None
-    many: bool
+    points: int = LANDMARKS  # landmarks at most
 
     @property
     def size(self) -> int:
@@ -53,23 +52,32 @@ class Rows:
         return [indicators(column) if discrete else rank_polynomials(column) for column, discrete in columns]
 
     @cached_property
-    def axes(self) -> Float[np.ndarray, "N k"]:
-        """Principal axes of the ranks (and levels) of all columns, of variance 1, the longest first."""
+    def _ranks(self) -> Float[np.ndarray, "N R"]:
+        """The ranks of numeric columns, and the levels of the others."""
         kinds = zip(self.polynomials, self.space.categorical, strict=True)
-        ranks = np.hstack([every if discrete else every[:, :1] for every, discrete in kinds])
-        ordered = sorted_rows(ranks)  # axes of equal length are any rotation: rounding must not decide
+        return np.hstack([every if discrete else every[:, :1] for every, discrete in kinds])
+
+    @cached_property
+    def rotation(self) -> Float[np.ndarray, "R k"]:
+        """From ranks and levels to their principal axes, of variance 1."""
+        ordered = sorted_rows(self._ranks)  # axes of equal length are any rotation: rounding must not decide
         values, vectors = np.linalg.eigh(ordered.T @ ordered)
         long = int((values > LEAST_AXIS**2 * values[-1]).sum()) if values[-1] > 0.0 else 0
         kept = np.arange(len(values))[::-1][: max(1, min(long, self.size // 4))]
-        along = ranks @ (vectors[:, kept] / np.sqrt(np.where(values[kept] > 0.0, values[kept], 1.0)))
-        return np.round(along * np.sqrt(self.size), AXIS_DIGITS)
+        length = np.sqrt(np.where(values[kept] > 0.0, values[kept], 1.0))
+        return vectors[:, kept] / length * np.sqrt(self.size)
+
+    @cached_property
+    def axes(self) -> Float[np.ndarray, "N k"]:
+        """Principal axes of the ranks (and levels) of all columns, of variance 1, the longest first."""
+        return np.round(self._ranks @ self.rotation, AXIS_DIGITS)
 
     @cached_property
     def landmarks(self) -> Float[np.ndarray, "m E"]:
         """Points that stand for the rows."""
         # Between two categories there is nothing, so with discrete columns landmarks must be rows.
-        name = "subset" if self.space.categorical.any() else "support"
-        rule = Landmarks(name, max(2, min(LANDMARKS, self.size // 4)))
+        name = "subset" if self.space.categorical.any() or self.points > LANDMARKS else "support"
+        rule = Landmarks(name, max(2, min(self.points, self.size // 4)))
         return place(self.space.rows, rule, np.random.default_rng(0))
 
     @cached_property
@@ -87,12 +95,12 @@ class Rows:
         return whitened(np.exp(self.to_landmarks / (-2.0 * lengthscale**2)), ridge)
 
 
-def read_scales(space: Space, *, many: bool = False, names: tuple[str, ...] | None = None) -> Rows:
+def read_scales(space: Space, *, names: tuple[str, ...] | None = None, points: int = LANDMARKS) -> Rows:
     """The rows of a space and the scales in them."""
     told: Any = names or tuple(f"column {c}" for c in range(space.values.shape[1]))
     median = space.median()
     if says_nothing_of_scales(space.numeric):
-        return Rows(space, told, median, (STAND_IN * median,), None, many)
+        return Rows(space, told, median, (STAND_IN * median,), None, points)
     evidence = replace(scan_evidence(space.numeric), unit=SPREADS, median=median)
     peaks = tuple(map(float, evidence.peaks[:MAX_PEAKS]))
-    return Rows(space, told, median, peaks, in_units(evidence, space), many)
+    return Rows(space, told, median, peaks, in_units(evidence, space), points)

@@ -3,9 +3,15 @@
 The square of the whitened kernel, (φ(x)ᵀφ(y))², is the kernel of all products φ_a φ_b.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.permutation.blocks import Blocks
+from kembed.testing.members.fresh import Fresh, Streamed
+from kembed.testing.members.gaussians import streamed_whitened
 from kembed.testing.members.group import Group, Named, alone
 from kembed.testing.members.rows import Rows
 
@@ -16,10 +22,44 @@ FEATURES = 20  # the largest; the rest adds nothing that `benchmarks/power.py` c
 def two_sample(rows: Rows) -> Group:
     """All products of the largest whitened features."""
     features = rows.embedded(RATIO * rows.median, RIDGE).columns
-    kept = np.sort(np.argsort(-np.square(features).sum(axis=0), kind="stable")[:FEATURES])
-    a, b = np.triu_indices(len(kept))
-    products = features[:, kept[a]] * features[:, kept[b]]
-    products *= np.where(a == b, 1.0, np.sqrt(2.0))
+    products = _products(features[:, _largest(features)])
     products -= products.mean(axis=0)
-    members = (Blocks(products, len(a), (len(a),), centred=True),)
-    return alone("second order", members, (Named("covariance of whitened features"),), whole=True)
+    return _group(Blocks(products, products.shape[1], (products.shape[1],), centred=True))
+
+
+def streamed(rows: Rows) -> Group:
+    """The same for any row."""
+    linear = streamed_whitened(rows, RATIO * rows.median, RIDGE).linear
+    features = np.exp(rows.to_landmarks / (-2.0 * (RATIO * rows.median) ** 2))
+    centre = features.mean(axis=0)
+    kept = linear[:, _largest((features - centre) @ linear)]
+    count = kept.shape[1] * (kept.shape[1] + 1) // 2
+    return _group(Streamed(Covariance(RATIO * rows.median, centre, kept), count, (count,)))
+
+
+def _group(member: Any) -> Group:
+    return alone("second order", (member,), (Named("covariance of whitened features"),), whole=True)
+
+
+def _largest(features: Float[np.ndarray, "N r"]) -> Any:
+    return np.sort(np.argsort(-np.square(features).sum(axis=0), kind="stable")[:FEATURES])
+
+
+def _products(features: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N p"]:
+    a, b = np.triu_indices(features.shape[1])
+    products = features[:, a] * features[:, b]
+    products *= np.where(a == b, 1.0, np.sqrt(2.0))
+    return products
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """Products of whitened features about their mean."""
+
+    lengthscale: float
+    centre: Float[np.ndarray, " m"]
+    linear: Float[np.ndarray, "m r"]
+
+    def __call__(self, rows: Fresh) -> Float[np.ndarray, "b p"]:
+        """Of these rows."""
+        return _products((rows.gaussian(self.lengthscale) - self.centre) @ self.linear)

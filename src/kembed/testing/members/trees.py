@@ -1,24 +1,95 @@
 """Completely random trees: atoms, rounding, and whatever lives in boxes along few columns."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.gram import Pairs, dense_pairs
+from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, alone
 from kembed.testing.members.rows import Rows
 
 COUNT = 25
 SIZES = (100, 32, 8)  # at most so many rows in a leaf
 MOST_ROWS = 3_000  # of an independence test: leaves are taken as matrices there
+SHARES = (16, 64, 128)  # of the fitted rows at most in a leaf, one part in so many, for any number of rows
 ROUNDS = 100  # a node whose drawn columns do not vary is tried again, so often
 
 
 def two_sample(rows: Rows) -> Group:
     """Leaves of every size: two rows are alike in so far as they share small leaves."""
-    leaves = random_leaves(rows.space.values, SIZES, COUNT)
+    leaves, _ = grow_trees(rows.space.values, SIZES, COUNT)
     kernels = tuple(Named(f"random trees, at most {size} rows a leaf") for size in SIZES)
     return alone("trees", tuple(map(leaf_features, leaves)), kernels, whole=True)
+
+
+def streamed(rows: Rows) -> Group:
+    """The same for any row, with leaves that hold shares of the fitted rows."""
+    from scipy.sparse import csr_array
+
+    sizes = tuple(max(1, rows.size // share) for share in SHARES)
+    leaves, forest = grow_trees(rows.space.values, sizes, COUNT)
+    smallest, first = np.unique(leaves[-1], return_index=True)  # a leaf lies in one of every larger size
+    members = []
+    for each in leaves:
+        _, place = np.unique(each, return_inverse=True)
+        place, count = place.ravel(), int(place.max()) + 1
+        weight = np.sqrt(rows.size / (COUNT * np.bincount(place)))[place[first]]
+        shape = (len(smallest), count)
+        linear = csr_array((weight, (np.arange(len(smallest)), place[first])), shape=shape)
+        members.append(Streamed(Leaves(forest, smallest), count, (count,), linear))
+    kernels = tuple(Named(f"random trees, one part in {share} a leaf") for share in SHARES)
+    return alone("trees", tuple(members), kernels, whole=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees as tables of nodes: the column that is cut, where, and the nodes on either side; -1 is a leaf.
+
+    Ranks are shares of the fitted rows. The first nodes are the roots.
+    """
+
+    column: Int[np.ndarray, " V"]
+    cut: Float[np.ndarray, " V"]
+    sides: Int[np.ndarray, "V 2"]
+
+    def leaves(self, ranks: Float[np.ndarray, "b D"], count: int) -> Int[np.ndarray, "T b"]:
+        """The leaf that each row is in, of every tree."""
+        node = np.repeat(np.arange(count), len(ranks))
+        row = np.tile(np.arange(len(ranks)), count)
+        open_ = np.flatnonzero(self.column[node] >= 0)
+        while len(open_):
+            own = node[open_]
+            above = ranks[row[open_], self.column[own]] > self.cut[own]
+            node[open_] = own = self.sides[own, above.astype(int)]
+            open_ = open_[self.column[own] >= 0]
+        return node.reshape(count, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """An indicator of every leaf, as a sparse table."""
+
+    forest: Forest
+    numbers: Int[np.ndarray, " L"]  # of the leaves, sorted
+
+    def __call__(self, rows: Fresh) -> Any:
+        """Of these rows."""
+        from scipy.sparse import csr_array
+
+        leaves = np.searchsorted(self.numbers, self.forest.leaves(rows.middles, COUNT))
+        b = leaves.shape[1]
+        ends = np.arange(0, COUNT * b + 1, COUNT)
+        return csr_array((np.ones(COUNT * b), leaves.T.ravel(), ends), shape=(b, len(self.numbers)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Leaves) and other.forest is self.forest
+
+    def __hash__(self) -> int:
+        return id(self.forest)
 
 
 def leaf_features(leaves: Int[np.ndarray, "T N"]) -> Blocks:
@@ -34,10 +105,10 @@ def leaf_features(leaves: Int[np.ndarray, "T N"]) -> Blocks:
     return Blocks(table, table.shape[1], (table.shape[1],))
 
 
-def random_leaves(
+def grow_trees(
     values: Float[np.ndarray, "N D"], sizes: tuple[int, ...], count: int
-) -> list[Int[np.ndarray, "T N"]]:
-    """For every size the leaf that each row is in, of `count` trees on the ranks of the columns.
+) -> tuple[list[Int[np.ndarray, "T N"]], Forest]:
+    """For every size the leaf that each row is in, of `count` trees on the ranks of the columns; and the trees.
 
     A node is cut at a uniform place between the least and the largest rank of a column drawn at random, all
     trees level by level. The draws do not depend on the rows, nor on their order.
@@ -50,7 +121,7 @@ def random_leaves(
     node = np.repeat(np.arange(count), N)  # of every row of every tree, in order
     item = np.arange(count * N)
     leaf = np.full((len(sizes), count * N), -1)
-    number = 0
+    number, nodes = 0, []  # of every round: the columns, cuts and sides of its nodes
     for _ in range(ROUNDS):
         starts = np.flatnonzero(np.diff(node, prepend=-1))
         height = np.diff(np.append(starts, len(node)))
@@ -60,23 +131,39 @@ def random_leaves(
         for k, size in enumerate(sizes):
             found = ((height <= size) | settled)[mine] & (leaf[k, item] < 0)
             leaf[k, item[found]] = number + mine[found]
-        number += len(starts)
-        growing = ((height > min(sizes)) & ~settled)[mine]
+        total, number = len(starts), number + len(starts)
+        cutting = (height > min(sizes)) & ~settled
+        growing = cutting[mine]
+        nodes.append(_leaves_alone(total))
+        columns, cuts, sides = nodes[-1]
         if not growing.any():
             break
         item, mine = item[growing], mine[growing]
         starts = np.flatnonzero(np.diff(mine, prepend=-1))
         mine = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(mine))))
-        value = ranks[item % N, rng.integers(D, size=len(starts))[mine]]
+        columns[cutting] = column = rng.integers(D, size=len(starts))
+        value = ranks[item % N, column[mine]]
         least, most = (one.reduceat(value, starts) for one in (np.minimum, np.maximum))
-        cut = least + (most - least) * rng.random(len(starts))
+        cuts[cutting] = cut = least + (most - least) * rng.random(len(starts))
         key = 2 * mine + (value > cut[mine])
         order = np.argsort(key, kind="stable")
         item, node = item[order], key[order]
-    for found in leaf:  # what was never cut far enough, for want of columns that vary
-        open_ = found[item] < 0
-        found[item[open_]] = number + node[open_]
-    return [each.reshape(count, N) for each in leaf]
+        kept = np.unique(key)  # a side that no row is on leads to the other
+        low, high = (np.searchsorted(kept, 2 * np.arange(len(starts)) + side) for side in (0, 1))
+        missing = ~np.isin(2 * np.arange(len(starts)) + 1, kept)
+        sides[cutting] = number + np.column_stack([low, np.where(missing, low, high)])
+    else:  # what was never cut far enough, for want of columns that vary
+        nodes.append(_leaves_alone(len(kept)))
+        for found in leaf:
+            open_ = found[item] < 0
+            found[item[open_]] = number + np.searchsorted(kept, node[open_])
+    column, cut, side = (np.concatenate(part) for part in zip(*nodes, strict=True))
+    return [each.reshape(count, N) for each in leaf], Forest(column, cut / N, side)
+
+
+def _leaves_alone(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """So many nodes that are leaves."""
+    return np.full(count, -1), np.zeros(count), np.zeros((count, 2), dtype=int)
 
 
 def _middle_rank(codes: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
@@ -86,10 +173,10 @@ def _middle_rank(codes: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
 
 def independence(left: Rows, right: Rows) -> Relation | None:
     """Leaves of the same size on either side."""
-    if left.many or left.size > MOST_ROWS:
+    if left.size > MOST_ROWS:
         return None
     sides = (
-        [leaf_features(each) for each in random_leaves(side.space.values, SIZES, COUNT)]
+        [leaf_features(each) for each in grow_trees(side.space.values, SIZES, COUNT)[0]]
         for side in (left, right)
     )
     meetings = tuple(Meeting(dense(a), dense(b)) for a, b in zip(*sides, strict=True))

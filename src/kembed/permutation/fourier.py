@@ -1,0 +1,104 @@
+"""Random Fourier features, k(x, y) ≈ φ(x)·φ(y), of kernels on numbers and categories (Rahimi & Recht 2007).
+
+The spectral density of a mixture of squared exponentials is a mixture of normals: draw a component, draw a
+frequency. A category is a point on an axis of its own, so its share of the phase is an entry of a table drawn
+once; phases of factors of a product add up. The approximation enters the statistic, not the level of a test.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kembed.core.backend import Float, Int
+from kembed.kernels.base import Kernel
+from kembed.kernels.composite import Product
+from kembed.kernels.discrete import Delta, OnColumns
+
+Values = Float[np.ndarray, "b D"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fourier:
+    """Cosines and sines of phases: frequencies of numeric columns, tables of the levels of the others."""
+
+    centre: Float[np.ndarray, " D"]
+    frequencies: Float[np.ndarray, "D f"]
+    tables: tuple[tuple[int, Float[np.ndarray, "L f"]], ...]  # of which column, and the phase of every level
+    variance: float  # k(x, x), which is |φ(x)|² for every row
+
+    def __call__(self, values: Values) -> Float[np.ndarray, "b 2f"]:
+        """The features of these rows."""
+        phase = (values - self.centre) @ self.frequencies
+        for column, table in self.tables:
+            codes: Int[np.ndarray, " b"] = values[:, column].astype(int)
+            phase += table[codes]
+        half = phase.shape[1]
+        found = np.empty((len(values), 2 * half))
+        np.cos(phase, out=found[:, :half])
+        np.sin(phase, out=found[:, half:])
+        found *= np.sqrt(self.variance / half)
+        return found
+
+
+def fourier(
+    kernel: Any, x: Values, count: int, rng: np.random.Generator, levels: tuple[int, ...] = ()
+) -> Fourier | None:
+    """`count` features of a kernel on columns such as those of x; None where it has no spectral density.
+
+    `levels` says of every column how many codes there are, 0 for numbers; by default as many as x has.
+    """
+    if not isinstance(kernel, Kernel):
+        return None
+    half, D = max(1, count // 2), x.shape[1]
+    found = _phases(kernel, np.arange(D), half, rng, levels or tuple(map(int, x.max(axis=0) + 1)))
+    if found is None:
+        return None
+    frequencies, tables = np.zeros((D, half)), []
+    variance = 1.0
+    for columns, part, weight in found:
+        variance *= weight
+        if isinstance(part, list):
+            tables += list(zip(columns.tolist(), part, strict=True))
+        else:
+            frequencies[columns] += part
+    centre = np.median(x, axis=0)
+    centre[[column for column, _ in tables]] = 0.0
+    return Fourier(centre, frequencies, tuple(tables), variance)
+
+
+def _phases(
+    kernel: Kernel, columns: np.ndarray, half: int, rng: np.random.Generator, levels: tuple[int, ...]
+) -> list[tuple[np.ndarray, Any, float]] | None:
+    """Factors: the columns they see, frequencies (or a table for each), and the value on the diagonal."""
+    if isinstance(kernel, OnColumns):
+        return _phases(kernel.kernel, columns[list(kernel.columns)], half, rng, levels)
+    if isinstance(kernel, Product):
+        parts = [_phases(part, columns, half, rng, levels) for part in kernel.kernels]
+        if any(part is None for part in parts):
+            return None
+        return [factor for part in parts if part is not None for factor in part]
+    if isinstance(kernel, Delta):
+        penalty = np.broadcast_to(kernel.penalty, columns.shape)
+        own = zip(columns, penalty, strict=True)
+        return [(columns, [_level_phases(cost, levels[column], half, rng) for column, cost in own], 1.0)]
+    try:
+        parts = kernel.components(len(columns))
+    except TypeError:
+        return None
+    weights = np.exp(np.asarray(parts.log_weights))
+    drawn = rng.choice(len(weights), half, p=weights / weights.sum())
+    normal = rng.standard_normal((half, len(columns)))
+    precision = np.asarray(parts.precision)
+    if precision.ndim == 2:
+        frequencies = normal * np.sqrt(precision[drawn])
+    else:
+        frequencies = np.einsum("fij,fj->fi", np.linalg.cholesky(precision)[drawn], normal)
+    return [(columns, frequencies.T, float(weights.sum()))]
+
+
+def _level_phases(penalty: float, count: int, half: int, rng: np.random.Generator) -> Float[np.ndarray, "L f"]:
+    """Phases whose differences have E cos = exp(-penalty²/2): normal, or all around the circle for 0."""
+    if np.isinf(penalty):
+        return rng.uniform(0.0, 2.0 * np.pi, (count, half))
+    return penalty / np.sqrt(2.0) * rng.standard_normal((count, half))

@@ -1,0 +1,130 @@
+"""Rows that come later: what `Rows` says of its own, said of any row once fitted on a sample of the pool.
+
+A group of members that speaks of `Fresh` rows is a sum over rows, and works for any number of them. Everything
+is fitted on unordered rows of the pool; nothing sees a label.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kembed.core.backend import Bool, Float
+from kembed.data.space import mismatch
+from kembed.testing.members.polynomials import DEGREE, LevelScale, RankScale, fit_levels, fit_ranks
+from kembed.testing.members.rows import Rows
+
+Values = Float[np.ndarray, "b D"]
+FAR = 1e6  # spreads: a row further out is simply far; its square must not drown the distances of the others
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Units, ranks, axes and landmarks, as the pooled sample has them: all arrays, so that it travels."""
+
+    categorical: Bool[np.ndarray, " D"]
+    centre: Float[np.ndarray, " E"]
+    spread: Float[np.ndarray, " E"]
+    penalty: Float[np.ndarray, " C"]
+    ranks: tuple[RankScale, ...]  # of every column; of codes too
+    levels: tuple[LevelScale | None, ...]  # of columns that hold codes
+    rotation: Float[np.ndarray, "R k"]
+    axes: tuple[RankScale, ...]
+    landmarks: Float[np.ndarray, "m E+C"]
+    nearest: RankScale  # of the distance to the nearest landmark
+
+
+class Fresh:
+    """Some rows, and what is computed of them; each thing once."""
+
+    def __init__(self, fitted: Fitted, values: Values) -> None:
+        self.fitted, self.values = fitted, values
+
+    @cached_property
+    def numeric(self) -> Float[np.ndarray, "b E"]:
+        """Numeric columns over their spreads, about their medians; zeros where there are none."""
+        fitted = self.fitted
+        if fitted.categorical.all():
+            return np.zeros((len(self.values), 1))
+        scaled = (self.values[:, ~fitted.categorical] - fitted.centre) / fitted.spread
+        return np.clip(scaled, -FAR, FAR)
+
+    @cached_property
+    def middles(self) -> Float[np.ndarray, "b D"]:
+        """Ranks of every column, as shares of the fitted rows."""
+        columns = zip(self.values.T, self.fitted.ranks, strict=True)
+        return np.column_stack([scale.middles(column) for column, scale in columns])
+
+    @cached_property
+    def polynomials(self) -> list[Float[np.ndarray, "b degree"]]:
+        """Of every column: polynomials of its ranks, or indicators of its levels."""
+        return [
+            ranks.polynomials(self.middles[:, c]) if levels is None else levels(self.values[:, c])
+            for c, (ranks, levels) in enumerate(zip(self.fitted.ranks, self.fitted.levels, strict=True))
+        ]
+
+    @cached_property
+    def axes(self) -> Float[np.ndarray, "b k"]:
+        """Places along the principal axes of the ranks."""
+        kinds = zip(self.polynomials, self.fitted.categorical, strict=True)
+        ranks = np.hstack([every if discrete else every[:, :1] for every, discrete in kinds])
+        return ranks @ self.fitted.rotation
+
+    @cached_property
+    def closeness(self) -> Float[np.ndarray, "b m"]:
+        """-d²/2 to every landmark, at most 0."""
+        E = self.numeric.shape[1]
+        x, z = self.numeric, self.fitted.landmarks[:, :E]
+        rows = np.column_stack([x, -0.5 * np.square(x).sum(axis=1), np.ones(len(x))])
+        points = np.column_stack([z, np.ones(len(z)), -0.5 * np.square(z).sum(axis=1)])
+        found = rows @ points.T
+        if self.fitted.categorical.any():
+            codes = self.values[:, self.fitted.categorical]
+            found -= 0.5 * mismatch(codes, self.fitted.landmarks[:, E:], self.fitted.penalty)
+        return np.minimum(found, 0.0, out=found)
+
+    def gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
+        """The Gaussian of the distance to every landmark."""
+        found = self.closeness / lengthscale**2
+        return np.exp(found, out=found)
+
+
+def fit(rows: Rows) -> Fitted:
+    """Everything that fresh rows are measured by."""
+    space, columns = rows.space, rows.space.values.T
+    numeric = space.values[:, ~space.categorical]
+    points = rows.landmarks
+    kinds = space.categorical
+    return Fitted(
+        kinds,
+        np.median(numeric, axis=0),
+        space.spread[~kinds],
+        space.penalty,
+        tuple(map(fit_ranks, columns)),
+        tuple(fit_levels(column) if kind else None for column, kind in zip(columns, kinds, strict=True)),
+        rows.rotation,
+        tuple(fit_ranks(axis, DEGREE // 2) for axis in rows.axes.T),
+        points,
+        fit_ranks(rows.to_landmarks.min(axis=1), DEGREE // 2),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed:
+    """Kernels of the features of a row, K = F L Lᵀ Fᵀ for every block of `width` columns of F L, and every cut.
+
+    `features` is a picklable function of `Fresh` rows; equal ones are computed once. Of a bin or a sample only
+    the sum of its features need be known.
+    """
+
+    features: Callable[[Fresh], Any]  # (b, p); may be sparse
+    width: int
+    cuts: tuple[int, ...]
+    linear: Any = None  # L, (p, P); None: the features as they are
+
+    @property
+    def count(self) -> int:
+        """How many kernels a block has."""
+        return len(self.cuts)
