@@ -7,6 +7,7 @@ Rows that fill no bin keep their side; none is dropped.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -60,26 +61,50 @@ class Bins:
     unit: int = 1
 
     @property
-    def units(self) -> int:
-        """Units of full length; rows after the last are left over."""
-        return self.size // self.unit
+    def classes(self) -> Int[np.ndarray, " S"]:
+        """Of every bin; bins change sides within a class. Here all are alike."""
+        return np.zeros(self.count, dtype=int)
 
     def of(self, first: int, count: int) -> tuple[Int[np.ndarray, " b"], Int[np.ndarray, " b"]]:
         """The bin of each of `count` rows from number `first` on, and the place of its unit in the bin."""
         unit = np.arange(first, first + count) // self.unit
-        place = np.full(count, self.count * self.rows)
-        full = unit < self.units
-        place[full] = shuffled(unit[full], self.units, self.key)
+        place, units = np.full(count, self.count * self.rows), self.size // self.unit
+        full = unit < units  # rows after the last whole unit are left over
+        place[full] = shuffled(unit[full], units, self.key)
         return np.minimum(place // self.rows, self.count), place % self.rows
 
-    def sampled(self, first: int, count: int, each: int) -> Bool[np.ndarray, " b"]:
-        """Which rows are of the sample that holds `each` units of every bin.
 
-        Whatever bins change sides, the rows drawn so are the same: what is computed from them, unordered,
-        sees no label.
-        """
-        own, place = self.of(first, count)
-        return (own < self.count) & (place < each)
+@dataclass(frozen=True, eq=False)
+class NamedBins:
+    """Bins of units that have names, such as customers, whose rows lie anywhere; `classes` tell their sizes."""
+
+    own: Int[np.ndarray, " n"]
+    place: Int[np.ndarray, " n"]
+    rows: int  # units in a bin at most
+    classes: Int[np.ndarray, " S"]
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.classes)
+
+    def of(self, first: int, count: int) -> tuple[Int[np.ndarray, " b"], Int[np.ndarray, " b"]]:
+        """As `Bins.of`."""
+        part = slice(first, first + count)
+        return self.own[part], self.place[part]
+
+
+AnyBins = Bins | NamedBins
+
+
+def sampled(bins: AnyBins, first: int, count: int, each: int) -> Bool[np.ndarray, " b"]:
+    """Which rows are of the sample that holds `each` units of every bin.
+
+    Whatever bins change sides, the rows drawn so are the same: what is computed from them, unordered, sees no
+    label.
+    """
+    own, place = bins.of(first, count)
+    return (own < bins.count) & (place < each)
 
 
 def make_bins(sizes: tuple[int, int], key: int, *, unit: int = 1, bins: int = BINS) -> tuple[Bins, Bins]:
@@ -93,11 +118,47 @@ def make_bins(sizes: tuple[int, int], key: int, *, unit: int = 1, bins: int = BI
     return first, second
 
 
-def sums_by_bin(features: Float[np.ndarray, "b p"], own: Int[np.ndarray, " b"], count: int) -> np.ndarray:
-    """Σ of the features of every bin's rows; `count` bins, and what is left over."""
+def make_named_bins(
+    units: tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]], key: int, *, bins: int = BINS
+) -> tuple[NamedBins, NamedBins]:
+    """Bins of units with as many rows each: units of one size are a class, and change sides among themselves.
+
+    Units of a size that only one sample has keep their side.
+    """
+    rng = np.random.default_rng(key)
+    found = []
+    for names in units:
+        _, unit, heights = np.unique(names, return_inverse=True, return_counts=True)
+        found.append((unit.ravel(), heights))
+    everything = sum(len(heights) for _, heights in found)
+    sizes = np.intersect1d(*(heights for _, heights in found))
+    rows = {}
+    for size in sizes.tolist():
+        both = [int((heights == size).sum()) for _, heights in found]
+        rows[size] = max(1, min(everything // bins, min(both) // FEWEST))
+    made = []
+    for unit, heights in found:
+        own, place = np.full(len(heights), -1), np.zeros(len(heights), dtype=int)
+        classes: list[int] = []
+        for number, size in enumerate(sizes.tolist()):
+            alike = rng.permutation(np.flatnonzero(heights == size))
+            count = min(len(alike) // rows[size], MOST)
+            moved = alike[: count * rows[size]]
+            own[moved] = len(classes) + np.arange(len(moved)) // rows[size]
+            place[moved] = np.arange(len(moved)) % rows[size]
+            classes += [number] * count
+        own[own < 0] = len(classes)
+        made.append(NamedBins(own[unit], place[unit], max(rows.values(), default=1), np.array(classes, int)))
+    return made[0], made[1]
+
+
+def sums_by_bin(
+    features: Any, own: Int[np.ndarray, " b"], count: int, weight: Float[np.ndarray, " b"] | None = None
+) -> Float[np.ndarray, "S+1 p"]:
+    """Σ of the (weighted) features of every bin's rows; `count` bins, and what is left over."""
     from scipy.sparse import csr_array
 
-    rows = np.arange(len(own))
-    member = csr_array((np.ones(len(own)), (own, rows)), shape=(count + 1, len(own)))
+    weight = np.ones(len(own)) if weight is None else weight
+    member = csr_array((weight, (own, np.arange(len(own)))), shape=(count + 1, len(own)))
     found = member @ features
     return found.toarray() if hasattr(found, "toarray") else found

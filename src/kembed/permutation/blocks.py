@@ -48,11 +48,7 @@ class Blocks:
 
     def added(self, values: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "J C"]:
         """What belongs to the columns of a kernel, added up."""
-        shape = (-1, self.width, *values.shape[1:])
-        if self.cuts == (self.width,):
-            return values.reshape(shape).sum(axis=1)
-        running = values.reshape(shape).cumsum(axis=1)
-        return running[:, np.array(self.cuts) - 1].reshape(-1, *values.shape[1:])
+        return add_blocks(values, self.width, self.cuts)
 
     def squares(self) -> Any:
         """The features, each squared."""
@@ -104,6 +100,19 @@ class Blocks:
             return found.toarray() if hasattr(found, "toarray") else found
 
         return matrix_pairs(rectangle, diagonal)
+
+
+def add_blocks(values: Float[np.ndarray, "P C"], width: int, cuts: tuple[int, ...]) -> Float[np.ndarray, "J C"]:
+    """Of every block of `width` rows the sums of the first so many, for every cut.
+
+    >>> add_blocks(np.arange(4.0)[:, None], 2, (1, 2))[:, 0].tolist()
+    [0.0, 1.0, 2.0, 5.0]
+    """
+    shape = (-1, width, *values.shape[1:])
+    if cuts == (width,):
+        return values.reshape(shape).sum(axis=1)
+    running = values.reshape(shape).cumsum(axis=1)
+    return running[:, np.array(cuts) - 1].reshape(-1, *values.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)

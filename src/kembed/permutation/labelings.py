@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.core.progress import progress_bar
 from kembed.permutation.blocks import Blocks, Graph
 from kembed.permutation.gram import KernelSums, Pairs
@@ -122,6 +122,20 @@ def draw_labelings(labels: Rows, n_resamples: int, rng: np.random.Generator) -> 
         return Labelings(labels, draw_star(N, n_resamples, rng)), False
     every = np.array([np.isin(np.arange(N), rows) for rows in combinations(range(N), first)], dtype=float)
     return Labelings(labels, None, _own_first(every.T, labels)), True
+
+
+def draw_within(
+    labels: Rows, classes: Int[np.ndarray, " N"], n_resamples: int, rng: np.random.Generator
+) -> tuple[Labelings, bool]:
+    """As `draw_labelings`, but labels move only among rows (or bins) of the same class."""
+    if (classes == classes[0]).all():
+        return draw_labelings(labels, n_resamples, rng)
+    columns = np.tile(labels[:, None], (1, n_resamples + 1))
+    for number in np.unique(classes):
+        own = np.flatnonzero(classes == number)
+        moved = np.tile(labels[own, None], (1, n_resamples))
+        columns[own, 1:] = rng.permuted(moved, axis=0)
+    return Labelings(labels, None, columns), False
 
 
 def draw_swaps(signs: Rows, n_resamples: int, rng: np.random.Generator) -> tuple[Columns, bool]:

@@ -76,6 +76,8 @@ class TestOutcome(Drawn):
     kernels come in pairs. `members` has what every member of the fused test says, `findings` the columns and
     pairs of columns that speak for themselves, the most certain first.
     `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
+    `bins` says that features of the rows were summed in so many bins of either sample, which change sides as a
+    whole; it is empty for the statistic of all pairs of rows.
     `learned` is what was learned about scales, empty if nothing was: the `Evidence` of the pooled rows, or of
     either side for independence (None for a side that had nothing to learn from).
     """
@@ -95,6 +97,7 @@ class TestOutcome(Drawn):
     columns: ColumnResults | None = None
     enumerated: bool = False
     findings: tuple[Finding, ...] = ()
+    bins: tuple[int, ...] = ()  # of either sample (of pairs), where features were summed by bin
 
     def __iter__(self) -> Iterator[float]:
         """Statistic and p-value, so that they unpack as SciPy's do."""
@@ -112,6 +115,7 @@ class TestOutcome(Drawn):
         words = "resample" if resamples == 1 else "resamples"
         every = " (all of them)" if self.enumerated else ""
         how = f"{self.null} null" + (f", {resamples} {words}{every}" if resamples else "")
+        how += f" of {sum(self.bins)} bins" if self.bins else ""
         parts = self.kernel if isinstance(self.kernel, tuple) else (self.kernel,)
         kernel = " x ".join(part if isinstance(part, str) else repr(part) for part in parts)
         lines = [

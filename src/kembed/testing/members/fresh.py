@@ -13,6 +13,7 @@ import numpy as np
 
 from kembed.core.backend import Bool, Float
 from kembed.data.space import mismatch
+from kembed.permutation.blocks import add_blocks
 from kembed.testing.members.polynomials import DEGREE, LevelScale, RankScale, fit_levels, fit_ranks
 from kembed.testing.members.rows import Rows
 
@@ -123,8 +124,17 @@ class Streamed:
     width: int
     cuts: tuple[int, ...]
     linear: Any = None  # L, (p, P); None: the features as they are
+    diagonal: Callable[[Fresh], Any] | None = None  # K(x, x), where the unbiased statistic is wanted
 
     @property
-    def count(self) -> int:
-        """How many kernels a block has."""
-        return len(self.cuts)
+    def maps(self) -> tuple[Callable[[Fresh], Any], ...]:
+        """What must be summed."""
+        return (self.features,) if self.diagonal is None else (self.features, self.diagonal)
+
+    def added(self, squares: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "J C"]:
+        """What belongs to the features of a kernel, added up."""
+        return add_blocks(squares, self.width, self.cuts)
+
+    def projected(self, sums: Any) -> Any:
+        """Lᵀ of the sums of features, (P, C)."""
+        return sums if self.linear is None else self.linear.T @ sums

@@ -1,0 +1,83 @@
+"""What a pass over the rows brings back: a sample, a column, or the sums of features by bin.
+
+These are the functions that travel to the rows (`Source.map_sum`): picklable, of a block and a few parameters.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kembed.core.backend import Float
+from kembed.engines.source import Block, Schema, Stacked
+from kembed.permutation.bins import AnyBins, sampled, sums_by_bin
+from kembed.testing.members.fresh import Fitted, Fresh
+
+CHUNK = 2_048  # rows whose features are held at once: what a cache holds
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a source are variables, which are those of a row's partner, and which holds weights."""
+
+    variables: tuple[int, ...]
+    partners: tuple[int, ...] = ()
+    weight: int | None = None
+
+    def kinds(self, schema: Schema) -> tuple[Any, tuple[int, ...]]:
+        """Which variables hold categories, and how many levels each has."""
+        own = list(self.variables)
+        return schema.discrete[own], tuple(len(schema.levels[c]) for c in own)
+
+    def sides(self, values: Float[np.ndarray, "b D"]) -> list[Float[np.ndarray, "b E"]]:
+        """The variables of the rows, and those of their partners where there are any."""
+        return [values[:, list(side)] for side in (self.variables, self.partners) if side]
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Of every bin, what is left over last: its rows, what they weigh, and the sums of their features."""
+
+    rows: int
+    weight: Float[np.ndarray, " S+1"]
+    features: list[Float[np.ndarray, "S+1 p"]]
+
+    def plus(self, other: "Sums") -> "Sums":
+        """Of both."""
+        both = zip(self.features, other.features, strict=True)
+        return Sums(self.rows + other.rows, self.weight + other.weight, [a + b for a, b in both])
+
+
+def take_sample(block: Block, layout: Layout, bins: AnyBins, each: int) -> Stacked:
+    """The rows of a block that are of the sample: `each` units of every bin; of pairs both rows."""
+    kept = sampled(bins, block.first, len(block.values), each) & block.whole
+    return Stacked(tuple(layout.sides(block.values[kept])))
+
+
+def take_column(block: Block, column: int) -> Stacked:
+    """One column of a block."""
+    return Stacked((block.values[:, column],))
+
+
+def sum_features(block: Block, layout: Layout, bins: AnyBins, fitted: Fitted, maps: tuple[Any, ...]) -> Sums:
+    """Sums by bin over the rows of a block, chunk by chunk; rows with missing values count nothing.
+
+    Of pairs the features of the one row less those of the other are summed.
+    """
+    own, _ = bins.of(block.first, len(block.values))
+    whole = block.whole
+    total: Sums | None = None
+    for start in range(0, len(block.values), CHUNK):
+        part = slice(start, start + CHUNK)
+        values, where = block.values[part][whole[part]], own[part][whole[part]]
+        weight = None if layout.weight is None else values[:, layout.weight]
+        rows = [Fresh(fitted, side) for side in layout.sides(values)]
+        found = []
+        for each in maps:
+            features = each(rows[0]) if len(rows) == 1 else each(rows[0]) - each(rows[1])
+            found.append(sums_by_bin(features, where, bins.count, weight))
+        heavy = np.bincount(where, weight, bins.count + 1).astype(float)
+        sums = Sums(len(values), heavy, found)
+        total = sums if total is None else total.plus(sums)
+    assert total is not None
+    return total
