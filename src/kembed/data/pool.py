@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.data.space import Space, make_space
 from kembed.data.tables import Table
@@ -24,6 +24,7 @@ class Pool:
     names: tuple[str, ...]
     sizes: tuple[int, int]  # of x and of y, as the user gave them
     signs: Float[np.ndarray, " n"] = field(default_factory=lambda: np.ones(0))  # of pairs
+    units: Int[np.ndarray, " N"] | None = None  # rows with the same number move together
 
     @property
     def size(self) -> int:
@@ -31,8 +32,10 @@ class Pool:
         return len(self.labels)
 
 
-def make_pool(tables: list[Table], weights: Any, order: str) -> Pool:
+def make_pool(tables: list[Table], weights: Any, order: str, units: Any = None) -> Pool:
     """Pool two tables.
+
+    `units` are numbers of the rows of either table, no number in both: rows with the same move together.
 
     With order "time" rows keep their places, first those of x, then those of y. With "pairs" the two rows of
     a pair are put in an order of their own, `signs` says which pairs were turned for it, and pairs are
@@ -40,7 +43,8 @@ def make_pool(tables: list[Table], weights: Any, order: str) -> Pool:
     alone. So the same seed gives the same answer for any order of the rows and of the samples.
     """
     x, y = tables
-    parts = [x.values, y.values] if weights is None else _with_weights(weights, tables)
+    beside = [*([] if weights is None else [row_weights(weights, tables)]), *([] if units is None else [units])]
+    parts = [np.column_stack([table.values, *(part[k] for part in beside)]) for k, table in enumerate(tables)]
     signs = np.ones(0)
     if order == "pairs":
         parts, signs = _sorted_pairs(*parts)
@@ -53,9 +57,11 @@ def make_pool(tables: list[Table], weights: Any, order: str) -> Pool:
     if order == "none":
         places = row_order(rows)  # stable: among equal rows those of the first sample come first
         rows, labels = rows[places], labels[places]
-    values = rows if weights is None else np.ascontiguousarray(rows[:, :-1])
-    space, own = make_space(values, x.categorical), None if weights is None else rows[:, -1].copy()
-    return Pool(space, labels, own, x.names, (len(x.values), len(y.values)), signs)
+    D = len(x.names)
+    space = make_space(np.ascontiguousarray(rows[:, :D]), x.categorical)
+    own = None if weights is None else rows[:, D].copy()
+    moved = None if units is None else rows[:, -1].astype(int)
+    return Pool(space, labels, own, x.names, (len(x.values), len(y.values)), signs, moved)
 
 
 def _sorted_pairs(x: Rows, y: Rows) -> tuple[list[Rows], Float[np.ndarray, " n"]]:
@@ -69,8 +75,8 @@ def _sorted_pairs(x: Rows, y: Rows) -> tuple[list[Rows], Float[np.ndarray, " n"]
     return [low[places], high[places]], np.where(turned, -1.0, 1.0)[places]
 
 
-def _with_weights(weights: Any, tables: list[Table]) -> list[np.ndarray]:
-    """The tables with the weights of their rows as a last column."""
+def row_weights(weights: Any, tables: list[Table]) -> list[Float[np.ndarray, " n"]]:
+    """The weights of the rows of either table."""
     if not isinstance(weights, tuple | list) or len(weights) != 2:
         raise TypeError("weights must be a pair: the weights of the rows of x and those of the rows of y")
     found = []
@@ -79,5 +85,5 @@ def _with_weights(weights: Any, tables: list[Table]) -> list[np.ndarray]:
         if len(v) != table.given:
             seen = f"{name} has {len(v)} entries, but the sample has {table.given} rows"
             raise ValueError(f"{seen}; give one weight for each row")
-        found.append(np.column_stack([table.values, v[table.rows]]))
+        found.append(v[table.rows])
     return found

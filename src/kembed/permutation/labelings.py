@@ -138,6 +138,15 @@ def draw_within(
     return Labelings(labels, None, columns), False
 
 
+def draw_units(
+    labels: Rows, units: Int[np.ndarray, " N"], n_resamples: int, rng: np.random.Generator
+) -> tuple[Labelings, bool]:
+    """As `draw_labelings`, but the rows of a unit move together, to the places of units of the same size."""
+    _, first, own, sizes = np.unique(units, return_index=True, return_inverse=True, return_counts=True)
+    found, enumerated = draw_within(labels[first], sizes, n_resamples, rng)
+    return Labelings(labels, None, found.written_out[own.ravel()]), enumerated
+
+
 def draw_swaps(signs: Rows, n_resamples: int, rng: np.random.Generator) -> tuple[Columns, bool]:
     """Which pairs are turned round, the data's own signs first: all ways where they are few; and whether."""
     n = len(signs)

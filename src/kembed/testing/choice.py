@@ -36,6 +36,9 @@ def choose(
     if single_kernel(procedure, side=side) and (fused or (listed and len(kernel) > 1)):
         seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
         raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
+    if fused and procedure.features is not None:
+        seen = f"statistic='features' with null={procedure.null!r} takes one kernel, but 'fused' is many"
+        raise ValueError(f"{seen}; give kernel='bkl' or a kernel object, or use null='permutation'")
     if listed:
         parts = [choose(one, space, procedure, side=side, names=names) for one in kernel]
         return parts[0] if len(parts) == 1 else together(parts)

@@ -13,10 +13,11 @@ from kembed.permutation.fusion import Plan
 from kembed.permutation.gram import Pairs
 from kembed.permutation.low_rank import Member, member_pairs
 
-STATISTICS = ("unbiased", "biased", "features")
+STATISTICS = ("auto", "unbiased", "biased", "features")
 NULLS = ("permutation", "gamma", "spectral", "wild")
-# Random Fourier features of a kernel; `docs/howto/large-data.md` has their power beside the exact one's.
-FEATURES = 256
+# Rows in all up to which "auto" takes all pairs of them: a few seconds; `benchmarks/binned.py` has the powers.
+EXACT_ROWS = 5_000
+FEATURES = 256  # random Fourier features of a kernel, where the null is not one of permutations
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,12 @@ class Procedure:
     memory: float | None
     batch: int | None
     rng: np.random.Generator
+
+    def in_bins(self, rows: int) -> bool:
+        """Whether features are summed by bin, for so many rows in all, instead of taking all pairs of rows."""
+        if self.null != "permutation":
+            return False
+        return self.statistic == "features" or (self.statistic == "auto" and rows > EXACT_ROWS)
 
     @property
     def biased(self) -> bool:

@@ -11,16 +11,26 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.progress import showing_progress
-from kembed.data.pool import Pool, make_pool
+from kembed.data.pool import Pool, make_pool, row_weights
 from kembed.data.space import make_space
-from kembed.data.tables import read_tables
+from kembed.data.tables import Table, read_tables
+from kembed.data.units import UNIT, WEIGHT, side_by_side, split_units, unit_codes, with_column
+from kembed.engines.memory import in_memory
 from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.fusion import Values, fuse, in_places
-from kembed.permutation.labelings import Labelings, column_sums, draw_labelings, draw_swaps, label_forms
+from kembed.permutation.labelings import (
+    Labelings,
+    column_sums,
+    draw_labelings,
+    draw_swaps,
+    draw_units,
+    label_forms,
+)
 from kembed.permutation.low_rank import computed, kernel_count, pair_sums, with_low_rank
 from kembed.testing import outcome
+from kembed.testing.binned import binned_pairs, binned_test
 from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
 from kembed.testing.outcome import (
@@ -38,9 +48,10 @@ def mmd_test(
     y: Any,
     *,
     kernel: Any = "fused",
-    statistic: str = "unbiased",
+    statistic: str = "auto",
     null: str = "permutation",
     n_resamples: int = 999,
+    unit: Any = None,
     weights: tuple[Any, Any] | None = None,
     paired: bool = False,
     by_column: bool = False,
@@ -56,7 +67,7 @@ def mmd_test(
     ----------
     x, y
         Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
-        compared as equal or not.
+        compared as equal or not. Files and whatever does not fit into memory: see `docs/howto/large-data.md`.
     kernel
         - `"fused"`: shifts, shapes at several scales, single columns and pairs of them, trees, neighbours and
           more in one test; the default;
@@ -67,14 +78,19 @@ def mmd_test(
         - a kernel object such as `Gaussian(2.0)` (in your units), a function (rows, rows) → matrix, or a list
           (or tuple) of any of these, which are fused.
     statistic
-        `"unbiased"` or `"biased"` MMD²; for very large samples `"features"` (random Fourier features, linear
-        in the rows).
+        `"unbiased"` or `"biased"` MMD² over all pairs of rows; `"features"`: the same members by features of
+        a row, in time linear in the rows, with relabelings of whole bins of rows, exact as well; `"auto"`:
+        pairs up to 5,000 rows in all, features beyond.
     null
         - `"permutation"`: exact at any sample size; every arrangement where there are few;
         - `"gamma"`, `"spectral"`: approximations without resampling, for one kernel;
         - `"wild"`: the wild bootstrap for time series, rows in order of time, with the biased statistic.
     n_resamples
         How many relabelings.
+    unit
+        Which rows move together when labels are exchanged, because they are not independent: the name of a
+        column of both samples (a customer, a day), a pair of arrays with the unit of every row, or a number of
+        consecutive rows (time series). Units change places with units of as many rows.
     weights
         Weights of the rows of x and of y; each row keeps its weight when it changes sides. The level is exact
         if a row's weight does not depend on the sample it is in (survey weights); weights that carry one
@@ -109,12 +125,15 @@ def mmd_test(
     procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng)
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
-    _check_combination(null, paired, weights, by_column)
+    _check_combination(null, paired, weights, by_column, unit)
     tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True, paired=paired)
     if missing:
         return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
-    pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none")
     with showing_progress(progress):
+        if procedure.in_bins(sum(len(table.values) for table in tables)):
+            return _in_bins(tables, kernel, procedure, paired, by_column, unit, weights)
+        tables, units = split_units(tables, unit)
+        pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none", units)
         if null == "permutation" and not paired:
             return _permuted(pool, kernel, procedure, by_column)
         choice = choose(kernel, pool.space, procedure, names=pool.names)
@@ -131,9 +150,37 @@ def test_pool(
     return _permuted(pool, kernel, procedure, by_column)
 
 
-def _check_combination(null: str, paired: bool, weights: Any, by_column: bool) -> None:
+def _in_bins(
+    tables: list[Table],
+    kernel: Any,
+    procedure: Procedure,
+    paired: bool,
+    by_column: bool,
+    unit: Any,
+    weights: Any,
+) -> TestOutcome:
+    """The test by features, on tables that are in memory."""
+    if paired:
+        return binned_pairs(in_memory(side_by_side(tables)), kernel, procedure)
+    if unit is not None and not isinstance(unit, str | int):
+        tables, unit = with_column(tables, UNIT, unit_codes(tables, unit)), UNIT
+    if weights is not None:
+        tables = with_column(tables, WEIGHT, row_weights(weights, tables))
+    if by_column:
+        kernel = _for_one_column(kernel, tables[0].names[0]) if len(tables[0].names) > 1 else kernel
+    first, second = map(in_memory, tables)
+    return binned_test(
+        (first, second), kernel, procedure, by_column=by_column, unit=unit, weighted=weights is not None
+    )
+
+
+def _check_combination(null: str, paired: bool, weights: Any, by_column: bool, unit: Any) -> None:
     """Refuse what does not go together, and say what does."""
-    for given, name in ((weights is not None, "weights"), (by_column, "by_column")):
+    for given, name in (
+        (weights is not None, "weights"),
+        (by_column, "by_column"),
+        (unit is not None, "unit"),
+    ):
         if given and (paired or null != "permutation"):
             seen = f"{name} goes with null='permutation' and unpaired samples"
             raise ValueError(f"{seen}; leave {name} out or change those")
@@ -145,7 +192,10 @@ def _check_combination(null: str, paired: bool, weights: Any, by_column: bool) -
 def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
     """MMD² for the data and random relabelings, of all columns together and each by itself."""
     choice = choose(kernel, pool.space, procedure, names=pool.names)
-    labelings, enumerated = draw_labelings(pool.labels, procedure.n_resamples, procedure.rng)
+    if pool.units is None:
+        labelings, enumerated = draw_labelings(pool.labels, procedure.n_resamples, procedure.rng)
+    else:
+        labelings, enumerated = draw_units(pool.labels, pool.units, procedure.n_resamples, procedure.rng)
     values = mmd_values(pool, choice, labelings, procedure)
     result = resampled_outcome("MMD²", pool.sizes, choice, values, "permutation", enumerated)
     return replace(result, columns=_by_column(pool, kernel, labelings, procedure)) if by_column else result

@@ -1,0 +1,93 @@
+"""Units: which rows of two tables move together, because they are not independent of each other."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kembed.core import checks
+from kembed.core.backend import Int
+from kembed.core.text import listing
+from kembed.data.columns import read_sample
+from kembed.data.tables import Table
+
+# Names of columns that are no variables; no column of a user's is called so.
+UNIT, WEIGHT = "\0unit", "\0weight"
+
+
+def split_units(tables: list[Table], unit: Any) -> tuple[list[Table], list[Int[np.ndarray, " n"]] | None]:
+    """The tables without the column that names the units, and the unit of every row, no number in both."""
+    if unit is None:
+        return tables, None
+    codes = unit_codes(tables, unit)
+    if isinstance(unit, str):
+        place = tables[0].names.index(unit)
+        kept = [d for d in range(len(tables[0].names)) if d != place]
+        tables = [
+            replace(
+                table,
+                values=np.ascontiguousarray(table.values[:, kept]),
+                names=tuple(table.names[d] for d in kept),
+                categorical=table.categorical[kept],
+                levels=tuple(table.levels[d] for d in kept),
+            )
+            for table in tables
+        ]
+    first, second = (np.unique(each, return_inverse=True)[1].ravel() for each in codes)
+    return tables, [first, second + len(first)]
+
+
+def unit_codes(tables: list[Table], unit: Any) -> list[np.ndarray]:
+    """A number for the unit of every row of either table."""
+    if isinstance(unit, str):
+        if unit not in tables[0].names:
+            seen = f"unit={unit!r} is no column; the samples have {listing(tables[0].names)}"
+            raise ValueError(f"{seen}; name one of them, or give a pair of arrays")
+        if len(tables[0].names) == 1:
+            raise ValueError(f"unit={unit!r} is the only column; give at least one more to compare")
+        return [table.values[:, tables[0].names.index(unit)] for table in tables]
+    if isinstance(unit, tuple | list) and len(unit) == 2:
+        return [_named(own, table, f"unit[{k}]") for k, (own, table) in enumerate(zip(unit, tables, strict=True))]
+    if isinstance(unit, bool) or not isinstance(unit, int | np.integer):
+        wanted = "unit must be a column's name, a pair of arrays, or a number of consecutive rows"
+        raise TypeError(f"{wanted}, but {unit!r} was given")
+    count = checks.count(unit, "unit", 1)
+    return [table.rows // count for table in tables]
+
+
+def _named(own: Any, table: Table, name: str) -> np.ndarray:
+    """The units of one sample, as codes."""
+    column = read_sample(own, name).columns[0]
+    if len(column.missing) != table.given:
+        seen = f"{name} has {len(column.missing)} entries, but the sample has {table.given} rows"
+        raise ValueError(f"{seen}; give one unit for each row")
+    if column.missing.any():
+        raise ValueError(f"{name} has missing values; name the unit of every row")
+    _, codes = np.unique(column.entries.astype(str), return_inverse=True)
+    return codes.ravel()[table.rows]
+
+
+def with_column(tables: list[Table], name: str, columns: list[np.ndarray]) -> list[Table]:
+    """The tables with one more numeric column."""
+    return [
+        replace(
+            table,
+            values=np.column_stack([table.values, own]),
+            names=(*table.names, name),
+            categorical=np.append(table.categorical, False),
+            levels=(*table.levels, ()),
+        )
+        for table, own in zip(tables, columns, strict=True)
+    ]
+
+
+def side_by_side(tables: list[Table]) -> Table:
+    """Paired tables as one, a pair a row."""
+    first, second = tables
+    return replace(
+        first,
+        values=np.hstack([first.values, second.values]),
+        names=first.names * 2,
+        categorical=np.tile(first.categorical, 2),
+        levels=first.levels * 2,
+    )
