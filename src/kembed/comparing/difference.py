@@ -4,8 +4,9 @@ Both embeddings are observed at the same landmarks with the noise of the central
 prior: ν is half of either sample.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from kembed.core.backend import Float, to_numpy
 from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space, make_space
+from kembed.embeddings.empirical import row_blocks, weighted_sum
 from kembed.embeddings.landmarks import choose_landmarks
 from kembed.embeddings.posterior import PosteriorEmbedding, fit_with_pseudo_rows
 from kembed.kernels.base import Kernel
@@ -28,6 +30,7 @@ LANDMARKS, MASSES = 300, 1_000
 LEARNING_ROWS = 5_000
 # Agresti & Coull's four rows, so that a rare level that a sample has not shown yet stays possible.
 PSEUDO_ROWS = 4.0
+NOTHING = 1e-9  # an eigenvalue below this share of the largest adds less to a draw than its sd is known to
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +39,13 @@ class Difference:
 
     pairs: tuple[tuple[PosteriorEmbedding, PosteriorEmbedding], ...]
 
+    @cached_property
+    def _priors(self) -> tuple["_Prior", ...]:
+        return tuple(_Prior(pair[0]) for pair in self.pairs)
+
     def _means(self, points: Points) -> Float[np.ndarray, "k p"]:
-        return np.array([x.mean(points) - y.mean(points) for x, y in self.pairs])
+        each = zip(self.pairs, self._priors, strict=True)
+        return np.array([prior.sums(points, x.coefficients - y.coefficients) for (x, y), prior in each])
 
     def mean(self, points: Points) -> Values:
         """The posterior mean."""
@@ -45,8 +53,14 @@ class Difference:
 
     def moments(self, points: Points) -> tuple[Values, Values, Values]:
         """Mean, standard deviation, and degrees of freedom (Welch 1947) at points."""
-        means = self._means(points)
-        one, other = (np.array([pair[side].sd(points) ** 2 for pair in self.pairs]) for side in (0, 1))
+        means, one, other = np.empty((3, len(self.pairs), len(points)))
+        for k, (pair, prior) in enumerate(zip(self.pairs, self._priors, strict=True)):
+            x, y = pair
+            for rows, cross, own in prior.blocks(points):
+                means[k, rows] = cross @ (x.coefficients - y.coefficients)
+                for embedding, variances in ((x, one), (y, other)):
+                    half = embedding.factor.half_solve(cross.T)
+                    variances[k, rows] = np.maximum(own - np.square(half).sum(axis=0), 0.0)  # not -1e-17
         variance = one + other
         n, m = (embedding.n for embedding in self.pairs[0])
         inverse = (one**2 / (n - 1) + other**2 / (m - 1)).mean(axis=0)
@@ -57,14 +71,16 @@ class Difference:
     def draws(self, points: Points, size: int, rng: np.random.Generator) -> Float[np.ndarray, "size p"]:
         """Functions from the posterior; every kernel in turn. Student's t, since the noise is estimated."""
         found = np.zeros((size, len(points)))
-        for k, pair in enumerate(self.pairs[:size]):
+        for k, (pair, prior) in enumerate(zip(self.pairs[:size], self._priors, strict=False)):
             rows = np.arange(k, size, len(self.pairs))
+            cross, among = prior.matrices(points)
             for embedding, sign in zip(pair, (1.0, -1.0), strict=True):
-                mean = embedding.mean(points)
-                deviation = embedding.sample(points, len(rows), rng) - mean
+                half = embedding.factor.half_solve(cross.T)
+                root = _root(among - half.T @ half)
+                deviation = rng.standard_normal((len(rows), root.shape[1])) @ root.T
                 freedom = embedding.n - 1
                 scale = np.sqrt(freedom / rng.chisquare(freedom, len(rows)))
-                found[rows] += sign * (mean + scale[:, None] * deviation)
+                found[rows] += sign * (cross @ embedding.coefficients + scale[:, None] * deviation)
         return found
 
     def likeness(self, rows: Points, others: Points) -> Float[np.ndarray, "p q"]:
@@ -75,6 +91,38 @@ class Difference:
             scale = np.sqrt(kernel.diagonal(rows))[:, None] * np.sqrt(kernel.diagonal(others))
             total += kernel._gram(rows, others) / scale
         return total / len(self.pairs)
+
+
+class _Prior:
+    """r = ∫ k(·, u) k(u, ·) ν(du) of both embeddings of a pair, which share kernel, ν and landmarks."""
+
+    def __init__(self, embedding: PosteriorEmbedding) -> None:
+        assert isinstance(embedding.measure, EmpiricalMeasure)
+        self.kernel, self.masses = embedding.kernel, embedding.measure.points
+        self.weights = embedding.measure.weights
+        self.to_landmarks = self.weights[:, None] * self.kernel._gram(self.masses, embedding.landmarks)
+
+    def sums(self, points: Points, coefficients: Values) -> Values:
+        """Σ_l c_l r(s, z_l) at points."""
+        return weighted_sum(self.kernel, points, self.masses, self.to_landmarks @ coefficients)
+
+    def blocks(self, points: Points) -> Iterator[tuple[slice, Points, Values]]:
+        """Of some points at a time: their places, r(s, z) and r(s, s)."""
+        for rows in row_blocks(len(points), len(self.masses)):
+            left = self.kernel._gram(points[rows], self.masses)
+            yield rows, left @ self.to_landmarks, np.square(left) @ self.weights
+
+    def matrices(self, points: Points) -> tuple[Points, Points]:
+        """r(s, z) and r(s, s') of all points."""
+        left = self.kernel._gram(points, self.masses)
+        return left @ self.to_landmarks, (left * self.weights) @ left.T
+
+
+def _root(covariance: Points) -> Points:
+    """F with F Fᵀ = C, by the eigenvalues that are more than rounding: a smooth kernel has few."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > NOTHING * max(float(values[-1]), 0.0)
+    return vectors[:, kept] * np.sqrt(values[kept])
 
 
 def fit_difference(

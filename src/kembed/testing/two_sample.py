@@ -33,6 +33,7 @@ from kembed.testing import outcome
 from kembed.testing.binned import binned_pairs, binned_test
 from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
+from kembed.testing.members.single import single_column
 from kembed.testing.outcome import (
     ColumnResult,
     ColumnResults,
@@ -260,7 +261,10 @@ def _by_column(pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedu
     evidence, effects = [], []
     for c, name in enumerate(pool.names):
         space = make_space(pool.space.values[:, [c]], pool.space.categorical[[c]])
-        choice = choose(_for_one_column(kernel, name), space, procedure, names=(name,))
+        if isinstance(kernel, str) and kernel == "fused":
+            choice = single_column(name, space.values[:, 0], bool(space.categorical[0]))
+        else:
+            choice = choose(_for_one_column(kernel, name), space, procedure, names=(name,))
         values = mmd_values(replace(pool, space=space), choice, labelings, procedure)
         fused = fuse(values, choice.plan).whole
         evidence.append(fused)
