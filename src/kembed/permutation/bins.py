@@ -160,5 +160,9 @@ def sums_by_bin(
 
     weight = np.ones(len(own)) if weight is None else weight
     member = csr_array((weight, (own, np.arange(len(own)))), shape=(count + 1, len(own)))
-    found = member @ features
-    return found.toarray() if hasattr(found, "toarray") else found
+    return dense(member @ features)
+
+
+def dense(table: Any) -> Float[np.ndarray, "a b"]:
+    """A table that may be sparse, written out."""
+    return table.toarray() if hasattr(table, "toarray") else table

@@ -15,18 +15,18 @@ from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space, make_space
 from kembed.engines.source import Source
 from kembed.permutation import nulls
-from kembed.permutation.bins import AnyBins, make_bins, make_named_bins
+from kembed.permutation.bins import AnyBins, dense, make_bins, make_named_bins
 from kembed.permutation.fusion import Values, fuse
 from kembed.permutation.labelings import draw_swaps, draw_within
 from kembed.testing.cells import Cells, make_cells
-from kembed.testing.members.fresh import Fresh
+from kembed.testing.members.fresh import Fresh, Streamed
+from kembed.testing.members.single import single_column
 from kembed.testing.outcome import ColumnResult, ColumnResults, TestOutcome, resampled_outcome
 from kembed.testing.passes import Layout, Sums, sum_features, take_column, take_sample
-from kembed.testing.procedure import Procedure
+from kembed.testing.procedure import Choice, Procedure
 from kembed.testing.streams import Streams, choose_streams
 
 SAMPLE = 4_096  # rows that features are fitted on, about
-OF_A_COLUMN = 1_024  # of them, for a column by itself
 LEAST = 2  # bins of a sample: with fewer nothing can change sides
 
 
@@ -74,17 +74,18 @@ def binned_test(
     streams = choose_streams(kernel, space, names, levels, rng)
     cells = make_cells(space, levels) if by_column else None
     sums = _pass(sources, both, layout, streams, cells)
-    labels = np.concatenate([np.ones(both[0].count), np.zeros(both[1].count)])
-    classes = np.concatenate([bins.classes for bins in both])
+    order = [1, 0] if _comes_after(*sums) else [0, 1]  # the same answer for swapped samples
+    labels = np.repeat([1.0, 0.0], [both[k].count for k in order])
+    classes = np.concatenate([both[k].classes for k in order])
     labelings, enumerated = draw_within(labels, classes, procedure.n_resamples, rng)
-    sides = Sides(sums, labelings.written_out)
-    values = statistics_of(sides, streams, space)
+    sides = Sides((sums[order[0]], sums[order[1]]), labelings.written_out)
+    values = statistics_of(sides, streams.members, streams.features, streams.entries(space))
     sizes = (sums[0].rows, sums[1].rows)
     result = resampled_outcome("MMD²", sizes, streams.choice, values, "permutation", enumerated)
     result = replace(result, bins=(both[0].count, both[1].count))
     if cells is None:
         return result
-    return replace(result, columns=_by_column(sides, cells, space, names, levels, kernel, procedure))
+    return replace(result, columns=_by_column(sides, cells, space, names, levels, kernel, rng))
 
 
 def binned_pairs(pairs: Source, kernel: Any, procedure: Procedure) -> TestOutcome:
@@ -137,6 +138,13 @@ def _sample(sources: tuple[Source, Source], both: tuple[AnyBins, AnyBins], layou
     return make_space(sorted_rows(np.concatenate(parts)), kinds)
 
 
+def _comes_after(first: Sums, second: Sums) -> bool:
+    """A strict order of two samples: by rows, then by the first sum in which they differ."""
+    a, b = (np.concatenate([[each.rows], *(part.sum(axis=0) for part in each.features)]) for each in (first, second))
+    differ = np.flatnonzero(a != b)
+    return bool(len(differ)) and bool(a[differ[0]] > b[differ[0]])
+
+
 def _pass(
     sources: tuple[Source, Source],
     both: tuple[AnyBins, AnyBins],
@@ -152,21 +160,28 @@ def _pass(
     return first, second
 
 
-def statistics_of(sides: Sides, streams: Streams, space: Space) -> Values:
+def statistics_of(
+    sides: Sides, members: tuple[Streamed, ...], maps: tuple[Any, ...], entry: Float[np.ndarray, " J"]
+) -> Values:
     """|Lᵀd|² of every kernel under every labeling; unbiased where K(x, x) was summed as well."""
     n, m = (size[0] for size in sides.of([each.weight[:, None] for each in sides.sums]))
-    places = {each: k for k, each in enumerate(streams.features)}
-    found = []
-    for member in streams.members:
-        a, b = (member.projected(side) for side in sides.of(sides.features(places[member.features])))
-        if member.diagonal is None:
-            found.append(member.added(np.square(a / n - b / m)))
-            continue
-        own, other = sides.of(sides.features(places[member.diagonal]))
-        within = (member.added(a * a) - own) / (n * (n - 1.0))
-        within += (member.added(b * b) - other) / (m * (m - 1.0))
-        found.append(within - 2.0 * member.added(a * b) / (n * m))
-    return Values(np.concatenate(found).T, streams.entries(space))
+    places = {each: k for k, each in enumerate(maps)}
+    found: dict[int, Any] = {}
+    for features in maps:  # several members may look at the same ones
+        own = [k for k, member in enumerate(members) if member.features == features]
+        first, second = sides.of(sides.features(places[features])) if own else (0.0, 0.0)
+        d = first / n - second / m
+        for k in own:
+            member = members[k]
+            if member.diagonal is None:
+                found[k] = member.added(np.square(member.projected(d)))
+                continue
+            a, b = member.projected(first), member.projected(second)
+            mine, yours = sides.of(sides.features(places[member.diagonal]))
+            within = (member.added(a * a) - mine) / (n * (n - 1.0))
+            within += (member.added(b * b) - yours) / (m * (m - 1.0))
+            found[k] = within - 2.0 * member.added(a * b) / (n * m)
+    return Values(np.concatenate([found[k] for k in range(len(members))]).T, entry)
 
 
 def _by_column(
@@ -176,31 +191,45 @@ def _by_column(
     names: tuple[str, ...],
     levels: tuple[int, ...],
     kernel: Any,
-    procedure: Procedure,
+    rng: np.random.Generator,
 ) -> ColumnResults:
     """Every column by itself on the same relabelings, from its cells; corrected by the step-down maximum."""
     evidence, effects = [], []
     histograms = sides.features(len(sides.sums[0].features) - 1)
-    few = np.linspace(0, len(space.values) - 1, min(OF_A_COLUMN, len(space.values))).round().astype(int)
     for c, name in enumerate(names):
-        column = make_space(np.sort(space.values[:, [c]], axis=0)[few], space.categorical[[c]])
-        streams = choose_streams(kernel, column, (name,), levels[c : c + 1], procedure.rng)
-        points = Fresh(streams.fitted, cells.points[c][:, None])
-        features = [each(points) for each in streams.features]
+        column = make_space(np.sort(space.values[:, [c]], axis=0), space.categorical[[c]])
+        if isinstance(kernel, str) and kernel == "fused":
+            choice, members, entry, features = _single(name, column, cells.points[c])
+            maps: tuple[Any, ...] = tuple(range(len(features)))
+        else:
+            streams = choose_streams(kernel, column, (name,), levels[c : c + 1], rng)
+            points = Fresh(streams.fitted, cells.points[c][:, None])
+            choice, members, maps = streams.choice, streams.members, streams.features
+            entry, features = streams.entries(column), [each(points) for each in maps]
         own = slice(cells.starts[c], cells.starts[c + 1])
-        parts: Any = tuple(
-            Sums(each.rows, each.weight, [_dense(counts[:, own] @ F) for F in features])
+        sums: Any = tuple(
+            replace(each, features=[dense(counts[:, own] @ F) for F in features])
             for each, counts in zip(sides.sums, histograms, strict=True)
         )
-        values = statistics_of(replace(sides, sums=parts), streams, column)
-        fused = fuse(values, streams.choice.plan).whole
+        values = statistics_of(replace(sides, sums=sums), members, maps, entry)
+        fused = fuse(values, choice.plan).whole
         evidence.append(fused)
-        single = len(streams.choice.kernels) == 1
-        effects.append(float(values.statistics[0, 0]) if single else float(fused[0]))
+        effects.append(float(values.statistics[0, 0]) if len(choice.kernels) == 1 else float(fused[0]))
     T = np.stack(evidence, axis=1)
     single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
     return tuple(map(ColumnResult, names, effects, single.tolist(), adjusted.tolist()))
 
 
-def _dense(table: Any) -> Float[np.ndarray, "S p"]:
-    return table.toarray() if hasattr(table, "toarray") else table
+def _single(name: str, column: Space, points: Float[np.ndarray, " L"]) -> tuple[Choice, Any, Any, list[Any]]:
+    """The fused test of one column: its members, the size of an entry of each, and features of the cells.
+
+    What stands for a cell is a value of the sample, and has its features; a level that is not there has none.
+    """
+    values = column.values[:, 0]
+    choice = single_column(name, values, bool(column.categorical[0]))
+    rows = np.minimum(np.searchsorted(values, points), len(values) - 1)
+    known = (values[rows] == points)[:, None]
+    blocks: Any = choice.members
+    members = tuple(Streamed(k, each.width, each.cuts) for k, each in enumerate(blocks))  # type: ignore[arg-type]
+    entry = np.concatenate([each.diagonals.mean(axis=1) for each in blocks])
+    return choice, members, entry, [np.where(known, each.columns[rows], 0.0) for each in blocks]
