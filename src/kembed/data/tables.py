@@ -202,7 +202,7 @@ def _refuse_rows(part: Sample, nan_policy: str) -> None:
     for what, bad in found.items():
         if bad.any():
             where = f"row {part.first + np.argmax(bad)}"
-            raise unfit_rows(part.argument, what, np.count_nonzero(bad), part.size, where)
+            raise unfit_rows(part.argument, what, int(np.count_nonzero(bad)), part.size, where)
 
 
 def unfit_rows(argument: str, what: str, count: int, size: int, first: str) -> ValueError:

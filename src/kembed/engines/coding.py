@@ -13,7 +13,7 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.data.columns import Column, read_sample
-from kembed.data.files import typed
+from kembed.data.files import InputError, typed
 from kembed.engines.parts import Part, changed
 
 if TYPE_CHECKING:
@@ -71,7 +71,10 @@ def floats(series: pl.Series) -> Float[np.ndarray, " b"]:
 
 def typed_column(series: pl.Series, file: str) -> Column:
     """A column that is neither text nor plain numbers, as the door reads it."""
-    (column,) = read_sample(series.to_frame(), file).columns
+    try:
+        (column,) = read_sample(series.to_frame(), file).columns
+    except TypeError as error:
+        raise InputError(str(error)) from None
     return column
 
 

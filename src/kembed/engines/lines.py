@@ -1,7 +1,7 @@
 """Text tables larger than memory: a part is a range of bytes between two line ends.
 
-One scan finds the line ends outside quotes; after that every part is read by itself, in any order. A gzip file
-can only be read from its beginning, so it is one part of many blocks.
+One scan finds the line ends outside quotes; after that every part is read by itself, in any order. A gzip
+file can only be read from its beginning, so it is one part of many blocks.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ class TextRules(NamedTuple):
     decimal_comma: bool = False
 
 
+PLAIN = TextRules()  # nothing is said
+
+
 @dataclass(frozen=True, eq=False)
 class Lines(Part):
     """Some lines of a text table."""
@@ -44,7 +47,7 @@ class Lines(Part):
     start: int = 0  # bytes
     stop: int = 0
     separator: str = ","
-    rules: TextRules = TextRules()
+    rules: TextRules = PLAIN
 
     @property
     def comma(self) -> bool:

@@ -49,7 +49,8 @@ class Opened(NamedTuple):
 def is_large_source(value: Any) -> bool:
     """Whether a value is rows to be read block by block, and no array or data frame.
 
-    That is a path, a pattern, a list of paths, a lazy frame, a Dask collection, a memmap or a pyarrow dataset.
+    That is a path, a pattern, a list of paths, a lazy frame, a Dask collection, a memmap or a dataset of
+    pyarrow.
     Words alone are a column of text: a list of them is one of paths if each has the suffix of a file.
 
     >>> [is_large_source(value) for value in ("a.csv", ["a.parquet", "b.parquet"], ["a", "b"], [1.0, 2.0])]

@@ -44,9 +44,10 @@ def open_sources(
     """The samples, by argument name, as sources of coded rows; the errors are those of `read_tables`.
 
     One pass over each settles what its columns are (a second one where text turns up among numbers). With
-    `same_columns` they are matched by name and their levels get the same codes. A column of text with more than
-    10,000 levels is left out if it is an identifier, else refused. `columns` are those to be read, `rules` what
-    is said of text tables, `engine` where files are read (None: here), `rows` the length of a block.
+    `same_columns` they are matched by name and their levels get the same codes. A column of text with more
+    than 10,000 levels is left out if it is an identifier, else refused. `columns` are those to be read,
+    `rules` what is said of text tables, `engine` where files are read (None: here), `rows` the length of
+    a block.
 
     >>> import numpy as np
     >>> x, y = open_sources({"x": np.eye(3), "y": np.ones((4, 3))}, rows=2)
@@ -105,8 +106,8 @@ def _settled(
             left_out[name] = why
     kept = [d for d, name in enumerate(frame) if name not in left_out]
     if not kept:
-        seen = f"{' and '.join(one.label for one in opened)} have no column that can be compared"
-        raise InputError(f"{seen} ({listing(frame)}: {IDENTIFIER}); give other columns")
+        where = f"{' and '.join(one.label for one in opened)} have no column that can be compared"
+        raise InputError(f"{where} ({listing(frame)}: {IDENTIFIER}); give other columns")
     own = [tuple(names[d] for d in kept) for names in own]
     found = [_again(*each) for each in zip(opened, own, found, strict=True)]
     columns = [
@@ -155,7 +156,7 @@ def _why_left_out(name: str, seen: list[Seen]) -> str:
 
 
 def _again(opened: Opened, names: tuple[str, ...], found: Survey) -> Survey:
-    """The survey of these columns: a second pass if words turned up among numbers, or left-out ones had gaps."""
+    """The survey of these columns: a second pass if words turned up among numbers."""
     mixed = {name for name in names if {WORDS, NUMBERS} <= set(found.columns[name].kinds)}
     gone = [seen for name, seen in found.columns.items() if name not in names]
     if not mixed and not any(seen.missing for seen in gone):
@@ -206,9 +207,9 @@ def _refuse_rows(opened: Opened, survey: Survey, nan_policy: str, minimum: int) 
         bad["missing values"] = survey.missing
     for what, rows in bad.items():
         if rows.first is not None:
-            raise unfit_rows(opened.label, what, rows.count, survey.size, _place(opened, survey, rows))
-    of = f"{survey.missing.count} of {survey.size} with missing values"
-    checks.size(survey.size - survey.missing.count, least, opened.label, f" left after {of} were dropped")
+            raise unfit_rows(opened.label, what, rows.many, survey.size, _place(opened, survey, rows))
+    of = f"{survey.missing.many} of {survey.size} with missing values"
+    checks.size(survey.size - survey.missing.many, least, opened.label, f" left after {of} were dropped")
 
 
 def _place(opened: Opened, survey: Survey, bad: Bad) -> str:

@@ -51,20 +51,20 @@ class Seen:
     @property
     def constant(self) -> bool:
         """Whether all entries are equal."""
-        return (
-            self.low == self.high and not self.levels or self.low > self.high and len(self.levels or "ab") < 2
-        )
+        if self.low <= self.high:
+            return self.low == self.high
+        return self.levels is not None and len(self.levels) < 2
 
 
 class Bad(NamedTuple):
     """Rows that cannot be used: how many, and the first of them as (part, row of the part)."""
 
-    count: int = 0
+    many: int = 0
     first: tuple[int, int] | None = None
 
     def plus(self, other: Bad) -> Bad:
         """Of both."""
-        return Bad(self.count + other.count, other.first if self.first is None else self.first)
+        return Bad(self.many + other.many, other.first if self.first is None else self.first)
 
 
 class Survey(NamedTuple):
