@@ -99,6 +99,8 @@ class Lines(Part):
     def _table(self, data: bytes, schema: dict[str, Any], **options: Any) -> pl.DataFrame:
         import polars as pl
 
+        if len(schema) > 1:
+            data = data.lstrip(b"\r\n")  # an empty line is no row, but Polars counts columns in the first
         return pl.read_csv(data, has_header=False, separator=self.separator, schema=schema, **options)
 
     def _refuse_short(self, frame: pl.DataFrame, data: bytes, where: str) -> None:
