@@ -59,12 +59,14 @@ class Chunk(Part):
 
 def dask_parts(value: Any, argument: str, rows: int) -> tuple[tuple[str, ...], list[Any], bool]:
     """The columns of a Dask array or data frame, its chunks, and whether columns go by name."""
-    if hasattr(value, "to_frame") and getattr(value, "ndim", 0) == 1:
+    dimensions = getattr(value, "ndim", None)
+    if not isinstance(dimensions, int) or dimensions not in (1, 2):  # an attribute of Delayed is Delayed
+        seen = f"{argument} is a Dask {type(value).__name__}"
+        seen += f" of {dimensions} dimensions" if isinstance(dimensions, int) else ""
+        raise TypeError(f"{seen}; give a Dask array of one or two dimensions, or a Dask data frame")
+    if hasattr(value, "to_frame"):  # a series
         value = value.to_frame()
     framed = hasattr(value, "columns")
-    if not hasattr(value, "to_delayed") or getattr(value, "ndim", 0) not in (1, 2):
-        seen = f"{argument} is a Dask {type(value).__name__} of {getattr(value, 'ndim', 'no')} dimensions"
-        raise TypeError(f"{seen}; give a Dask array of one or two dimensions, or a Dask data frame")
     if framed:
         names = tuple(map(str, value.columns))
     else:
@@ -168,7 +170,7 @@ def ask(part: Part, piece: Any, own: tuple[Any, ...], shared: bytes) -> Any:
         raise RuntimeError(f"{part.where} failed ({type(error).__name__}: {error})") from None
 
 
-def engine_of(given: Any = None) -> Dask:
+def engine_of(given: Any = None, patience: float = PATIENCE) -> Dask:
     """The engine for a client, an address, "active", "threads" or "synchronous".
 
     None is the active client; where there is none, the threads of this process read the parts.
@@ -184,7 +186,7 @@ def engine_of(given: Any = None) -> Dask:
         return Dask(None, given)
     if isinstance(given, str) and given != "active":
         try:
-            return Dask(Client(given, timeout=PATIENCE, set_as_default=False))
+            return Dask(Client(given, timeout=patience, set_as_default=False))
         except (OSError, TimeoutError, ValueError):
             seen = f"no Dask scheduler answers at {given}"
             raise ConnectionError(f"{seen}; check the address, and that it runs") from None
@@ -213,7 +215,7 @@ def local_engine(workers: int = 2, memory: str = "auto") -> Iterator[Dask]:
             n_workers=workers,
             threads_per_worker=1,
             memory_limit=memory,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=50,  # what matters comes as an error
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
