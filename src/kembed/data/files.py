@@ -68,15 +68,50 @@ def read_table(
         frame = _binary(data, name, suffix)
         _refuse_duplicates(frame.columns, name)
     else:
-        separator = TEXT[suffix] if delimiter is None else DELIMITERS.get(delimiter.lower(), delimiter)
-        if len(separator.encode()) != 1 or separator in '"\r\n':
-            raise InputError(f"--delimiter takes one character, or 'tab', but {delimiter!r} was given")
+        separator = _separator(suffix, delimiter)
         frame = _text(data, name, separator, header, (*MISSING, *missing), decimal_comma)
     if not frame.width:
         raise InputError(f"{name} has no columns; give a table with at least one")
     if not frame.height:
         raise InputError(f"{name} has column names but no rows; check how it was written")
     return frame
+
+
+def file_kind(source: str | Path) -> str:
+    """What is in a file, by its suffix: "parquet", "ipc" or "text"."""
+    suffix = _suffix(source)
+    return "parquet" if suffix in PARQUET else "ipc" if suffix in IPC else "text"
+
+
+def missing_file(path: Path) -> InputError:
+    """The error for a file that is not there."""
+    return InputError(f"{label(path)} does not exist; check the name{_near(path)}")
+
+
+def unreadable(name: str, kind: str) -> InputError:
+    """The error for a damaged binary file."""
+    what = "Parquet" if kind == "parquet" else "Feather or Arrow IPC"
+    return InputError(f"{name} is not a readable {what} file; write it again, or give CSV")
+
+
+def text_layout(
+    head: bytes, source: str | Path, delimiter: str | None, header: bool
+) -> tuple[list[str], str]:
+    """The names of the columns and the delimiter of a text table, from its first lines."""
+    name, separator = label(source), _separator(_suffix(source), delimiter)
+    return _names(_decoded(head, name), separator, header, name), separator
+
+
+def refuse_lines(data: bytes, separator: str, width: int, name: str) -> None:
+    """Refuse lines that are no UTF-8, or with more or fewer fields than the first line has."""
+    _refuse_ragged(_decoded(data, name), separator, width, name)
+
+
+def _separator(suffix: str, delimiter: str | None) -> str:
+    separator = TEXT[suffix] if delimiter is None else DELIMITERS.get(delimiter.lower(), delimiter)
+    if len(separator.encode()) != 1 or separator in '"\r\n':
+        raise InputError(f"--delimiter takes one character, or 'tab', but {delimiter!r} was given")
+    return separator
 
 
 def label(source: str | Path) -> str:
@@ -162,7 +197,7 @@ def _bytes(source: str | Path, name: str) -> bytes:
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            raise InputError(f"{name} does not exist; check the name{_near(path)}") from None
+            raise missing_file(path) from None
         except OSError as error:
             raise InputError(f"{name} cannot be read ({error.strerror}); check its permissions") from None
     if data.startswith(b"\x1f\x8b"):
@@ -192,8 +227,7 @@ def _binary(data: bytes, name: str, suffix: str) -> pl.DataFrame:
     try:
         return read(io.BytesIO(data))
     except (pl.exceptions.PolarsError, OSError, ValueError):
-        kind = "Parquet" if suffix in PARQUET else "Feather or Arrow IPC"
-        raise InputError(f"{name} is not a readable {kind} file; write it again, or give CSV") from None
+        raise unreadable(name, "parquet" if suffix in PARQUET else "ipc") from None
 
 
 def _decoded(data: bytes, name: str) -> str:
@@ -234,7 +268,7 @@ def _text(
     frame = frame.drop(column.name for column in unnamed if not column.count())
     if frame.width > 1:
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-    return frame.select(_typed(series, missing, decimal_comma) for series in frame.iter_columns())
+    return frame.select(typed(series, missing, decimal_comma) for series in frame.iter_columns())
 
 
 def _names(text: str, separator: str, header: bool, name: str) -> list[str]:
@@ -297,7 +331,7 @@ def _refuse_ragged(text: str, separator: str, width: int, name: str) -> None:
             )
 
 
-def _typed(series: pl.Series, missing: tuple[str, ...], decimal_comma: bool) -> pl.Series:
+def typed(series: pl.Series, missing: tuple[str, ...], decimal_comma: bool) -> pl.Series:
     """A column of text as whole numbers, numbers, true and false, or text: what fits all of it."""
     import polars as pl
 

@@ -71,7 +71,7 @@ def read_tables(
                 "but they are paired; give one row per observation in each, in the same order"
             )
     if same_columns:
-        parts = _matched(parts)
+        parts = matched(parts)
     for part in parts:
         _refuse_rows(part, nan_policy)
     missing = [part.missing for part in parts]
@@ -149,7 +149,7 @@ def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D
     return values
 
 
-def _matched(parts: list[Sample]) -> list[Sample]:
+def matched(parts: list[Sample]) -> list[Sample]:
     """The samples with the same columns: data frames by name, everything else by place."""
     first, *others = parts
     for part in others:
@@ -201,8 +201,12 @@ def _refuse_rows(part: Sample, nan_policy: str) -> None:
         found["missing values"] = part.missing
     for what, bad in found.items():
         if bad.any():
-            hint = " or use nan_policy='omit'" if what == "missing values" else ""
-            raise ValueError(
-                f"{part.argument} has {what} in {np.count_nonzero(bad)} of {part.size} rows "
-                f"(first: row {part.first + np.argmax(bad)}); drop or impute those rows{hint}"
-            )
+            where = f"row {part.first + np.argmax(bad)}"
+            raise unfit_rows(part.argument, what, int(np.count_nonzero(bad)), part.size, where)
+
+
+def unfit_rows(argument: str, what: str, count: int, size: int, first: str) -> ValueError:
+    """The error for rows with infinite or missing values; `first` says where the first one is."""
+    hint = " or use nan_policy='omit'" if what == "missing values" else ""
+    seen = f"{argument} has {what} in {count} of {size} rows (first: {first})"
+    return ValueError(f"{seen}; drop or impute those rows{hint}")

@@ -1,0 +1,223 @@
+"""Dask: arrays and data frames of it, and files that its workers read. No other file imports it.
+
+One task a part; parameters are one node of the graph and no data travel in it. Results are added in the graph
+by the tree of `tree_sum`, so that the number of workers, their order and their deaths change no bit.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from kembed.data.files import InputError
+from kembed.engines.batches import Call, Engine
+from kembed.engines.parts import ROWS, Part, cut, reading
+from kembed.engines.source import added, tree_sum
+
+if TYPE_CHECKING:
+    from kembed.engines.parts import Raw
+
+RETRIES = 2  # of a task that fails: a file server has its moments
+SMALL = (
+    2**20
+)  # bytes of parameters that ride in the graph, which warns from ten times that on; more is scattered
+PATIENCE = 10.0  # seconds to wait for a scheduler
+INSTALL = "install kembed[dask]"
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk(Part):
+    """One chunk of a Dask collection: lazy in the graph, there where it is read."""
+
+    piece: Any = None
+    rows: int = ROWS  # of a block
+
+    def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
+        """Its blocks."""
+        import numpy as np
+
+        piece = self.piece
+        if isinstance(piece, np.ndarray) and piece.dtype.kind in "biuf":
+            for first, size in cut(len(piece), self.rows):
+                yield piece[first : first + size]
+            return
+        import polars as pl
+
+        if isinstance(piece, np.ndarray):
+            raise InputError(
+                f"{self.file} has chunks of {piece.dtype}; give an array of numbers, or a data frame"
+            )
+        with reading(self):
+            frame = pl.from_pandas(piece.rename(columns=str)[list(columns)])
+        for first, size in cut(frame.height, self.rows):
+            yield frame.slice(first, size)
+
+
+def dask_parts(value: Any, argument: str, rows: int) -> tuple[tuple[str, ...], list[Any], bool]:
+    """The columns of a Dask array or data frame, its chunks, and whether columns go by name."""
+    dimensions = getattr(value, "ndim", None)
+    if not isinstance(dimensions, int) or dimensions not in (1, 2):  # an attribute of Delayed is Delayed
+        seen = f"{argument} is a Dask {type(value).__name__}"
+        seen += f" of {dimensions} dimensions" if isinstance(dimensions, int) else ""
+        raise TypeError(f"{seen}; give a Dask array of one or two dimensions, or a Dask data frame")
+    if hasattr(value, "to_frame"):  # a series
+        value = value.to_frame()
+    framed = hasattr(value, "columns")
+    if framed:
+        names = tuple(map(str, value.columns))
+    else:
+        names = tuple(f"column {d}" for d in range(1 if value.ndim == 1 else value.shape[1]))
+        if value.ndim == 2 and value.numblocks[1] > 1:
+            value = value.rechunk({1: -1})
+    pieces = list(value.to_delayed()) if framed else list(value.to_delayed().ravel())
+    return names, [Chunk(argument, names, n, piece, rows) for n, piece in enumerate(pieces, start=1)], framed
+
+
+@dataclass(frozen=True, eq=False)
+class Dask(Engine):
+    """Parts are read by the workers of a client, or without one by the threads of this process."""
+
+    client: Any = None
+    scheduler: str = "threads"  # without a client: or "synchronous"
+
+    def total(self, label: str, work: Callable[..., Any], calls: Sequence[Call], *params: Any) -> Any:
+        """One task a part, and a tree of sums."""
+        import cloudpickle
+        import dask
+
+        shared = self._shared(cloudpickle.dumps((work, params)))
+        ask_, add = dask.delayed(ask, pure=False), dask.delayed(added, pure=False)
+        names: dict[str, str] = {}  # of tasks: the parts that errors name
+
+        def tasks() -> Iterator[Any]:
+            for call in calls:
+                piece = getattr(call.part, "piece", None)
+                part = call.part if piece is None else replace(call.part, piece=None)
+                task = ask_(part, piece, call.own, shared)
+                names[task.key] = call.part.where
+                yield task
+
+        total = tree_sum(tasks(), add)
+        if self.client is None:
+            return dask.compute(total, scheduler=self.scheduler, optimize_graph=False)[0]
+        return self._result(total, label, names)
+
+    def _shared(self, data: bytes) -> Any:
+        """What all tasks need: one node of the graph, or sent to the workers beforehand."""
+        import dask
+
+        if self.client is None or len(data) <= SMALL:
+            return dask.delayed(bytes, pure=False)(data)
+        with connected(self.client, "the parameters were sent"):
+            return self.client.scatter(data, broadcast=True, hash=False)
+
+    def _result(self, total: Any, label: str, names: dict[str, str]) -> Any:
+        from distributed import KilledWorker
+
+        with connected(self.client, f"{label} was read"):
+            future = self.client.compute(total, retries=RETRIES, optimize_graph=False)
+            try:
+                return future.result()
+            except KilledWorker as error:
+                block = names.get(str(error.args[0] if error.args else ""), "a block")
+                seen = f"{label} cannot be read: worker after worker died over {block}"
+                raise RuntimeError(f"{seen}; give the workers more memory, or make smaller blocks") from None
+            finally:
+                future.release()
+
+    def close(self) -> None:
+        """Let the client go."""
+        if self.client is not None:
+            self.client.close()
+
+
+@contextmanager
+def connected(client: Any, when: str) -> Iterator[None]:
+    """A lost connection is one error that names the scheduler."""
+    from asyncio import CancelledError as Cancelled
+    from concurrent.futures import CancelledError
+
+    address = getattr(getattr(client, "scheduler", None), "address", "of Dask")
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, TimeoutError, Cancelled, CancelledError):
+        seen = f"the scheduler {address} was lost while {when}"
+        raise ConnectionError(f"{seen}; check that it and its workers run, and run again") from None
+
+
+@lru_cache(maxsize=4)
+def _loaded(data: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Parameters, unpacked once a worker."""
+    return pickle.loads(data)
+
+
+def ask(part: Part, piece: Any, own: tuple[Any, ...], shared: bytes) -> Any:
+    """What a worker does: one part; an error names it."""
+    if piece is not None:
+        part = replace(part, piece=piece)  # type: ignore[call-arg]
+    try:
+        work, params = _loaded(shared)
+        return work(part, *own, *params)
+    except InputError:
+        raise
+    except Exception as error:
+        raise RuntimeError(f"{part.where} failed ({type(error).__name__}: {error})") from None
+
+
+def engine_of(given: Any = None, patience: float = PATIENCE) -> Dask:
+    """The engine for a client, an address, "active", "threads" or "synchronous".
+
+    None is the active client; where there is none, the threads of this process read the parts.
+    """
+    if isinstance(given, Dask):
+        return given
+    try:
+        import dask  # noqa: F401
+        from distributed import Client, default_client
+    except ImportError:
+        raise ImportError(f"Dask is not installed, or without distributed; {INSTALL}") from None
+    if given in ("threads", "synchronous"):
+        return Dask(None, given)
+    if isinstance(given, str) and given != "active":
+        try:
+            return Dask(Client(given, timeout=patience, set_as_default=False))
+        except (OSError, TimeoutError, ValueError):
+            seen = f"no Dask scheduler answers at {given}"
+            raise ConnectionError(f"{seen}; check the address, and that it runs") from None
+    if isinstance(given, Client):
+        return Dask(given)
+    try:
+        return Dask(default_client())
+    except ValueError:
+        if given == "active":
+            raise ValueError("there is no active Dask client; make one, or give an address") from None
+        return Dask(None)
+
+
+@contextmanager
+def local_engine(workers: int = 2, memory: str = "auto") -> Iterator[Dask]:
+    """Workers on this machine, each a process of one thread, for as long as the block runs."""
+    import tempfile
+
+    import dask
+    from distributed import Client, LocalCluster
+
+    with (
+        tempfile.TemporaryDirectory(prefix="kembed-", ignore_cleanup_errors=True) as folder,
+        dask.config.set({"temporary-directory": folder}),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            memory_limit=memory,
+            dashboard_address=":0",
+            silence_logs=50,  # what matters comes as an error
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield Dask(client)

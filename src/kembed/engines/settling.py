@@ -1,0 +1,221 @@
+"""Sources of the same columns: opened, surveyed, and coded alike, whatever each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from kembed.core import checks
+from kembed.core.text import listing
+from kembed.data.files import UNNAMED, InputError, checked
+from kembed.data.tables import matched, unfit_rows
+from kembed.engines.batches import Batches, Call, Engine
+from kembed.engines.coding import Meaning, numbers_of_words
+from kembed.engines.lines import TextRules
+from kembed.engines.opening import Opened, open_value
+from kembed.engines.parts import ROWS
+from kembed.engines.source import Schema, Source
+from kembed.engines.survey import LEVELS, NUMBERS, TEXT, WORDS, Bad, Seen, Survey, survey_part
+
+POLICIES = ("raise", "omit")  # "propagate" needs no pass over the rows: the door answers it
+IDENTIFIER = "every value is different, as in an identifier"
+EMPTY = "it is empty and has no name"
+
+
+class Column(NamedTuple):
+    """What a column of one sample turned out to be."""
+
+    categorical: bool
+    levels: tuple[str, ...] = ()
+    numbers: dict[str, float] | None = None  # of words that mean numbers
+
+
+def open_sources(
+    samples: dict[str, Any],
+    *,
+    nan_policy: str = "raise",
+    minimum: int = 1,
+    same_columns: bool = True,
+    columns: Iterable[str] | None = None,
+    rules: TextRules | None = None,
+    engine: Engine | None = None,
+    rows: int = ROWS,
+) -> list[Source]:
+    """The samples, by argument name, as sources of coded rows; the errors are those of `read_tables`.
+
+    One pass over each settles what its columns are (a second one where text turns up among numbers). With
+    `same_columns` they are matched by name and their levels get the same codes. A column of text with more
+    than 10,000 levels is left out if it is an identifier, else refused. `columns` are those to be read,
+    `rules` what is said of text tables, `engine` where files are read (None: here), `rows` the length of
+    a block.
+
+    >>> import numpy as np
+    >>> x, y = open_sources({"x": np.eye(3), "y": np.ones((4, 3))}, rows=2)
+    >>> x.size, y.map_sum(lambda block: block.values.sum(axis=0))
+    (3, array([4., 4., 4.]))
+    """
+    checks.choice(nan_policy, "nan_policy", POLICIES)
+    rules = rules or TextRules()
+    opened = [open_value(value, argument, engine, rules, rows) for argument, value in samples.items()]
+    chosen = [_chosen(one, columns) for one in opened]
+    if same_columns:
+        _match(opened, chosen)
+    found = [_survey(one, names, frozenset()) for one, names in zip(opened, chosen, strict=True)]
+    groups = [list(range(len(opened)))] if same_columns else [[i] for i in range(len(opened))]
+    sources: list[Source] = []
+    for group in groups:
+        own = [opened[i] for i in group]
+        sources += _settled(own, [chosen[i] for i in group], [found[i] for i in group], nan_policy, minimum)
+    return sources
+
+
+def _chosen(opened: Opened, columns: Iterable[str] | None) -> tuple[str, ...]:
+    if columns is None:
+        return opened.names
+    return tuple(checked(columns, list(opened.names), opened.label))
+
+
+def _match(opened: list[Opened], chosen: list[tuple[str, ...]]) -> None:
+    """Refuse samples of other columns, before anything is read."""
+    matched(
+        [
+            Survey((), {name: Seen({}) for name in names}).sample(
+                one.label, names, dict.fromkeys(names, False), one.framed
+            )
+            for one, names in zip(opened, chosen, strict=True)
+        ]
+    )
+
+
+def _survey(opened: Opened, names: tuple[str, ...], as_words: frozenset[str]) -> Survey:
+    calls = [Call(part, (number,)) for number, part in enumerate(opened.parts)]
+    return opened.engine.total(opened.label, survey_part, calls, names, as_words)
+
+
+def _settled(
+    opened: list[Opened], chosen: list[tuple[str, ...]], found: list[Survey], nan_policy: str, minimum: int
+) -> list[Batches]:
+    """Samples of the same columns, once all blocks were seen."""
+    # Names of a sample by place: those of the first frame, if there is one.
+    frame = next((names for one, names in zip(opened, chosen, strict=True) if one.framed), chosen[0])
+    own = [frame if one.framed else names for one, names in zip(opened, chosen, strict=True)]
+    left_out: dict[str, str] = {}
+    for d, name in enumerate(frame):
+        seen = [survey.columns[names[d]] for survey, names in zip(found, own, strict=True)]
+        if why := _why_left_out(name, seen):
+            left_out[name] = why
+    kept = [d for d, name in enumerate(frame) if name not in left_out]
+    if not kept:
+        where = f"{' and '.join(one.label for one in opened)} have no column that can be compared"
+        raise InputError(f"{where} ({listing(frame)}: {IDENTIFIER}); give other columns")
+    own = [tuple(names[d] for d in kept) for names in own]
+    found = [_again(*each) for each in zip(opened, own, found, strict=True)]
+    columns = [
+        {name: _column(name, survey.columns[name], one) for name in names}
+        for one, survey, names in zip(opened, found, own, strict=True)
+    ]
+    matched(
+        [
+            survey.sample(one.label, names, {name: each[name].categorical for name in names}, one.framed)
+            for one, survey, names, each in zip(opened, found, own, columns, strict=True)
+        ]
+    )
+    for one, survey in zip(opened, found, strict=True):
+        _refuse_rows(one, survey, nan_policy, minimum)
+    names = tuple(frame[d] for d in kept)
+    levels = []
+    for d, name in enumerate(names):
+        here = {level for each, mine in zip(columns, own, strict=True) for level in each[mine[d]].levels}
+        if len(here) > LEVELS:
+            raise _too_many(name, " and ".join(one.label for one in opened))
+        levels.append(tuple(sorted(here)))
+    categorical = tuple(bool(here) for here in levels)
+    schema = Schema(names, categorical, tuple(levels))
+    sources = []
+    for one, survey, mine, each in zip(opened, found, own, columns, strict=True):
+        meanings = tuple(_meaning(name, each[name], levels[d]) for d, name in enumerate(mine))
+        told = {name: why for name, why in left_out.items() if why != EMPTY}
+        sources.append(Batches(one.label, schema, tuple(one.parts), meanings, survey, one.engine, told))
+    return sources
+
+
+def _meaning(name: str, column: Column, levels: tuple[str, ...]) -> Meaning:
+    if levels:
+        return Meaning(name, levels)
+    if column.numbers is not None:
+        words = tuple(sorted(column.numbers))
+        return Meaning(name, words, tuple(column.numbers[word] for word in words))
+    return Meaning(name)
+
+
+def _why_left_out(name: str, seen: list[Seen]) -> str:
+    if name.startswith(UNNAMED) and not any(one.present for one in seen):
+        return EMPTY  # a comma at the end of every line
+    many = [one for one in seen if one.levels is None and NUMBERS not in one.kinds]
+    return IDENTIFIER if many and all(one.distinct for one in seen) else ""
+
+
+def _again(opened: Opened, names: tuple[str, ...], found: Survey) -> Survey:
+    """The survey of these columns: a second pass if words turned up among numbers."""
+    mixed = {name for name in names if {WORDS, NUMBERS} <= set(found.columns[name].kinds)}
+    gone = [seen for name, seen in found.columns.items() if name not in names]
+    if not mixed and not any(seen.missing for seen in gone):
+        return found
+    again = _survey(opened, names, frozenset(mixed))
+    for name in mixed:
+        first, second = found.columns[name], again.columns[name]
+        if second.levels is None or {WORDS, NUMBERS} <= set(second.kinds):
+            raise _mixed(name, opened.label, first)
+    return again
+
+
+def _column(name: str, seen: Seen, opened: Opened) -> Column:
+    """What a column is, from all of its blocks."""
+    kinds = set(seen.kinds)
+    if NUMBERS in kinds and len(kinds) > 1:
+        raise _mixed(name, opened.label, seen)
+    if kinds <= {NUMBERS}:
+        return Column(False)
+    if seen.levels is None:
+        raise _too_many(name, opened.label)
+    if kinds == {WORDS}:
+        comma = any(part.comma for part in opened.parts)
+        numbers = numbers_of_words(seen.levels, comma)
+        if numbers is not None:
+            return Column(False, (), numbers)
+    return Column(True, tuple(seen.levels))
+
+
+def _mixed(name: str, where: str, seen: Seen) -> InputError:
+    text = WORDS if WORDS in seen.kinds else TEXT
+    odd = f" ({seen.odd!r})" if seen.odd else ""
+    held = f"numbers in {seen.kinds[NUMBERS]} but text{odd} in {seen.kinds[text]}"
+    remedy = "write it alike in all of it, or say which words mean that a value is missing"
+    return InputError(f"column {name!r} of {where} holds {held}; {remedy}")
+
+
+def _too_many(name: str, where: str) -> InputError:
+    seen = f"column {name!r} of {where} is text with more than {LEVELS:,} different values"
+    return InputError(f"{seen}; make coarser categories or numbers of it, or leave it out")
+
+
+def _refuse_rows(opened: Opened, survey: Survey, nan_policy: str, minimum: int) -> None:
+    least = max(minimum, 1)
+    checks.size(survey.size, least, opened.label)
+    bad = {"infinite values": survey.infinite}
+    if nan_policy == "raise":
+        bad["missing values"] = survey.missing
+    for what, rows in bad.items():
+        if rows.first is not None:
+            raise unfit_rows(opened.label, what, rows.many, survey.size, _place(opened, survey, rows))
+    of = f"{survey.missing.many} of {survey.size} with missing values"
+    checks.size(survey.size - survey.missing.many, least, opened.label, f" left after {of} were dropped")
+
+
+def _place(opened: Opened, survey: Survey, bad: Bad) -> str:
+    """The row of the first of them, in its file."""
+    number, row = bad.first or (0, 0)
+    file = opened.parts[number].file
+    before = zip(opened.parts[:number], survey.rows, strict=False)
+    row += sum(rows for part, rows in before if part.file == file)
+    return f"row {row + opened.first}{'' if file == opened.label else f' of {file}'}"
