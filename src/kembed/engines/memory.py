@@ -9,7 +9,7 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.core.progress import progress_bar
 from kembed.data.tables import Table
-from kembed.engines.source import Block, Schema, Source, tree_sum
+from kembed.engines.source import Block, Schema, Source, Stacked, tree_sum
 
 ROWS = 2**16  # of a block: a few megabytes, and a tick of the progress bar
 
@@ -39,6 +39,27 @@ class Memory(Source):
                     shown.update(len(block.values))
 
             return tree_sum(results())
+
+
+def collected(source: Source) -> Table:
+    """All whole rows of a source that is small enough, as a table of the door."""
+    values = source.map_sum(take_rows).table
+    whole = ~np.isnan(values).any(axis=1)
+    schema = source.schema
+    return Table(
+        np.ascontiguousarray(values[whole]),
+        schema.names,
+        schema.discrete,
+        np.flatnonzero(whole),
+        len(values),
+        schema.levels,
+        source.label,
+    )
+
+
+def take_rows(block: Block) -> Stacked:
+    """A block as it is."""
+    return Stacked((block.values,))
 
 
 def in_memory(table: Table, label: str | None = None) -> Memory:

@@ -15,7 +15,9 @@ from kembed.data.pool import Pool, make_pool, row_weights
 from kembed.data.space import make_space
 from kembed.data.tables import Table, read_tables
 from kembed.data.units import UNIT, WEIGHT, side_by_side, split_units, unit_codes, with_column
-from kembed.engines.memory import in_memory
+from kembed.engines.memory import collected, in_memory
+from kembed.engines.opening import is_large_source
+from kembed.engines.settling import open_sources
 from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import Blocks
@@ -68,7 +70,8 @@ def mmd_test(
     ----------
     x, y
         Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
-        compared as equal or not. Files and whatever does not fit into memory: see `docs/howto/large-data.md`.
+        compared as equal or not. Or whatever is larger than memory: the path of a file, a list of paths, a
+        pattern such as `"2024/*.parquet"`, a lazy polars frame, a Dask collection, a memmap.
     kernel
         - `"fused"`: shifts, shapes at several scales, single columns and pairs of them, trees, neighbours and
           more in one test; the default;
@@ -127,10 +130,19 @@ def mmd_test(
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
     _check_combination(null, paired, weights, by_column, unit)
-    tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True, paired=paired)
-    if missing:
-        return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
     with showing_progress(progress):
+        if is_large_source(x) or is_large_source(y):
+            found = open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2)
+            first, second = found
+            if procedure.in_bins(first.size + second.size) and not paired and weights is None:
+                kernel = _for_one_column(kernel, first.schema.names[0]) if by_column else kernel
+                return binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit)
+            tables, missing = [collected(source) for source in found], False
+        else:
+            samples = {"x": x, "y": y}
+            tables, missing = read_tables(samples, nan_policy, minimum=2, same_columns=True, paired=paired)
+        if missing:
+            return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
         if procedure.in_bins(sum(len(table.values) for table in tables)):
             return _in_bins(tables, kernel, procedure, paired, by_column, unit, weights)
         tables, units = split_units(tables, unit)
