@@ -152,15 +152,12 @@ def make_named_bins(
     return made[0], made[1]
 
 
-def sums_by_bin(
-    features: Any, own: Int[np.ndarray, " b"], count: int, weight: Float[np.ndarray, " b"] | None = None
-) -> Float[np.ndarray, "S+1 p"]:
-    """Σ of the (weighted) features of every bin's rows; `count` bins, and what is left over."""
+def bin_indicators(own: Int[np.ndarray, " b"], count: int, weight: Float[np.ndarray, " b"] | None = None) -> Any:
+    """A sparse table whose product with features is their (weighted) sum by bin; what is left over last."""
     from scipy.sparse import csr_array
 
     weight = np.ones(len(own)) if weight is None else weight
-    member = csr_array((weight, (own, np.arange(len(own)))), shape=(count + 1, len(own)))
-    return dense(member @ features)
+    return csr_array((weight, (own, np.arange(len(own)))), shape=(count + 1, len(own)))
 
 
 def dense(table: Any) -> Float[np.ndarray, "a b"]:

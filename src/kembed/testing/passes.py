@@ -10,10 +10,10 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.engines.source import Block, Schema, Stacked
-from kembed.permutation.bins import AnyBins, sampled, sums_by_bin
+from kembed.permutation.bins import AnyBins, bin_indicators, dense, sampled
 from kembed.testing.members.fresh import Fitted, Fresh
 
-CHUNK = 2_048  # rows whose features are held at once: what a cache holds
+CHUNK = 1_024  # rows whose features are held at once: what a cache holds
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,19 @@ def sum_features(block: Block, layout: Layout, bins: AnyBins, fitted: Fitted, ma
     Of pairs the features of the one row less those of the other are summed.
     """
     own, _ = bins.of(block.first, len(block.values))
-    whole = block.whole
+    order = np.argsort(own, kind="stable")  # few bins a chunk: their sums stay in the cache
+    order = order[block.whole[order]]
     total: Sums | None = None
-    for start in range(0, len(block.values), CHUNK):
-        part = slice(start, start + CHUNK)
-        values, where = block.values[part][whole[part]], own[part][whole[part]]
+    for start in range(0, max(len(order), 1), CHUNK):
+        part = order[start : start + CHUNK]
+        values, where = block.values[part], own[part]
         weight = None if layout.weight is None else values[:, layout.weight]
         rows = [Fresh(fitted, side) for side in layout.sides(values)]
+        indicators = bin_indicators(where, bins.count, weight)
         found = []
         for each in maps:
             features = each(rows[0]) if len(rows) == 1 else each(rows[0]) - each(rows[1])
-            found.append(sums_by_bin(features, where, bins.count, weight))
+            found.append(dense(indicators @ features))
         heavy = np.bincount(where, weight, bins.count + 1).astype(float)
         sums = Sums(len(values), heavy, found)
         total = sums if total is None else total.plus(sums)

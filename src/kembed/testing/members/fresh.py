@@ -42,6 +42,7 @@ class Fresh:
 
     def __init__(self, fitted: Fitted, values: Values) -> None:
         self.fitted, self.values = fitted, values
+        self._gaussians: dict[float, Float[np.ndarray, "b m"]] = {}
 
     @cached_property
     def numeric(self) -> Float[np.ndarray, "b E"]:
@@ -88,8 +89,10 @@ class Fresh:
 
     def gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
         """The Gaussian of the distance to every landmark."""
-        found = self.closeness / lengthscale**2
-        return np.exp(found, out=found)
+        if lengthscale not in self._gaussians:
+            found = self.closeness * (1.0 / lengthscale**2)
+            self._gaussians[lengthscale] = np.exp(found, out=found)
+        return self._gaussians[lengthscale]
 
 
 def fit(rows: Rows) -> Fitted:

@@ -34,7 +34,7 @@ def streamed(rows: Rows) -> Group:
     centre = features.mean(axis=0)
     kept = linear[:, _largest((features - centre) @ linear)]
     count = kept.shape[1] * (kept.shape[1] + 1) // 2
-    return _group(Streamed(Covariance(RATIO * rows.median, centre, kept), count, (count,)))
+    return _group(Streamed(Covariance(RATIO * rows.median, centre @ kept, kept), count, (count,)))
 
 
 def _group(member: Any) -> Group:
@@ -46,9 +46,14 @@ def _largest(features: Float[np.ndarray, "N r"]) -> Any:
 
 
 def _products(features: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N p"]:
-    a, b = np.triu_indices(features.shape[1])
-    products = features[:, a] * features[:, b]
-    products *= np.where(a == b, 1.0, np.sqrt(2.0))
+    count = features.shape[1]
+    twice = np.sqrt(2.0) * features
+    products = np.empty((len(features), count * (count + 1) // 2))
+    place = 0
+    for j in range(count):  # a product with each of those after it counts twice
+        np.multiply(features[:, j], features[:, j], out=products[:, place])
+        np.multiply(features[:, j, None], twice[:, j + 1 :], out=products[:, place + 1 : place + count - j])
+        place += count - j
     return products
 
 
@@ -57,9 +62,9 @@ class Covariance:
     """Products of whitened features about their mean."""
 
     lengthscale: float
-    centre: Float[np.ndarray, " m"]
+    centre: Float[np.ndarray, " r"]  # of the whitened features
     linear: Float[np.ndarray, "m r"]
 
     def __call__(self, rows: Fresh) -> Float[np.ndarray, "b p"]:
         """Of these rows."""
-        return _products((rows.gaussian(self.lengthscale) - self.centre) @ self.linear)
+        return _products(rows.gaussian(self.lengthscale) @ self.linear - self.centre)

@@ -15,6 +15,7 @@ from kembed.testing.members.rows import Rows
 COUNT = 25
 SIZES = (100, 32, 8)  # at most so many rows in a leaf
 MOST_ROWS = 3_000  # of an independence test: leaves are taken as matrices there
+STREAMED = 10  # trees for any number of rows: walking down them is a good part of a pass
 SHARES = (16, 64, 128)  # of the fitted rows at most in a leaf, one part in so many, for any number of rows
 ROUNDS = 100  # a node whose drawn columns do not vary is tried again, so often
 
@@ -31,16 +32,19 @@ def streamed(rows: Rows) -> Group:
     from scipy.sparse import csr_array
 
     sizes = tuple(max(1, rows.size // share) for share in SHARES)
-    leaves, forest = grow_trees(rows.space.values, sizes, COUNT)
+    leaves, forest = grow_trees(rows.space.values, sizes, STREAMED)
     smallest, first = np.unique(leaves[-1], return_index=True)  # a leaf lies in one of every larger size
+    places = np.zeros(len(forest.column), dtype=int)
+    places[smallest] = np.arange(len(smallest))
+    indicators = Leaves(forest, places, len(smallest))
     members = []
     for each in leaves:
         _, place = np.unique(each, return_inverse=True)
         place, count = place.ravel(), int(place.max()) + 1
-        weight = np.sqrt(rows.size / (COUNT * np.bincount(place)))[place[first]]
+        weight = np.sqrt(rows.size / (STREAMED * np.bincount(place)))[place[first]]
         shape = (len(smallest), count)
         linear = csr_array((weight, (np.arange(len(smallest)), place[first])), shape=shape)
-        members.append(Streamed(Leaves(forest, smallest), count, (count,), linear))
+        members.append(Streamed(indicators, count, (count,), linear))
     kernels = tuple(Named(f"random trees, one part in {share} a leaf") for share in SHARES)
     return alone("trees", tuple(members), kernels, whole=True)
 
@@ -74,22 +78,17 @@ class Leaves:
     """An indicator of every leaf, as a sparse table."""
 
     forest: Forest
-    numbers: Int[np.ndarray, " L"]  # of the leaves, sorted
+    places: Int[np.ndarray, " V"]  # of the nodes that are leaves, among the leaves
+    count: int
 
     def __call__(self, rows: Fresh) -> Any:
         """Of these rows."""
         from scipy.sparse import csr_array
 
-        leaves = np.searchsorted(self.numbers, self.forest.leaves(rows.middles, COUNT))
+        leaves = self.places[self.forest.leaves(rows.middles, STREAMED)]
         b = leaves.shape[1]
-        ends = np.arange(0, COUNT * b + 1, COUNT)
-        return csr_array((np.ones(COUNT * b), leaves.T.ravel(), ends), shape=(b, len(self.numbers)))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Leaves) and other.forest is self.forest
-
-    def __hash__(self) -> int:
-        return id(self.forest)
+        ends = np.arange(0, STREAMED * b + 1, STREAMED)
+        return csr_array((np.ones(STREAMED * b), leaves.T.ravel(), ends), shape=(b, self.count))
 
 
 def leaf_features(leaves: Int[np.ndarray, "T N"]) -> Blocks:
