@@ -350,7 +350,7 @@ def test_features_converge_to_the_kernel(rng):
         (Gaussian([0.7, 2.0]), reference.gaussian(np.diag([0.49, 4.0]))),
         (Matern32(1.0), reference.matern(1.0, 1.5)),
     ):
-        factor = random_features(kernel, x, 40_000, 0)
+        factor = random_features(kernel, x, 40_000, np.random.default_rng(0))
         K = reference.gram(exact, x, x)
         np.testing.assert_allclose(factor.columns @ factor.columns.T, K, atol=5 / np.sqrt(20_000))
         np.testing.assert_allclose(factor.diagonal, 1.0, atol=1e-9)

@@ -103,10 +103,7 @@ def test_a_fused_test_has_every_group(rng):
     assert {meeting.left.size for meeting in meetings} == {N}
 
 
-def test_many_rows_have_no_matrices(rng):
-    whole = fused_members(read_scales(mixed(rng), many=True))
-    kinds = {type(member).__name__ for member in whole.members}
-    assert kinds == {"Blocks", "LazyLowRank"}
+def test_members_come_in_four_kinds(rng):
     exact = fused_members(read_scales(mixed(rng)))
     assert {type(member).__name__ for member in exact.members} == {"Blocks", "LazyLowRank", "Pairs", "Graph"}
 
@@ -157,7 +154,7 @@ def test_indicators_of_all_levels_give_pearsons_chi_square(rng):
 
 def test_leaves_are_nested_and_no_larger_than_said(rng):
     values = np.column_stack([rng.normal(size=200), rng.integers(3, size=200)])
-    large, middle, small = trees.random_leaves(values, trees.SIZES, 5)
+    (large, middle, small), _ = trees.grow_trees(values, trees.SIZES, 5)
     for leaves, size in ((large, 100), (middle, 32), (small, 8)):
         for tree in leaves:
             assert np.unique(tree, return_counts=True)[1].max() <= size
@@ -169,7 +166,7 @@ def test_leaves_are_nested_and_no_larger_than_said(rng):
 
 def test_equal_rows_share_every_leaf(rng):
     values = np.repeat(rng.normal(size=(15, 2)), 10, axis=0)
-    for leaves in trees.random_leaves(values, trees.SIZES, 5):
+    for leaves in trees.grow_trees(values, trees.SIZES, 5)[0]:
         for tree in leaves:
             assert all(len(set(tree[10 * k : 10 * k + 10])) == 1 for k in range(15))
 

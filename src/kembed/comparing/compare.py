@@ -11,7 +11,7 @@ from kembed import __version__
 from kembed.comparing.changes import Change, pair_changes
 from kembed.comparing.regions import Region
 from kembed.comparing.summaries import ColumnSummary, separation, summarise
-from kembed.comparing.witness import MANY_ROWS, Witness, fit_witness, one_kernel, read_and_pool
+from kembed.comparing.witness import Witness, fit_witness, one_kernel, read_and_pool
 from kembed.core import checks
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress
@@ -143,8 +143,8 @@ def compare(
 ) -> Comparison:
     """Compare two samples: the test, the witness, every column, and a verdict in words.
 
-    With more than 5,000 rows in all the test uses random Fourier features, which take a time linear in the
-    rows; call `mmd_test` for the exact statistic.
+    With more than 5,000 rows in all the test works on features of the rows, in time linear in the rows; call
+    `mmd_test` for the statistic over all pairs of rows.
 
     Parameters
     ----------
@@ -187,8 +187,8 @@ def compare(
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
     with showing_progress(progress):
-        how: Any = {"statistic": "unbiased" if pool.size <= MANY_ROWS else "features", "by_column": True}
-        test = test_pool(pool, kernel=kernel, n_resamples=n_resamples, rng=generator, **how)
+        how: Any = {"kernel": kernel, "n_resamples": n_resamples, "by_column": True}
+        test = test_pool(tables, pool, rng=generator, **how)
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
             chosen = one_kernel("auto", pool.space, 1, seed)

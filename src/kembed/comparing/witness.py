@@ -184,8 +184,7 @@ class Witness(Drawn):
         """
         if self.tested is not None:
             return self.tested
-        many = sum(self.sizes) > MANY_ROWS
-        return column_tests(self.pool, RESAMPLES, np.random.default_rng(self.seed), fast=many)
+        return column_tests(self.tables, self.pool, RESAMPLES, np.random.default_rng(self.seed))
 
     @functools.cached_property
     def relevance(self) -> tuple[ColumnRelevance, ...]:

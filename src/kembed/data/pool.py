@@ -43,7 +43,10 @@ def make_pool(tables: list[Table], weights: Any, order: str, units: Any = None) 
     alone. So the same seed gives the same answer for any order of the rows and of the samples.
     """
     x, y = tables
-    beside = [*([] if weights is None else [row_weights(weights, tables)]), *([] if units is None else [units])]
+    beside = [
+        *([] if weights is None else [row_weights(weights, tables)]),
+        *([] if units is None else [units]),
+    ]
     parts = [np.column_stack([table.values, *(part[k] for part in beside)]) for k, table in enumerate(tables)]
     signs = np.ones(0)
     if order == "pairs":

@@ -1,8 +1,8 @@
 """Rows, wherever they are: one protocol, a sum over blocks of a function of a block.
 
-Everything large in this library is a sum over rows of a function of a row and a few parameters: mean features,
-their second moments, sums by bin, counts. So a source of rows answers one question, `map_sum`. Data stay
-where they are; parameters travel.
+Everything large in this library is a sum over rows of a function of a row and a few parameters: mean
+features, their second moments, sums by bin, counts. So a source of rows answers one question, `map_sum`.
+Data stay where they are; parameters travel.
 """
 
 from abc import ABC, abstractmethod

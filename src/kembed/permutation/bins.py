@@ -1,9 +1,9 @@
 """Bins of rows that move together: how a permutation test of any number of rows stays exact and cheap.
 
-Rows are put into bins of equal size by their numbers alone, and whole bins change sides. Permutations of equal
-bins that leave all else in place are a subgroup of the permutations of rows, so the test is exact, and a
-statistic of mean features needs nothing but the sums of every bin (Domingo-Enrich, Dwivedi & Mackey 2025).
-Rows that fill no bin keep their side; none is dropped.
+Rows are put into bins of equal size by their numbers alone, and whole bins change sides. Permutations of
+equal bins that leave all else in place are a subgroup of the permutations of rows, so the test is exact,
+and a statistic of mean features needs nothing but the sums of every bin (Domingo-Enrich, Dwivedi & Mackey
+2025). Rows that fill no bin keep their side; none is dropped.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ import numpy as np
 from kembed.core.backend import Bool, Float, Int
 
 BINS = 256  # in all, of two samples alike; 64 lose little power, and more cost memory
-FEWEST = 32  # of the smaller sample, where it has so many rows: fewer have too few arrangements
+SHARE = 8  # one bin in so many at least is of the smaller sample: fewer have too few arrangements
 MOST = 512  # of one sample: beyond, the larger of two unequal samples has rows enough that keep their side
 ROUNDS = 6  # of the network; four are enough to be pseudorandom (Luby & Rackoff 1988)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
@@ -76,7 +76,7 @@ class Bins:
 
 @dataclass(frozen=True, eq=False)
 class NamedBins:
-    """Bins of units that have names, such as customers, whose rows lie anywhere; `classes` tell their sizes."""
+    """Bins of units that have names, such as customers; `classes` tell how many rows a unit has."""
 
     own: Int[np.ndarray, " n"]
     place: Int[np.ndarray, " n"]
@@ -110,7 +110,7 @@ def sampled(bins: AnyBins, first: int, count: int, each: int) -> Bool[np.ndarray
 def make_bins(sizes: tuple[int, int], key: int, *, unit: int = 1, bins: int = BINS) -> tuple[Bins, Bins]:
     """Bins of equal size for two samples: about `bins` in all, and enough of them in the smaller sample."""
     units = [size // unit for size in sizes]
-    rows = max(1, min(sum(units) // bins, min(units) // FEWEST))
+    rows = max(1, min(sum(units) // bins, min(units) // max(2, bins // SHARE)))
     first, second = (
         Bins(size, rows, min(count // rows, max(MOST, bins)), key, unit)
         for size, count in zip(sizes, units, strict=True)
@@ -131,11 +131,11 @@ def make_named_bins(
         _, unit, heights = np.unique(names, return_inverse=True, return_counts=True)
         found.append((unit.ravel(), heights))
     everything = sum(len(heights) for _, heights in found)
-    sizes = np.intersect1d(*(heights for _, heights in found))
+    sizes = np.intersect1d(found[0][1], found[1][1])
     rows = {}
     for size in sizes.tolist():
         both = [int((heights == size).sum()) for _, heights in found]
-        rows[size] = max(1, min(everything // bins, min(both) // FEWEST))
+        rows[size] = max(1, min(everything // bins, min(both) // max(2, bins // SHARE)))
     made = []
     for unit, heights in found:
         own, place = np.full(len(heights), -1), np.zeros(len(heights), dtype=int)
@@ -152,7 +152,9 @@ def make_named_bins(
     return made[0], made[1]
 
 
-def bin_indicators(own: Int[np.ndarray, " b"], count: int, weight: Float[np.ndarray, " b"] | None = None) -> Any:
+def bin_indicators(
+    own: Int[np.ndarray, " b"], count: int, weight: Float[np.ndarray, " b"] | None = None
+) -> Any:
     """A sparse table whose product with features is their (weighted) sum by bin; what is left over last."""
     from scipy.sparse import csr_array
 

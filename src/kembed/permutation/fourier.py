@@ -74,10 +74,13 @@ def _phases(
     if isinstance(kernel, OnColumns):
         return _phases(kernel.kernel, columns[list(kernel.columns)], half, rng, levels)
     if isinstance(kernel, Product):
-        parts = [_phases(part, columns, half, rng, levels) for part in kernel.kernels]
-        if any(part is None for part in parts):
-            return None
-        return [factor for part in parts if part is not None for factor in part]
+        factors = []
+        for part in kernel.kernels:
+            found = _phases(part, columns, half, rng, levels)
+            if found is None:
+                return None
+            factors += found
+        return factors
     if isinstance(kernel, Delta):
         penalty = np.broadcast_to(kernel.penalty, columns.shape)
         own = zip(columns, penalty, strict=True)
@@ -97,7 +100,9 @@ def _phases(
     return [(columns, frequencies.T, float(weights.sum()))]
 
 
-def _level_phases(penalty: float, count: int, half: int, rng: np.random.Generator) -> Float[np.ndarray, "L f"]:
+def _level_phases(
+    penalty: float, count: int, half: int, rng: np.random.Generator
+) -> Float[np.ndarray, "L f"]:
     """Phases whose differences have E cos = exp(-penalty²/2): normal, or all around the circle for 0."""
     if np.isinf(penalty):
         return rng.uniform(0.0, 2.0 * np.pi, (count, half))

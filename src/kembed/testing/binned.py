@@ -15,7 +15,7 @@ from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space, make_space
 from kembed.engines.source import Source
 from kembed.permutation import nulls
-from kembed.permutation.bins import AnyBins, dense, make_bins, make_named_bins
+from kembed.permutation.bins import BINS, AnyBins, dense, make_bins, make_named_bins
 from kembed.permutation.fusion import Values, fuse
 from kembed.permutation.labelings import draw_swaps, draw_within
 from kembed.testing.cells import Cells, make_cells
@@ -38,7 +38,7 @@ class Sides:
     labels: Float[np.ndarray, "S C"]  # 1 for bins of the first sample; the data's own labeling first
 
     def of(self, parts: list[Float[np.ndarray, "S+1 p"]]) -> tuple[Any, Any]:
-        """Sums of the first sample and of the second under every labeling, (p, C); what is left over stays."""
+        """Sums of either sample under every labeling, (p, C); what is left over keeps its side."""
         movable = np.concatenate([part[:-1] for part in parts])
         first = movable.T @ self.labels + parts[0][-1][:, None]
         whole = movable.sum(axis=0) + parts[0][-1] + parts[1][-1]
@@ -57,28 +57,30 @@ def binned_test(
     by_column: bool = False,
     unit: int | str | None = None,
     weighted: bool = False,
+    bins: int = BINS,
 ) -> TestOutcome:
     """The permutation test of two sources of the same columns.
 
     `unit` is the name of a column whose equal entries move together, or a number of consecutive rows that do;
-    with `weighted` the last column holds weights.
+    with `weighted` the last column holds weights. There are about so many `bins`.
     """
     rng, schema = procedure.rng, sources[0].schema
     last = len(schema.names) - 1 if weighted else None
     named = schema.names.index(unit) if isinstance(unit, str) else None
     layout = Layout(tuple(c for c in range(len(schema.names)) if c not in (last, named)), weight=last)
-    both = _bins(sources, named, unit, int(rng.integers(2**62)))
+    both = _bins(sources, named, unit, int(rng.integers(2**62)), bins)
     space = _sample(sources, both, layout, unit)
     names = tuple(schema.names[c] for c in layout.variables)
     levels = layout.kinds(schema)[1]
     streams = choose_streams(kernel, space, names, levels, rng)
     cells = make_cells(space, levels) if by_column else None
     sums = _pass(sources, both, layout, streams, cells)
-    order = [1, 0] if _comes_after(*sums) else [0, 1]  # the same answer for swapped samples
-    labels = np.repeat([1.0, 0.0], [both[k].count for k in order])
-    classes = np.concatenate([both[k].classes for k in order])
+    turned = _comes_after(*sums)  # the same answer for swapped samples
+    first, second = both[int(turned)], both[1 - int(turned)]
+    labels = np.repeat([1.0, 0.0], [first.count, second.count])
+    classes = np.concatenate([first.classes, second.classes])
     labelings, enumerated = draw_within(labels, classes, procedure.n_resamples, rng)
-    sides = Sides((sums[order[0]], sums[order[1]]), labelings.written_out)
+    sides = Sides((sums[1], sums[0]) if turned else sums, labelings.written_out)
     values = statistics_of(sides, streams.members, streams.features, streams.entries(space))
     sizes = (sums[0].rows, sums[1].rows)
     result = resampled_outcome("MMD²", sizes, streams.choice, values, "permutation", enumerated)
@@ -113,23 +115,27 @@ def binned_pairs(pairs: Source, kernel: Any, procedure: Procedure) -> TestOutcom
     return replace(result, bins=(bins.count,))
 
 
-def _bins(sources: tuple[Source, Source], named: int | None, unit: Any, key: int) -> tuple[AnyBins, AnyBins]:
+def _bins(
+    sources: tuple[Source, Source], named: int | None, unit: Any, key: int, count: int
+) -> tuple[AnyBins, AnyBins]:
     """Bins of rows, of so many consecutive rows, or of units that have names."""
     x, y = sources
     both: tuple[AnyBins, AnyBins]
     if named is None:
-        both = make_bins((x.size, y.size), key, unit=unit or 1)
+        both = make_bins((x.size, y.size), key, unit=unit or 1, bins=count)
     else:
         first, second = (source.map_sum(take_column, named).table for source in sources)
-        both = make_named_bins((first, second), key)
-    for source, bins in zip(sources, both, strict=True):
-        if bins.count < LEAST:
-            seen = f"unit={unit!r} leaves {bins.count} units of {source.label} that could change sides"
+        both = make_named_bins((first, second), key, bins=count)
+    for source, own in zip(sources, both, strict=True):
+        if own.count < LEAST:
+            seen = f"unit={unit!r} leaves {own.count} units of {source.label} that could change sides"
             raise ValueError(f"{seen}; give more rows or smaller units")
     return both
 
 
-def _sample(sources: tuple[Source, Source], both: tuple[AnyBins, AnyBins], layout: Layout, unit: Any) -> Space:
+def _sample(
+    sources: tuple[Source, Source], both: tuple[AnyBins, AnyBins], layout: Layout, unit: Any
+) -> Space:
     """The space of as many rows of every bin."""
     rows = sum(bins.count for bins in both) * (unit if isinstance(unit, int) else 1)
     each = max(1, -(-SAMPLE // rows))
@@ -140,7 +146,10 @@ def _sample(sources: tuple[Source, Source], both: tuple[AnyBins, AnyBins], layou
 
 def _comes_after(first: Sums, second: Sums) -> bool:
     """A strict order of two samples: by rows, then by the first sum in which they differ."""
-    a, b = (np.concatenate([[each.rows], *(part.sum(axis=0) for part in each.features)]) for each in (first, second))
+    a, b = (
+        np.concatenate([[each.rows], *(part.sum(axis=0) for part in each.features)])
+        for each in (first, second)
+    )
     differ = np.flatnonzero(a != b)
     return bool(len(differ)) and bool(a[differ[0]] > b[differ[0]])
 
@@ -165,6 +174,7 @@ def statistics_of(
 ) -> Values:
     """|Lᵀd|² of every kernel under every labeling; unbiased where K(x, x) was summed as well."""
     n, m = (size[0] for size in sides.of([each.weight[:, None] for each in sides.sums]))
+    nn, mm = (size[0] for size in sides.of([each.squares[:, None] for each in sides.sums]))
     places = {each: k for k, each in enumerate(maps)}
     found: dict[int, Any] = {}
     for features in maps:  # several members may look at the same ones
@@ -178,8 +188,8 @@ def statistics_of(
                 continue
             a, b = member.projected(first), member.projected(second)
             mine, yours = sides.of(sides.features(places[member.diagonal]))
-            within = (member.added(a * a) - mine) / (n * (n - 1.0))
-            within += (member.added(b * b) - yours) / (m * (m - 1.0))
+            within = (member.added(a * a) - mine) / (n * n - nn)
+            within += (member.added(b * b) - yours) / (m * m - mm)
             found[k] = within - 2.0 * member.added(a * b) / (n * m)
     return Values(np.concatenate([found[k] for k in range(len(members))]).T, entry)
 

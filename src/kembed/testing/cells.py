@@ -1,7 +1,7 @@
 """Single columns in cells: a histogram of every bin, from which every statistic of a column is computed.
 
-A column by itself is a function of one number, so its sums by cell are as good as its rows: any feature of the
-column is a weighted sum of the cells.
+A column by itself is a function of one number, so its sums by cell are as good as its rows: any feature of
+the column is a weighted sum of the cells.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,9 @@ def make_cells(space: Space, levels: tuple[int, ...]) -> Cells:
     places = (np.arange(CELLS) + 0.5) / CELLS
     return Cells(
         tuple(
-            np.arange(count, dtype=float) if kind else np.unique(np.quantile(column, places, method="inverted_cdf"))
+            np.arange(count, dtype=float)
+            if kind
+            else np.unique(np.quantile(column, places, method="inverted_cdf"))
             for column, kind, count in zip(space.values.T, space.categorical, levels, strict=True)
         )
     )

@@ -1,6 +1,7 @@
 """What a pass over the rows brings back: a sample, a column, or the sums of features by bin.
 
-These are the functions that travel to the rows (`Source.map_sum`): picklable, of a block and a few parameters.
+These are the functions that travel to the rows (`Source.map_sum`): picklable, of a block and a few
+parameters.
 """
 
 from dataclasses import dataclass
@@ -11,14 +12,14 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.engines.source import Block, Schema, Stacked
 from kembed.permutation.bins import AnyBins, bin_indicators, dense, sampled
-from kembed.testing.members.fresh import Fitted, Fresh
+from kembed.testing.members.fresh import Diagonal, Fitted, Fresh
 
 CHUNK = 1_024  # rows whose features are held at once: what a cache holds
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of a source are variables, which are those of a row's partner, and which holds weights."""
+    """Which columns of a source are variables, which are a partner's, and which holds weights."""
 
     variables: tuple[int, ...]
     partners: tuple[int, ...] = ()
@@ -36,16 +37,18 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Of every bin, what is left over last: its rows, what they weigh, and the sums of their features."""
+    """Of every bin, what is left over last: what its rows weigh, squares of that, sums of their features."""
 
     rows: int
     weight: Float[np.ndarray, " S+1"]
+    squares: Float[np.ndarray, " S+1"]
     features: list[Float[np.ndarray, "S+1 p"]]
 
     def plus(self, other: "Sums") -> "Sums":
         """Of both."""
         both = zip(self.features, other.features, strict=True)
-        return Sums(self.rows + other.rows, self.weight + other.weight, [a + b for a, b in both])
+        weight, squares = self.weight + other.weight, self.squares + other.squares
+        return Sums(self.rows + other.rows, weight, squares, [a + b for a, b in both])
 
 
 def take_sample(block: Block, layout: Layout, bins: AnyBins, each: int) -> Stacked:
@@ -59,10 +62,13 @@ def take_column(block: Block, column: int) -> Stacked:
     return Stacked((block.values[:, column],))
 
 
-def sum_features(block: Block, layout: Layout, bins: AnyBins, fitted: Fitted, maps: tuple[Any, ...]) -> Sums:
+def sum_features(
+    block: Block, layout: Layout, bins: AnyBins, fitted: Fitted | None, maps: tuple[Any, ...]
+) -> Sums:
     """Sums by bin over the rows of a block, chunk by chunk; rows with missing values count nothing.
 
-    Of pairs the features of the one row less those of the other are summed.
+    Of pairs the features of the one row less those of the other are summed. A row weighs as much as its
+    weight says; K(x, x) counts by the square of it.
     """
     own, _ = bins.of(block.first, len(block.values))
     order = np.argsort(own, kind="stable")  # few bins a chunk: their sums stay in the cache
@@ -73,13 +79,13 @@ def sum_features(block: Block, layout: Layout, bins: AnyBins, fitted: Fitted, ma
         values, where = block.values[part], own[part]
         weight = None if layout.weight is None else values[:, layout.weight]
         rows = [Fresh(fitted, side) for side in layout.sides(values)]
-        indicators = bin_indicators(where, bins.count, weight)
+        once = bin_indicators(where, bins.count, weight)
+        twice = once if weight is None else bin_indicators(where, bins.count, weight**2)
         found = []
         for each in maps:
             features = each(rows[0]) if len(rows) == 1 else each(rows[0]) - each(rows[1])
-            found.append(dense(indicators @ features))
-        heavy = np.bincount(where, weight, bins.count + 1).astype(float)
-        sums = Sums(len(values), heavy, found)
+            found.append(dense((twice if isinstance(each, Diagonal) else once) @ features))
+        sums = Sums(len(values), once.sum(axis=1), twice.sum(axis=1), found)
         total = sums if total is None else total.plus(sums)
     assert total is not None
     return total

@@ -15,7 +15,8 @@ from kembed.permutation.low_rank import Member, member_pairs
 
 STATISTICS = ("auto", "unbiased", "biased", "features")
 NULLS = ("permutation", "gamma", "spectral", "wild")
-# Rows in all up to which "auto" takes all pairs of them: a few seconds; `benchmarks/binned.py` has the powers.
+# Rows in all up to which "auto" takes all pairs of them: a few seconds; `benchmarks/binned.py` has the
+# powers.
 EXACT_ROWS = 5_000
 FEATURES = 256  # random Fourier features of a kernel, where the null is not one of permutations
 
@@ -32,7 +33,7 @@ class Procedure:
     rng: np.random.Generator
 
     def in_bins(self, rows: int) -> bool:
-        """Whether features are summed by bin, for so many rows in all, instead of taking all pairs of rows."""
+        """Whether features are summed by bin, for so many rows in all, and not all pairs of rows."""
         if self.null != "permutation":
             return False
         return self.statistic == "features" or (self.statistic == "auto" and rows > EXACT_ROWS)

@@ -3,7 +3,7 @@
 Everything is fitted on a sample of the pool, unordered; nothing sees a label.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.data.space import Space
 from kembed.kernels.base import Kernel
-from kembed.permutation.fourier import Fourier, fourier
+from kembed.permutation.fourier import fourier
+from kembed.permutation.gram import function_pairs, kernel_pairs
 from kembed.testing.kernel_words import choose_kernel
 from kembed.testing.members import streamed_members
-from kembed.testing.members.fresh import Fitted, Fresh, Streamed, fit
+from kembed.testing.members.fresh import Diagonal, Fitted, Fresh, Streamed, fit
 from kembed.testing.members.rows import read_scales
 from kembed.testing.procedure import Choice, every_one, together
 
@@ -29,7 +30,7 @@ class Streams:
 
     choice: Choice
     members: tuple[Streamed, ...]
-    fitted: Fitted
+    fitted: Fitted | None  # None where no group asks for ranks, axes or landmarks
 
     @property
     def features(self) -> tuple[Any, ...]:
@@ -68,25 +69,21 @@ def choose_streams(
     kernel: Any, space: Space, names: tuple[str, ...], levels: tuple[int, ...], rng: np.random.Generator
 ) -> Streams:
     """The kernels that `kernel` stands for on these rows, as features."""
-    rows = read_scales(space, names=names, points=LANDMARKS)
-    choice, members = _choose(kernel, rows, levels, rng)
-    return Streams(choice, members, fit(rows))
-
-
-def _choose(
-    kernel: Any, rows: Any, levels: tuple[int, ...], rng: np.random.Generator
-) -> tuple[Choice, tuple[Streamed, ...]]:
-    if isinstance(kernel, list | tuple):
-        if not kernel:
-            raise ValueError("kernel is an empty list; give at least one kernel")
-        parts = [_choose(one, rows, levels, rng) for one in kernel]
-        choice = parts[0][0] if len(parts) == 1 else together([part for part, _ in parts])
-        return choice, tuple(member for _, members in parts for member in members)
-    if isinstance(kernel, str) and kernel == "fused":
-        return streamed_members(rows)
-    chosen, learned = choose_kernel(kernel, rows.space)
-    choice = Choice((), (chosen,), every_one(1), (learned,) if learned else ())
-    return choice, (kernel_stream(chosen, rows.space.values, levels, rng),)
+    given = kernel if isinstance(kernel, list | tuple) else [kernel]
+    if not given:
+        raise ValueError("kernel is an empty list; give at least one kernel")
+    parts, fitted = [], None
+    for one in given:
+        if isinstance(one, str) and one == "fused":
+            rows = read_scales(space, names=names, points=LANDMARKS)
+            parts.append(streamed_members(rows))
+            fitted = fit(rows)
+        else:
+            chosen, learned = choose_kernel(one, space)
+            choice = Choice((), (chosen,), every_one(1), (learned,) if learned else ())
+            parts.append((choice, (kernel_stream(chosen, space.values, levels, rng),)))
+    choice = parts[0][0] if len(parts) == 1 else together([part for part, _ in parts])
+    return Streams(choice, tuple(member for _, members in parts for member in members), fitted)
 
 
 def kernel_stream(
@@ -99,7 +96,9 @@ def kernel_stream(
         return Streamed(OfKernel(found), width, (width,), diagonal=Constant(found.variance))
     landmarks = x[np.sort(rng.choice(len(x), min(FEATURES, len(x)), replace=False))]
     features = OfKernel(kernel, landmarks)
-    between = features(_Raw(landmarks))
+    every = np.arange(len(landmarks))
+    pairs = (kernel_pairs if isinstance(kernel, Kernel) else function_pairs)(kernel, landmarks)
+    (between,) = pairs.rectangles(every, every)
     values, vectors = np.linalg.eigh(0.5 * (between + between.T))
     kept = values > ROUNDING * max(values[-1], 0.0)
     linear = vectors[:, kept] / np.sqrt(values[kept])
@@ -107,15 +106,8 @@ def kernel_stream(
     return Streamed(features, width, (width,), linear, diagonal=Norm(features, linear))
 
 
-class _Raw:
-    """Rows of which nothing but the values is asked."""
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-
 @dataclass(frozen=True)
-class Constant:
+class Constant(Diagonal):
     """K(x, x) where it is the same for all rows."""
 
     value: float
@@ -126,7 +118,7 @@ class Constant:
 
 
 @dataclass(frozen=True, eq=False)
-class Norm:
+class Norm(Diagonal):
     """K(x, x) = |Lᵀφ(x)|²."""
 
     features: OfKernel

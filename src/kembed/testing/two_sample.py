@@ -13,7 +13,7 @@ from kembed.core import checks
 from kembed.core.progress import showing_progress
 from kembed.data.pool import Pool, make_pool, row_weights
 from kembed.data.space import make_space
-from kembed.data.tables import Table, read_tables
+from kembed.data.tables import Table, Tables, read_tables
 from kembed.data.units import UNIT, WEIGHT, side_by_side, split_units, unit_codes, with_column
 from kembed.engines.memory import collected, in_memory
 from kembed.engines.opening import is_large_source
@@ -93,8 +93,8 @@ def mmd_test(
         How many relabelings.
     unit
         Which rows move together when labels are exchanged, because they are not independent: the name of a
-        column of both samples (a customer, a day), a pair of arrays with the unit of every row, or a number of
-        consecutive rows (time series). Units change places with units of as many rows.
+        column of both samples (a customer, a day), a pair of arrays with the unit of every row, or a number
+        of consecutive rows (time series). Units change places with units of as many rows.
     weights
         Weights of the rows of x and of y; each row keeps its weight when it changes sides. The level is exact
         if a row's weight does not depend on the sample it is in (survey weights); weights that carry one
@@ -156,10 +156,12 @@ def mmd_test(
 
 
 def test_pool(
-    pool: Pool, *, kernel: Any, statistic: str, n_resamples: int, by_column: bool, rng: np.random.Generator
+    tables: Tables, pool: Pool, *, kernel: Any, n_resamples: int, by_column: bool, rng: np.random.Generator
 ) -> TestOutcome:
-    """The permutation test of two samples that are pooled already; arguments as for `mmd_test`."""
-    procedure = read_procedure(statistic, "permutation", n_resamples, None, None, rng)
+    """The permutation test of two tables that are read and pooled already; arguments as for `mmd_test`."""
+    procedure = read_procedure("auto", "permutation", n_resamples, None, None, rng)
+    if procedure.in_bins(pool.size):
+        return _in_bins(list(tables), kernel, procedure, False, by_column, None, None)
     return _permuted(pool, kernel, procedure, by_column)
 
 
@@ -287,10 +289,12 @@ def _by_column(pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedu
     return tuple(map(ColumnResult, pool.names, effects, single.tolist(), adjusted.tolist()))
 
 
-def column_tests(pool: Pool, n_resamples: int, rng: np.random.Generator, *, fast: bool) -> ColumnResults:
-    """The fused permutation test of every column of a pool by itself; `fast` by random features."""
-    statistic = "features" if fast else "unbiased"
-    procedure = read_procedure(statistic, "permutation", n_resamples, None, None, rng)
+def column_tests(tables: Tables, pool: Pool, n_resamples: int, rng: np.random.Generator) -> ColumnResults:
+    """The fused permutation test of every column by itself."""
+    procedure = read_procedure("auto", "permutation", n_resamples, None, None, rng)
+    if procedure.in_bins(pool.size):
+        first, second = map(in_memory, tables)
+        return binned_test((first, second), "fused", procedure, by_column=True).columns or ()
     labelings, _ = draw_labelings(pool.labels, n_resamples, rng)
     return _by_column(pool, "fused", labelings, procedure)
 

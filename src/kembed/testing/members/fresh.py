@@ -1,9 +1,10 @@
 """Rows that come later: what `Rows` says of its own, said of any row once fitted on a sample of the pool.
 
-A group of members that speaks of `Fresh` rows is a sum over rows, and works for any number of them. Everything
-is fitted on unordered rows of the pool; nothing sees a label.
+A group of members that speaks of `Fresh` rows is a sum over rows, and works for any number of them.
+Everything is fitted on unordered rows of the pool; nothing sees a label.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,9 +41,15 @@ class Fitted:
 class Fresh:
     """Some rows, and what is computed of them; each thing once."""
 
-    def __init__(self, fitted: Fitted, values: Values) -> None:
-        self.fitted, self.values = fitted, values
+    def __init__(self, fitted: Fitted | None, values: Values) -> None:
+        self.given, self.values = fitted, values
         self._gaussians: dict[float, Float[np.ndarray, "b m"]] = {}
+
+    @property
+    def fitted(self) -> Fitted:
+        """What they are measured by."""
+        assert self.given is not None
+        return self.given
 
     @cached_property
     def numeric(self) -> Float[np.ndarray, "b E"]:
@@ -115,19 +122,27 @@ def fit(rows: Rows) -> Fitted:
     )
 
 
+class Diagonal(ABC):
+    """K(x, x) of a kernel, as a feature: a row that weighs w counts w² there."""
+
+    @abstractmethod
+    def __call__(self, rows: Fresh) -> Float[np.ndarray, "b 1"]:
+        """Of these rows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """Kernels of the features of a row, K = F L Lᵀ Fᵀ for every block of `width` columns of F L, and every cut.
+    """Kernels of the features of a row, K = F L Lᵀ Fᵀ: one for every block of `width` columns and every cut.
 
-    `features` is a picklable function of `Fresh` rows; equal ones are computed once. Of a bin or a sample only
-    the sum of its features need be known.
+    `features` is a picklable function of `Fresh` rows; equal ones are computed once. Of a bin or a sample
+    only the sum of its features need be known.
     """
 
     features: Callable[[Fresh], Any]  # (b, p); may be sparse
     width: int
     cuts: tuple[int, ...]
     linear: Any = None  # L, (p, P); None: the features as they are
-    diagonal: Callable[[Fresh], Any] | None = None  # K(x, x), where the unbiased statistic is wanted
+    diagonal: Diagonal | None = None  # where the unbiased statistic is wanted
 
     @property
     def maps(self) -> tuple[Callable[[Fresh], Any], ...]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from kembed.core.backend import Float
-
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.permutation.gram import space_pairs

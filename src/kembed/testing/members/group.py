@@ -19,13 +19,13 @@ class Group:
     """
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[Any, ...]  # of a kind that `permutation` knows, or `Streamed`
     kernels: tuple[Any, ...]
     voices: Int[np.ndarray, " J"]
     whole: bool = False
 
 
-def alone(name: str, members: tuple[Member, ...], kernels: tuple[Any, ...], *, whole: bool = False) -> Group:
+def alone(name: str, members: tuple[Any, ...], kernels: tuple[Any, ...], *, whole: bool = False) -> Group:
     """A group in which every kernel has a voice of its own."""
     return Group(name, members, kernels, np.arange(len(kernels)), whole)
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
 from kembed.permutation.blocks import Blocks
 from kembed.testing.members.columns import column_meeting
-from kembed.core.backend import Float
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.gaussians import gaussian, streamed_gaussian
 from kembed.testing.members.group import Group, Meeting, Relation, of_columns

@@ -52,7 +52,7 @@ def streamed(rows: Rows) -> Group | None:
 
 @dataclass(frozen=True)
 class Products:
-    """Of pairs of columns the product of their first polynomials; with width 4 those of the second as well."""
+    """Of pairs of columns the product of their first polynomials; with width 4 of the second too."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]

@@ -73,15 +73,14 @@ class RankScale:
     values: Column  # distinct and sorted
     middle: Column  # their middle ranks
     coefficients: Float[np.ndarray, "highest+1 degree"]
+    ends: tuple[float, float]  # ranks of what lies below and above all values
 
     def middles(self, column: Column) -> Column:
         """Ranks of these values as shares of the fitted rows, in proportion between two that were fitted."""
-        return np.interp(column, self.values, self.middle)
+        return np.interp(column, self.values, self.middle, left=self.ends[0], right=self.ends[1])
 
     def polynomials(self, middle: Column) -> Float[np.ndarray, "b degree"]:
         """Polynomials of such ranks."""
-        if not len(self.coefficients):
-            return np.zeros((len(middle), self.coefficients.shape[1]))
         return _legendre(middle, len(self.coefficients) - 1) @ self.coefficients
 
     def __call__(self, column: Column) -> Float[np.ndarray, "b degree"]:
@@ -93,17 +92,19 @@ def fit_ranks(column: Column, degree: int = DEGREE) -> RankScale:
     """`rank_polynomials` of a column, to be said of other rows."""
     values, counts = np.unique(column, return_counts=True)
     highest = min(degree, len(values) - 1)
-    if not highest:
-        return RankScale(values, np.zeros(1), np.zeros((0, degree)))
+    coefficients = np.zeros((max(highest, 1) + 1, degree))
+    if not highest:  # a column that never varied there may vary elsewhere: a rare flag
+        coefficients[1, 0] = 1.0
+        return RankScale(values, np.array([0.5]), coefficients, (0.0, 1.0))
     _, _, R = _orthonormal(counts, highest)
-    coefficients = np.zeros((highest + 1, degree))
     coefficients[:, :highest] = np.linalg.inv(R)[:, 1:]
-    return RankScale(values, _middles(counts), coefficients)
+    middle = _middles(counts)
+    return RankScale(values, middle, coefficients, (middle[0], middle[-1]))
 
 
 @dataclass(frozen=True, eq=False)
 class LevelScale:
-    """The features of `indicators` for any code; one that was not seen is as those that are none by name."""
+    """The features of `indicators` for any code; one that was not seen is as those that have no indicator."""
 
     table: Float[np.ndarray, "L+1 degree"]  # of every code, then of any other
 
@@ -116,8 +117,8 @@ class LevelScale:
 def fit_levels(codes: Column, degree: int = DEGREE) -> LevelScale:
     """`indicators` of a column of codes, to be said of other rows.
 
-    >>> fit_levels(np.array([2.0, 0.0, 2.0, 2.0]), 2)(np.array([2.0, 0.0, 5.0])).round(3)[:, 0].tolist()
-    [0.577, -1.732, -1.732]
+    >>> fit_levels(np.array([2.0, 0.0, 2.0, 2.0]), 2)(np.array([2.0, 0.0, 5.0])).round(3).tolist()
+    [[0.577, 0.0], [-1.732, 0.0], [0.0, 1.0]]
     """
     values, first = np.unique(codes, return_index=True)
     own, rest = _indicators(codes, degree)
@@ -135,7 +136,9 @@ def indicators(codes: Column, degree: int = DEGREE) -> Float[np.ndarray, "N degr
     return _indicators(codes, degree)[0]
 
 
-def _indicators(codes: Column, degree: int) -> tuple[Float[np.ndarray, "N degree"], Float[np.ndarray, " degree"]]:
+def _indicators(
+    codes: Column, degree: int
+) -> tuple[Float[np.ndarray, "N degree"], Float[np.ndarray, " degree"]]:
     """The features of every row, and those of a level that has no indicator."""
     values, where, counts = np.unique(codes, return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
@@ -147,6 +150,11 @@ def _indicators(codes: Column, degree: int) -> tuple[Float[np.ndarray, "N degree
     found, other = np.zeros((len(values), degree)), np.zeros(degree)
     signs = np.sign(length[kept])
     found[:, : len(kept)] = Q[:, kept] * signs / weights
-    unnamed = order[degree:]  # their features are all the same; where every level has a name, that of the last
-    other[:] = found[unnamed[0] if len(unnamed) else order[-1]]
+    unnamed = order[
+        degree:
+    ]  # their features are all the same; where every level has a name, a place of its own
+    if len(unnamed):
+        other[:] = found[unnamed[0]]
+    else:
+        other[min(len(kept), degree - 1)] = 1.0
     return found[where], other

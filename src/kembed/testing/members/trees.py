@@ -107,7 +107,7 @@ def leaf_features(leaves: Int[np.ndarray, "T N"]) -> Blocks:
 def grow_trees(
     values: Float[np.ndarray, "N D"], sizes: tuple[int, ...], count: int
 ) -> tuple[list[Int[np.ndarray, "T N"]], Forest]:
-    """For every size the leaf that each row is in, of `count` trees on the ranks of the columns; and the trees.
+    """For every size the leaf that each row is in, of `count` trees on ranks; and the trees themselves.
 
     A node is cut at a uniform place between the least and the largest rank of a column drawn at random, all
     trees level by level. The draws do not depend on the rows, nor on their order.

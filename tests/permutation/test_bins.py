@@ -1,0 +1,123 @@
+"""Bins of rows: equal, blind to what the rows hold, and a sample that no exchange of bins changes."""
+
+import numpy as np
+import pytest
+
+from kembed.permutation.bins import (
+    bin_indicators,
+    make_bins,
+    make_named_bins,
+    sampled,
+    shuffled,
+)
+from kembed.permutation.labelings import draw_units, draw_within
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 64, 65, 1000, 4097])
+def test_the_network_is_a_permutation(size):
+    for key in (0, 1, 2**61):
+        np.testing.assert_array_equal(np.sort(shuffled(np.arange(size), size, key)), np.arange(size))
+
+
+def test_a_number_goes_where_it_goes_whatever_comes_with_it():
+    whole = shuffled(np.arange(1000), 1000, 5)
+    np.testing.assert_array_equal(shuffled(np.arange(400, 420), 1000, 5), whole[400:420])
+    assert (shuffled(np.arange(1000), 1000, 6) != whole).mean() > 0.99
+
+
+def test_the_network_mixes():
+    """Where neighbours go is as good as drawn: the correlation of 20,000 pairs is below 4 standard errors."""
+    place = shuffled(np.arange(20_000), 20_000, 3)
+    assert abs(np.corrcoef(place[:-1], place[1:])[0, 1]) < 4 / np.sqrt(20_000)
+    assert abs(np.corrcoef(place, np.arange(20_000))[0, 1]) < 4 / np.sqrt(20_000)
+
+
+@pytest.mark.parametrize("sizes", [(107, 61), (5000, 5700), (40_000, 900), (33, 64), (70_000, 70_001)])
+@pytest.mark.parametrize("unit", [1, 7])
+def test_bins_are_equal_and_nothing_is_lost(sizes, unit):
+    both = make_bins(sizes, 9, unit=unit)
+    assert both[0].rows == both[1].rows
+    for bins, size in zip(both, sizes, strict=True):
+        own, place = bins.of(0, size)
+        counts = np.bincount(own, minlength=bins.count + 1)
+        assert (counts[:-1] == bins.rows * unit).all()
+        assert counts.sum() == size
+        assert (place[own < bins.count] < bins.rows).all()
+        assert bins.count >= min(size // unit, 32)
+        for first in range(0, size, 1000):  # by blocks as all at once
+            np.testing.assert_array_equal(bins.of(first, 10)[0][: size - first], own[first : first + 10])
+
+
+def test_rows_of_a_unit_are_in_one_bin():
+    bins, _ = make_bins((1000, 1000), 2, unit=8)
+    own, _ = bins.of(0, 1000)
+    for start in range(0, 1000, 8):
+        assert len(set(own[start : start + 8])) == 1
+
+
+def test_units_with_names_stay_together_and_change_with_their_like(rng):
+    units = rng.integers(0, 40, 200), rng.integers(0, 50, 150)
+    both = make_named_bins(units, 1)
+    for names, bins in zip(units, both, strict=True):
+        own, _ = bins.of(0, len(names))
+        for name in np.unique(names):
+            assert len(set(own[names == name])) == 1
+        sizes = [set() for _ in range(len(np.unique(np.concatenate([b.classes for b in both]))))]
+        for number, kind in enumerate(bins.classes):
+            sizes[kind].add(int((own == number).sum()))
+        assert all(len(each) <= 1 for each in sizes)  # bins of a class have as many rows
+    for kind in np.unique(both[0].classes):
+        a, b = ((each.own == np.flatnonzero(each.classes == kind)[0]).sum() for each in both)
+        assert a == b
+
+
+def test_exchanged_bins_leave_the_sample_as_it_was(rng):
+    """The property that makes the test exact: move whole bins across, and the same rows are drawn."""
+    x, y = rng.normal(size=(1300, 2)), rng.normal(size=(900, 2))
+    both = make_bins((len(x), len(y)), 4)
+
+    def drawn(x, y):
+        rows = [s[sampled(b, 0, len(s), 2)] for s, b in zip((x, y), both, strict=True)]
+        pooled = np.concatenate(rows)
+        return pooled[np.lexsort(pooled.T)]
+
+    before = drawn(x, y)
+    places = [bins.of(0, bins.size) for bins in both]
+    moved_x, moved_y = x.copy(), y.copy()
+    for a, b in ((0, 5), (17, 3)):
+        rows = [np.flatnonzero(own == number) for (own, _), number in zip(places, (a, b), strict=True)]
+        rows = [r[np.argsort(place[r])] for r, (_, place) in zip(rows, places, strict=True)]
+        moved_x[rows[0]], moved_y[rows[1]] = y[rows[1]], x[rows[0]]
+    assert (moved_x != x).any()
+    np.testing.assert_array_equal(drawn(moved_x, moved_y), before)
+    assert len(before) == 2 * sum(bins.count for bins in both)
+
+
+def test_sums_by_bin_against_a_loop(rng):
+    features, own, weight = rng.normal(size=(30, 3)), rng.integers(0, 5, 30), rng.uniform(1, 2, 30)
+    found = bin_indicators(own, 4, weight) @ features
+    for number in range(5):
+        expected = sum((weight[i] * features[i] for i in range(30) if own[i] == number), np.zeros(3))
+        np.testing.assert_allclose(found[number], expected, atol=1e-12)
+
+
+def test_labels_move_within_classes_alone(rng):
+    labels, classes = np.array([1, 1, 0, 0, 1, 0, 0.0]), np.array([0, 0, 0, 0, 1, 1, 1])
+    labelings, enumerated = draw_within(labels, classes, 500, rng)
+    W = labelings.written_out
+    assert not enumerated
+    np.testing.assert_array_equal(W[:, 0], labels)
+    assert (W[:4].sum(axis=0) == 2).all()
+    assert (W[4:].sum(axis=0) == 1).all()
+    assert len(np.unique(W, axis=1).T) == 6 * 3  # all there are
+
+
+def test_rows_of_units_change_sides_together(rng):
+    units = np.array([0, 0, 1, 2, 2, 3, 4, 4])
+    labels = np.array([1, 1, 1, 0, 0, 0, 0, 0.0])
+    W = draw_units(labels, units, 300, rng)[0].written_out
+    np.testing.assert_array_equal(W[:, 0], labels)
+    for unit in range(5):
+        assert (np.ptp(W[units == unit], axis=0) == 0).all()
+    assert (W.sum(axis=0) == 3).all()  # units of two rows change with units of two
+    assert len(np.unique(W, axis=1).T) == 3 * 2

@@ -1,0 +1,257 @@
+"""The test of any number of rows: against loops, against the exact statistic, and under exchange of bins."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from tests import reference
+
+from kembed import Delta, Gaussian, OnColumns, mmd_test
+from kembed.data.space import make_space
+from kembed.data.tables import read_tables
+from kembed.engines.memory import Memory, in_memory
+from kembed.permutation.fourier import fourier
+from kembed.testing.binned import binned_test
+from kembed.testing.members import GROUPS
+from kembed.testing.members.fresh import Fresh, fit
+from kembed.testing.members.polynomials import fit_levels, fit_ranks, indicators, rank_polynomials
+from kembed.testing.members.rows import read_scales
+from kembed.testing.procedure import read_procedure
+from kembed.testing.streams import choose_streams
+
+
+def mixed_values(rng, n):
+    return np.column_stack([rng.normal(size=n), rng.integers(0, 5, n) / 2.0, rng.integers(0, 4, n)])
+
+
+KINDS = np.array([False, False, True])
+
+
+def quick(x, y, **options):
+    return mmd_test(x, y, **{"statistic": "features", "n_resamples": 99, "rng": 0, **options})
+
+
+# Features of fresh rows.
+
+
+def test_fitted_ranks_give_their_own_rows_what_ranks_gave(rng):
+    for column in (rng.normal(size=50), rng.integers(0, 4, 50).astype(float), np.full(50, 2.0)):
+        np.testing.assert_allclose(fit_ranks(column)(column), rank_polynomials(column), atol=1e-8)
+    codes = rng.integers(0, 12, 80).astype(float)
+    np.testing.assert_allclose(fit_levels(codes)(codes), indicators(codes), atol=1e-10)
+
+
+def test_a_value_that_was_not_seen_is_told_from_those_that_were(rng):
+    """A rare flag may be absent from the sample that ranks are fitted on."""
+    assert fit_ranks(np.zeros(20))(np.array([0.0, 1.0, -1.0]))[:, 0].tolist() == [0.0, 1.0, -1.0]
+    table = fit_levels(np.repeat([0.0, 1.0], 10))(np.array([0.0, 1.0, 2.0]))
+    assert (table[2] != table[0]).any()
+    assert (table[2] != table[1]).any()
+
+
+def test_fresh_rows_are_measured_as_the_fitted_ones(rng):
+    space = make_space(mixed_values(rng, 200), KINDS)
+    rows = read_scales(space)
+    fresh = Fresh(fit(rows), space.values)
+    np.testing.assert_allclose(-2.0 * fresh.closeness, rows.to_landmarks, atol=1e-9)
+    np.testing.assert_allclose(fresh.axes, rows.axes, atol=1e-7)
+    for own, other in zip(fresh.polynomials, rows.polynomials, strict=True):
+        np.testing.assert_allclose(own, other, atol=1e-8)
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__.split(".")[-1])
+def test_every_group_streams(group, rng):
+    """Members of a group for any number of rows have the names and the voices that they say."""
+    rows = read_scales(make_space(mixed_values(rng, 300), KINDS), names=("a", "b", "c"))
+    found = group.streamed(rows)
+    fresh = Fresh(fit(rows), mixed_values(rng, 40))
+    count = 0
+    for member in found.members:
+        F = member.features(fresh)
+        assert F.shape[0] == 40
+        P = F.shape[1] if member.linear is None else member.linear.shape[1]
+        count += P // member.width * len(member.cuts)
+    assert count == len(found.kernels) == len(found.voices)
+
+
+def test_fresh_rows_are_alone(rng):
+    """What is said of a row does not depend on the rows that come with it."""
+    space = make_space(mixed_values(rng, 200), KINDS)
+    streams = choose_streams("fused", space, ("a", "b", "c"), (0, 0, 4), rng)
+    values = mixed_values(rng, 20)
+    for feature in streams.features:
+        whole, part = feature(Fresh(streams.fitted, values)), feature(Fresh(streams.fitted, values[5:9]))
+        difference = whole[5:9] - part
+        assert np.abs(difference.toarray() if hasattr(difference, "toarray") else difference).max() < 1e-9
+
+
+# Fourier features.
+
+
+def test_fourier_features_of_categories_against_the_kernel(rng):
+    """The mean of a cosine over 20,000 draws is off by less than 5 standard errors."""
+    x = np.column_stack([rng.normal(size=10), rng.integers(0, 3, 10)])
+    for kernel in (
+        OnColumns(Gaussian(0.8), (0,)) * OnColumns(Delta(1.3), (1,)),
+        OnColumns(Gaussian(0.8), (0,)) * OnColumns(Delta(), (1,)),
+    ):
+        F = fourier(kernel, x, 40_000, rng)(x)
+        np.testing.assert_allclose(F @ F.T, kernel.gram(x), atol=5 / np.sqrt(20_000))
+    assert fourier(OnColumns(Gaussian(1.0), (0,)) + OnColumns(Delta(), (1,)), x, 10, rng) is None
+
+
+# The statistic.
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_unbiased_statistic_of_a_function_against_loops(weighted, rng):
+    """A function of few rows has all of them as landmarks, so its features are exact."""
+    x, y = rng.normal(size=(9, 2)), rng.normal(size=(11, 2))
+    weights = (rng.uniform(0.5, 2, 9), rng.uniform(0.5, 2, 11)) if weighted else None
+    result = quick(x, y, kernel=lambda a, b: np.exp(-np.abs(a[:, None] - b).sum(axis=2)), weights=weights)
+    pooled = np.concatenate([x, y])
+    K = np.exp(-np.abs(pooled[:, None] - pooled).sum(axis=2))
+    v = None if weights is None else np.concatenate(weights)
+    expected = reference.mmd2_loops(K, [True] * 9 + [False] * 11, v, biased=False)
+    assert result.statistic == pytest.approx(expected, abs=1e-9)
+
+
+def test_few_rows_are_enumerated_and_their_exchange_changes_no_law(rng):
+    """Every row its own bin: exchange two rows, and the statistics of all arrangements are the same ones."""
+    x, y = rng.normal(size=(5, 2)), rng.normal(size=(4, 2))
+    for kernel in ("median", "fused"):
+        first = quick(x, y, kernel=kernel, n_resamples=999)
+        assert first.enumerated
+        assert len(first.null_distribution) == 126
+        a, b = x.copy(), y.copy()
+        a[2], b[1] = y[1], x[2]
+        other = quick(a, b, kernel=kernel, n_resamples=999)
+        np.testing.assert_allclose(other.null_distribution, first.null_distribution, atol=1e-8)
+
+
+def test_swapped_samples_give_the_same_answer(rng):
+    x, y = rng.normal(size=(700, 2)), rng.normal(0.1, 1.0, size=(600, 2))
+    for options in ({"kernel": "fused", "by_column": True}, {"kernel": "median"}):
+        one, other = quick(x, y, **options), quick(y, x, **options)
+        assert one.pvalue == other.pvalue
+        assert one.statistic == pytest.approx(other.statistic)
+        assert (one.sizes, other.sizes) == ((700, 600), (600, 700))
+
+
+def test_blocks_of_any_size_give_the_same_answer(rng):
+    table, other = (read_tables({"x": rng.normal(size=(3000, 3))}, "raise", 2)[0][0] for _ in range(2))
+    found = []
+    for rows in (3000, 577, 64):
+        sources = tuple(Memory(t.label, in_memory(t).schema, t.values, rows) for t in (table, other))
+        found.append(binned_test(sources, "fused", read_procedure("auto", "permutation", 49, None, None, 1)))
+    for result in found[1:]:
+        assert result.pvalue == found[0].pvalue
+        assert result.statistic == pytest.approx(found[0].statistic, rel=1e-10)
+
+
+def test_rows_with_missing_values_count_nothing(rng):
+    """The same as without them but for the bins, which go by the numbers of the rows."""
+    x, y = rng.normal(size=(400, 2)), rng.normal(1.0, 1.0, size=(400, 2))
+    x[::7, 0] = np.nan
+    result = quick(x, y, nan_policy="omit")
+    assert result.sizes == (400 - len(x[::7]), 400)
+    assert result.pvalue == 0.01
+
+
+def test_many_rows_find_what_is_there(rng):
+    """In 6,000 rows a shift of a sixth of a spread, a correlation, and levels that became more frequent."""
+    n = 3000
+
+    def frame(shift=0.0, correlation=0.0, share=0.25):
+        a = rng.normal(size=n)
+        rest = (1.0 - share) / 3
+        b = correlation * a + np.sqrt(1 - correlation**2) * rng.normal(size=n)
+        return pl.DataFrame(
+            {"a": a + shift, "b": b, "c": rng.choice(list("pqrs"), n, p=[share] + [rest] * 3)}
+        )
+
+    plain = frame()
+    nothing = mmd_test(plain, frame(), rng=0, n_resamples=199, by_column=True)
+    assert nothing.pvalue > 0.01
+    assert nothing.bins
+    shifted = mmd_test(plain, frame(shift=0.15), rng=0, n_resamples=199, by_column=True)
+    assert shifted.pvalue == 0.005
+    assert [c.name for c in shifted.columns if c.adjusted_pvalue < 0.02] == ["a"]
+    turned = mmd_test(plain, frame(correlation=0.15), rng=0, n_resamples=199)
+    assert turned.pvalue == 0.005
+    assert turned.findings[0].columns == ("a", "b")
+    more = mmd_test(plain, frame(share=0.31), rng=0, n_resamples=199, by_column=True)
+    assert [c.name for c in more.columns if c.adjusted_pvalue < 0.02] == ["c"]
+
+
+def test_pairs_turn_round_in_bins(rng):
+    both = rng.normal(size=(900, 2))
+    x, y = (both + 0.2 * rng.normal(size=(900, 2)) for _ in range(2))
+    assert quick(x, y, paired=True).pvalue > 0.01
+    assert (
+        quick(x, y + np.array([0.05, 0.0]), paired=True).pvalue == 0.01
+    )  # far below what unpaired rows show
+    assert quick(x, y + np.array([0.05, 0.0])).pvalue > 0.01
+
+
+def test_the_level_of_odd_sizes(rng):
+    """107 + 61 rows, 200 draws at 20%: within what a binomial law passes once in 10⁴."""
+    from scipy import stats
+
+    count = sum(
+        quick(
+            rng.normal(size=(107, 1)), rng.normal(size=(61, 1)), kernel="median", n_resamples=19, rng=rng
+        ).pvalue
+        <= 0.2
+        for _ in range(200)
+    )
+    low, high = stats.binom.ppf([1e-4, 1 - 1e-4], 200, 0.2)
+    assert low <= count <= high
+
+
+# Units.
+
+
+def clustered(rng, units, rows, shift=0.0):
+    unit = np.repeat(np.arange(units), rows)
+    return rng.normal(size=(units, 1))[unit] + 0.3 * rng.normal(size=(units * rows, 1)) + shift, unit
+
+
+@pytest.mark.parametrize("statistic", ["unbiased", "features"])
+def test_rows_of_a_customer_are_one_observation(statistic, rng):
+    """Forty customers with ten rows each: 400 rows reject nearly always, 40 units do as they should."""
+    counts = {"rows": 0, "units": 0, "consecutive": 0}
+    options = {"statistic": statistic, "kernel": "median", "n_resamples": 39}
+    for _ in range(30):
+        (x, u), (y, v) = clustered(rng, 20, 10), clustered(rng, 20, 10)
+        counts["rows"] += mmd_test(x, y, rng=rng, **options).pvalue <= 0.05
+        counts["units"] += mmd_test(x, y, unit=(u, v), rng=rng, **options).pvalue <= 0.05
+        counts["consecutive"] += mmd_test(x, y, unit=10, rng=rng, **options).pvalue <= 0.05
+    assert counts["rows"] >= 15
+    assert counts["units"] <= 6  # more than 6 of 30 at 5% come once in 1,000
+    assert counts["consecutive"] <= 6
+
+
+def test_a_unit_is_named_by_its_column(rng):
+    (x, u), (y, v) = clustered(rng, 20, 6), clustered(rng, 20, 6, shift=3.0)
+    frames = [pd.DataFrame({"value": s[:, 0], "who": [f"c{k}" for k in w]}) for s, w in ((x, u), (y, v))]
+    for statistic in ("unbiased", "features"):
+        named = mmd_test(*frames, unit="who", statistic=statistic, rng=0, n_resamples=99)
+        given = mmd_test(x, y, unit=(u, v), statistic=statistic, rng=0, n_resamples=99)
+        assert named.pvalue == given.pvalue == 0.01
+        assert named.findings == ()
+
+
+def test_units_that_make_no_sense(rng):
+    x, y = rng.normal(size=(2, 30, 2))
+    for unit, words in (
+        ("who", ["unit='who'", "no column", "'column 0'"]),
+        (0.5, ["unit must be", "0.5"]),
+        ((np.zeros(3), np.zeros(30)), ["unit[0] has 3 entries", "30 rows"]),
+        (0, ["unit", "0"]),
+    ):
+        with pytest.raises((TypeError, ValueError)) as error:
+            mmd_test(x, y, unit=unit)
+        assert all(word in str(error.value) for word in words), error.value
+    with pytest.raises(ValueError, match="unit goes with null='permutation' and unpaired samples"):
+        mmd_test(x, y, unit=2, paired=True)
