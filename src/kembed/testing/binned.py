@@ -126,9 +126,9 @@ def _bins(
     else:
         first, second = (source.map_sum(take_column, named).table for source in sources)
         both = make_named_bins((first, second), key, bins=count)
-    for source, own in zip(sources, both, strict=True):
-        if own.count < LEAST:
-            seen = f"unit={unit!r} leaves {own.count} units of {source.label} that could change sides"
+    for k, source in enumerate(sources):
+        if both[k].count < LEAST:
+            seen = f"unit={unit!r} leaves {both[k].count} units of {source.label} that could change sides"
             raise ValueError(f"{seen}; give more rows or smaller units")
     return both
 
