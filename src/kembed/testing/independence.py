@@ -190,7 +190,8 @@ def _meeting_values(meeting: Meeting, pairings: Star | Pairings, procedure: Proc
 def _pieces(left: Blocks, right: Blocks, pairings: Star | Pairings) -> Iterator[Pairings]:
     """Pairings written out, so many at a time that there is room for the products of features."""
     count = pairings.count if isinstance(pairings, Star) else len(pairings)
-    step = max(1, AT_ONCE // (8 * right.columns.shape[1] * max(left.columns.shape[1], left.size)))
+    narrow, wide = sorted(side.columns.shape[1] for side in (left, right))
+    step = max(1, AT_ONCE // (8 * narrow * max(wide, left.size)))
     for start in range(0, count, step):
         part = slice(start, start + step)
         yield pairings.pairings(part) if isinstance(pairings, Star) else pairings[part]
