@@ -106,7 +106,7 @@ def hsic_test(
         else:
             enumerated = n <= FEW_ROWS and factorial(n) <= n_resamples + 1
             pairings = _every_pairing(n) if enumerated else _random_pairings(n, procedure)
-            found = [_meeting_values(meeting, pairings, procedure) for meeting in meetings]
+            found = [meeting_values(meeting, pairings, procedure) for meeting in meetings]
             values = in_places(found, list(range(len(both.kernels))))
         return resampled_outcome(name, (n,), both, values, null, enumerated)
 
@@ -182,7 +182,7 @@ def _random_pairings(n: int, procedure: Procedure) -> Star | Pairings:
     return star.pairings(slice(None)) if n <= SHORT and n * n * star.count <= ENTRIES else star
 
 
-def _meeting_values(meeting: Meeting, pairings: Star | Pairings, procedure: Procedure) -> Values:
+def meeting_values(meeting: Meeting, pairings: Star | Pairings, procedure: Procedure) -> Values:
     """HSIC of every pair of kernels that meet, for the data and every other pairing."""
     left, right, biased = computed(meeting.left), computed(meeting.right), procedure.biased
     if isinstance(left, Blocks) and isinstance(right, Blocks):
