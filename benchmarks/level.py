@@ -5,7 +5,7 @@ p-values must be uniform on {1/100, …, 1} (a chi-square over ten bins of ten v
 runs the default alone, KEMBED_TESTS=hsic one test, KEMBED_SETS (names with ; between them) some kinds of
 data, KEMBED_ROWS other than 20 rows, KEMBED_REPETITIONS other than 2,000 draws.
 
-KEMBED_PAIRINGS=20 draws two sides and pairs their rows at random so many times: given the sides the p-values
+KEMBED_PAIRINGS=100 draws two sides and pairs their rows at random so many times: given the sides the p-values
 of the fused independence test are independent and uniform, and its members are computed once.
 """
 
@@ -22,7 +22,7 @@ from benchmarks.alternatives import NULLS
 from kembed import hsic_test, mmd_test
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
-from kembed.permutation.fusion import fuse, in_places
+from kembed.permutation.fusion import Values, fuse, in_places
 from kembed.permutation.low_rank import computed
 from kembed.permutation.nulls import resampled_pvalue
 from kembed.permutation.rings import draw_star
@@ -63,11 +63,12 @@ def paired_anew(job: tuple[str, int]) -> list[float]:
     meetings, choice = fused_relations(*sides)
     meetings = [replace(each, left=computed(each.left), right=computed(each.right)) for each in meetings]
     procedure = read_procedure("unbiased", "permutation", B, None, None, rng)
+    stars = [rng.permutation(N)[draw_star(N, B, rng).pairings(slice(None))] for _ in range(PAIRINGS)]
+    values = [meeting_values(each, np.concatenate(stars), procedure) for each in meetings]
+    every = in_places(values, list(range(len(choice.kernels))))
     found = []
-    for _ in range(PAIRINGS):
-        pairings = rng.permutation(N)[draw_star(N, B, rng).pairings(slice(None))]
-        values = [meeting_values(each, pairings, procedure) for each in meetings]
-        whole = fuse(in_places(values, list(range(len(choice.kernels)))), choice.plan).whole
+    for rows in np.split(every.statistics, PAIRINGS):
+        whole = fuse(Values(rows, every.entry), choice.plan).whole
         found.append(resampled_pvalue(float(whole[0]), whole[1:]))
     return found
 
