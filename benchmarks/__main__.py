@@ -20,6 +20,7 @@ NAMES = [
     "power",
     "dependence",
     "third",
+    "processor",
     "speed",
     "bands",
     "dropin",

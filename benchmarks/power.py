@@ -1,8 +1,9 @@
 """Power of the two-sample tests on SUITE and HELD_OUT, which the groups of members were both chosen on.
 
-`python -m benchmarks power` runs SUITE (with "bkl" alone) and HELD_OUT; set KEMBED_REPETITIONS for fewer than
-200 repetitions. Level .05, B = 299. "grid" is a fused MMD over a uniform log grid of Gaussians, each over its
-null standard deviation, the largest taken; "oracle" is the best single lengthscale in hindsight.
+`python -m benchmarks power` runs SUITE (with "bkl" alone) and HELD_OUT. KEMBED_REPETITIONS is for fewer than
+200 repetitions, KEMBED_SETS (names with ; between them) for some sets, KEMBED_ONLY=fused leaves the other
+tests out. Level .05, B = 299. "grid" is a fused MMD over a uniform log grid of Gaussians, each over its null
+standard deviation, the largest taken; "oracle" is the best single lengthscale in hindsight.
 """
 
 import os
@@ -22,6 +23,8 @@ from kembed.testing.procedure import Choice, every_one, read_procedure
 from kembed.testing.two_sample import mmd_values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))
+SETS = os.environ.get("KEMBED_SETS")
+ONLY_FUSED = os.environ.get("KEMBED_ONLY") == "fused"
 RATIOS = np.geomspace(0.02, 30.0, 13)  # of the median distance
 
 
@@ -47,6 +50,8 @@ def repetition(job: tuple[str, str, int, bool]) -> np.ndarray:
     rng = seeded(name, r)
     x, y = (SUITE if suite == "SUITE" else HELD_OUT)[name].draw(rng)
     default = mmd_test(x, y, n_resamples=B, rng=rng).pvalue
+    if ONLY_FUSED:
+        return np.append(default, np.full(3 + len(RATIOS), np.nan))
     learned = mmd_test(x, y, kernel="bkl", n_resamples=B, rng=rng).pvalue if with_bkl else np.nan
     singles, median, grid = single_scales(x, y, rng)
     return np.concatenate([[default, learned, median, grid], singles])
@@ -57,7 +62,7 @@ def table(suite: str, sets, with_bkl: bool) -> None:
     print("| set | fused (default) | bkl | median | grid | oracle (ratio) | fused/oracle |")
     print("|---|---|---|---|---|---|---|")
     powers = []
-    for name in sets:
+    for name in sets if SETS is None else [name for name in SETS.split(";") if name in sets]:
         jobs = [(suite, name, r, with_bkl) for r in range(REPETITIONS)]
         p = np.stack(spread(repetition, jobs))
         power = np.where(np.isnan(p), np.nan, p <= LEVEL + 1e-12).mean(axis=0)
@@ -69,6 +74,8 @@ def table(suite: str, sets, with_bkl: bool) -> None:
             f"| {oracle:.2f} ({RATIOS[best]:.2g}) | {power[0] / oracle:.2f} |",
             flush=True,
         )
+    if not powers:
+        return
     mean = np.mean(powers, axis=0)
     error = np.sqrt((np.array(powers) * (1 - np.array(powers)) / REPETITIONS).sum(axis=0)) / len(powers)
     print("| **mean** | " + " | ".join(f"{m:.3f}" for m in mean) + " | |")

@@ -56,6 +56,24 @@ def test_members_are_functions_of_the_unordered_rows(group, make, rng):
         np.testing.assert_allclose(L, K[np.ix_(order, order)], rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("make", SPACES)
+@pytest.mark.parametrize("group", [group for group in GROUPS if hasattr(group, "independence")])
+def test_a_side_of_a_relation_does_not_know_the_pairing(group, make, rng):
+    """What its rows meet decides their order, and nothing else."""
+    side, other = make(rng), continuous(rng)
+    order = rng.permutation(N)
+    turned = make_space(side.values[order], side.categorical)
+    first, second = (group.independence(*map(read_scales, (each, other))) for each in (side, turned))
+    if first is None:
+        assert second is None
+        return
+    for ours, theirs in zip(first.meetings, second.meetings, strict=True):
+        for K, L in zip(matrices((ours.left,)), matrices((theirs.left,)), strict=True):
+            np.testing.assert_allclose(L, K[np.ix_(order, order)], rtol=1e-6, atol=1e-8)
+        for K, L in zip(matrices((ours.right,)), matrices((theirs.right,)), strict=True):
+            np.testing.assert_allclose(L, K, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_equal_rows_are_treated_alike(group, rng):
     """Whatever place a row has among its equals: its sample decides the place, and must not be seen."""
@@ -317,6 +335,48 @@ def test_monotone_transforms_change_nothing_in_groups_of_ranks(name, rng):
     for place, (K, L) in enumerate(zip(ours, theirs, strict=True)):
         if name != "means" or place:
             np.testing.assert_allclose(L, K, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["means", "columns", "axes", "pairs", "trees", "neighbours"])
+def test_monotone_transforms_of_either_side_change_nothing_in_relations_of_ranks(name, rng):
+    group = next(group for group in GROUPS if group.__name__.endswith(f".{name}"))
+    x, y = rng.normal(size=(2, N, 2))
+    flags = np.zeros(2, dtype=bool)
+    found = [
+        group.independence(*(read_scales(make_space(side, flags)) for side in sides))
+        for sides in ((x, y), (np.exp(2 * x), y**3))
+    ]
+    meetings = zip(*(relation.meetings[name == "means" :] for relation in found), strict=True)
+    for first, second in meetings:
+        for side in ("left", "right"):
+            ours, theirs = (matrices((getattr(each, side),)) for each in (first, second))
+            for K, L in zip(ours, theirs, strict=True):
+                np.testing.assert_allclose(L, K, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["means", "columns", "axes", "pairs", "neighbours", "density"])
+def test_groups_without_landmarks_or_trees_do_not_know_the_order_of_columns(name, rng):
+    """Ties and a category included; columns and pairs of them come in another order, and that is all."""
+    group = next(group for group in GROUPS if group.__name__.endswith(f".{name}"))
+    values = np.column_stack(
+        [rng.normal(size=N), rng.poisson(1.0, N), rng.integers(0, 3, N), rng.normal(size=N)]
+    )
+    flags = np.array([False, False, True, False])
+    names, order = np.array(["a", "b", "c", "d"]), [2, 0, 3, 1]
+    first, other = (
+        group.two_sample(read_scales(make_space(values[:, way], flags[way]), names=tuple(names[way])))
+        for way in ([0, 1, 2, 3], order)
+    )
+
+    def told(found):
+        kernels = zip(found.kernels, matrices(found.members), strict=True)
+        return {(k.title, *sorted(k.parts)) if hasattr(k, "title") else "Gaussian": K for k, K in kernels}
+
+    ours, theirs = told(first), told(other)
+    assert ours.keys() == theirs.keys()
+    assert len(ours) == len(first.kernels)
+    for name, K in ours.items():
+        np.testing.assert_allclose(theirs[name], K, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("swap", [False, True])

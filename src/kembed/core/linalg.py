@@ -6,6 +6,8 @@ import numpy as np
 
 from kembed.core.backend import Array, Float, namespace
 
+IN_CACHE = 2**15  # distances worked on at once: with their differences half a megabyte
+
 
 def safe_sqrt(s: Any) -> Any:
     """√s whose derivative at 0 is taken as 0, so that a zero distance gives no NaN."""
@@ -17,18 +19,22 @@ def squared_distances(X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[A
     """|x_i - y_j|² by differences, one coordinate at a time.
 
     Slower than |x|² + |y|² - 2x·y in high dimension, but exact: the expansion loses all digits of a
-    distance that is small against the norms. Memory is two (n, m) arrays, whatever D.
+    distance that is small against the norms. Memory is little more than the result, whatever D.
     """
     if namespace(X, Y) is not np:
         if X.shape[1] > 16:  # unrolled coordinates run faster, but compile longer
             return ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=-1)
         return sum((X[:, d, None] - Y[None, :, d]) ** 2 for d in range(X.shape[1]))
-    total = np.zeros((X.shape[0], Y.shape[0]))
-    difference = np.empty_like(total)
-    for d in range(X.shape[1]):
-        np.subtract(X[:, d, None], Y[None, :, d], out=difference)
-        np.multiply(difference, difference, out=difference)
-        total += difference
+    total, columns = np.zeros((X.shape[0], Y.shape[0])), np.ascontiguousarray(Y.T)
+    rows = max(1, IN_CACHE // max(Y.shape[0], 1))
+    difference = np.empty_like(total[:rows])
+    for start in range(0, X.shape[0], rows):
+        some = total[start : start + rows]
+        own = difference[: len(some)]
+        for d, column in enumerate(columns):
+            np.subtract(X[start : start + rows, d, None], column, out=own)
+            np.multiply(own, own, out=own)
+            some += own
     return total
 
 

@@ -154,14 +154,18 @@ def _resolution(column: Float[np.ndarray, " n"]) -> tuple[float, bool, bool]:
 
     They are if most are equally far from the next; else rows may have been repeated.
     """
-    values, count = np.unique(column, return_counts=True)
+    ordered = np.sort(column)
+    first = np.append(True, ordered[1:] > ordered[:-1])
+    values = ordered[first]
     if len(values) == 1:
         return 0.0, False, False
-    gaps = np.diff(values)
-    nearest = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
-    usual = float(np.median(np.repeat(nearest, count)))
-    rounded = bool(np.isclose(nearest, usual, rtol=1e-6, atol=0.0).mean() > 0.5)
-    return usual, rounded or bool(np.median(count) > 1), rounded
+    gaps = np.concatenate([[np.inf], np.diff(values), [np.inf]])
+    nearest = np.minimum(gaps[:-1], gaps[1:])
+    usual = float(np.median(nearest[np.cumsum(first) - 1]))  # of every row
+    rounded = bool((np.abs(nearest - usual) <= 1e-6 * usual).mean() > 0.5)
+    if rounded or len(values) == len(column):
+        return usual, rounded, rounded
+    return usual, bool(np.median(np.diff(np.append(np.flatnonzero(first), len(column)))) > 1), False
 
 
 def data_scales(

@@ -15,6 +15,7 @@ import numpy as np
 from kembed.core.backend import Bool, Float, Int
 
 Table = Float[np.ndarray, "C J"]
+Rows = Float[np.ndarray, "J C"]
 # A mean of kernel entries is exact to about this share of a usual entry.
 ROUNDING = 1e-14
 # A statistic that varies by less than this share of a usual entry does so by rounding.
@@ -52,9 +53,14 @@ class Values(NamedTuple):
 
 def in_places(parts: list[Values], places: list[int]) -> Values:
     """The kernels of several parts in one table, each in its place."""
-    order = np.argsort(places)
-    statistics = np.hstack([part.statistics for part in parts])
-    return Values(statistics[:, order], np.concatenate([part.entry for part in parts])[order])
+    count = len(parts[0].statistics)
+    rows, entry = np.empty((len(places), count)), np.empty(len(places))
+    start = 0
+    for part in parts:
+        own = places[start : start + len(part.entry)]
+        rows[own], entry[own] = part.statistics.T, part.entry
+        start += len(part.entry)
+    return Values(rows.T, entry)
 
 
 class Plan(NamedTuple):
@@ -75,60 +81,78 @@ class Fused(NamedTuple):
 
 
 def surprise(
-    values: Table, entry: Float[np.ndarray, " J"] | float = 0.0, *, by_others: bool = False
+    values: Table,
+    entry: Float[np.ndarray, " J"] | float = 0.0,
+    *,
+    by_others: Bool[np.ndarray, " J"] | bool = False,
 ) -> Table:
     """-log p of every value, p by the gamma law fitted to its column (Wilson & Hilferty 1931).
 
     A value in its own law is as large as the law allows and no larger: of B + 1 values none is more than √B
-    standard deviations out. `by_others` fits the law to the others, so that one of thousands can be heard.
-    0 in columns that do not vary.
+    standard deviations out. `by_others` (of all columns, or some) fits the law to the others, so that one of
+    thousands can be heard. 0 in columns that do not vary.
     """
     entry = np.broadcast_to(entry, values.shape[1:])
-    found = np.empty_like(values)
+    others = np.broadcast_to(by_others, values.shape[1:])
+    found = np.empty(values.shape[::-1])  # the values of a kernel one after the other
     for start in range(0, values.shape[1], AT_ONCE):
         part = slice(start, start + AT_ONCE)
-        found[:, part] = _surprise(values[:, part], entry[part], by_others)
+        found[part] = _surprise(values.T[part], entry[part], others[part])
+    return found.T
+
+
+def _surprise(values: Rows, entry: Float[np.ndarray, " J"], others: Bool[np.ndarray, " J"]) -> Rows:
+    """Few enough kernels to stay in the processor's cache."""
+    z = values - values.mean(axis=1, keepdims=True)
+    spread = np.sqrt(np.einsum("jc,jc->j", z, z) / z.shape[1])
+    steady = spread <= np.maximum(STEADY * entry, 1e-12 * np.abs(values).max(axis=1, initial=0.0))
+    z /= np.where(steady, 1.0, spread)[:, None]
+    third = (np.einsum("jc,jc,jc->j", z, z, z) / z.shape[1])[:, None]
+    if others.all():
+        found = _gamma_tail(*_moments_of_others(z, third))
+    else:
+        found = _gamma_tail(z.copy(), third)
+        if others.any():
+            found[others] = _gamma_tail(*_moments_of_others(z[others], third[others]))
+    found[steady] = 0.0
     return found
 
 
-def _surprise(values: Table, entry: Float[np.ndarray, " J"], by_others: bool) -> Table:
-    """Few enough columns to stay in the processor's cache."""
-    z = values - values.mean(axis=0)
-    spread = np.sqrt(np.square(z).mean(axis=0))
-    steady = spread <= np.maximum(STEADY * entry, 1e-12 * np.abs(values).max(axis=0, initial=0.0))
-    z /= np.where(steady, 1.0, spread)
-    third = np.einsum("cj,cj,cj->j", z, z, z) / len(z)
-    found = _gamma_tail(*_moments_of_others(z, third)) if by_others else _gamma_tail(z, third)
-    found[:, steady] = 0.0
-    return found
+def _moments_of_others(z: Rows, third: Float[np.ndarray, "J 1"]) -> tuple[Rows, Rows]:
+    """How far every value lies out among the others of its kernel, in their spreads, and their skewness.
 
-
-def _moments_of_others(z: Table, third: Float[np.ndarray, " J"]) -> tuple[Table, Table]:
-    """How far every value lies out among the others of its column, in their spreads, and their skewness."""
-    share = 1.0 / (len(z) - 1.0)  # of one among the others
+    Of the others, s one's share among them, the moments about the mean of all are -s z, 1 + s - s z² and
+    (1 + s) g - s z³.
+    """
+    s = 1.0 / (z.shape[1] - 1.0)
     square = z * z
-    mean = -share * z
-    second = 1.0 + share - share * square  # about the mean of all, which is 0
-    third = (1.0 + share) * third - share * square * z
-    third += mean * (2.0 * mean * mean - 3.0 * second)
-    variance = np.maximum(second - mean * mean, ROUNDING)
+    variance = np.maximum((1.0 + s) - (s + s * s) * square, ROUNDING)
+    # the third moment about their own mean: the terms in z, in z³, and what is the same for all
+    cubed = square * (-s * (1.0 + s) * (1.0 + 2.0 * s))
+    cubed += 3.0 * s * (1.0 + s)
+    cubed *= z
+    cubed += (1.0 + s) * third
     spread = np.sqrt(variance)
-    return (z - mean) / spread, third / (variance * spread)
+    variance *= spread
+    cubed /= variance
+    return (1.0 + s) * z / spread, cubed
 
 
-def _gamma_tail(z: Table, skewness: Float[np.ndarray, "*C J"]) -> Table:
-    """-log p of a standardised value by the gamma law of this skewness; of one below 0, turned round."""
+def _gamma_tail(z: Rows, skewness: Float[np.ndarray, "J *C"]) -> Rows:
+    """-log p of a standardised value by the gamma law of this skewness; of one below 0, turned round.
+
+    Written over z.
+    """
     from scipy.special import ndtr
 
     skewness = np.clip(np.where(np.abs(skewness) < FAINT, FAINT, skewness), -STEEP, STEEP)
-    root = 6.0 / skewness  # ±√(9k) with k = 4/g²
-    w = 0.5 * skewness * z
-    w += 1.0
-    np.cbrt(np.maximum(w, LOWEST, out=w), out=w)
-    w += 1.0 / (root * root) - 1.0
-    w *= -root
-    np.log(ndtr(np.clip(w, -FAR, FAR, out=w), out=w), out=w)
-    return np.negative(w, out=w)
+    z *= 0.5 * skewness
+    z += 1.0
+    np.cbrt(np.maximum(z, LOWEST, out=z), out=z)
+    z += np.square(skewness) / 36.0 - 1.0  # 1/(9k) with k = 4/g²
+    z *= -6.0 / skewness  # ±√(9k)
+    np.log(ndtr(np.clip(z, -FAR, FAR, out=z), out=z), out=z)
+    return np.negative(z, out=z)
 
 
 def loudest(surprises: Table, weights: Float[np.ndarray, " J"] | None = None) -> Float[np.ndarray, " C"]:
@@ -140,27 +164,29 @@ def loudest(surprises: Table, weights: Float[np.ndarray, " J"] | None = None) ->
 
 
 def gathered(surprises: Table, where: Int[np.ndarray, " J"]) -> Table:
-    """What columns with the same number in `where` say together, as a surprise; in order of the numbers."""
-    order = np.argsort(where, kind="stable")
+    """What columns with the same number in `where` say together, as a surprise; in order of the numbers.
+
+    Those with -1 are left out.
+    """
+    order = np.argsort(where, kind="stable")[np.sum(where < 0) :]
     starts = np.flatnonzero(np.diff(where[order], prepend=-1))
-    counts = np.diff(np.append(starts, len(where)))
-    found = surprises[:, order[starts]]
+    counts = np.diff(np.append(starts, len(order)))
+    rows = surprises.T
+    found = rows[order[starts]]
     several = counts > 1
     if several.any():
-        own = np.exp(surprises[:, order[np.repeat(several, counts)]])
+        own = rows[order[np.repeat(several, counts)]]
         ends = np.cumsum(counts[several])
-        mean = np.add.reduceat(own, ends - counts[several], axis=1) / counts[several]
-        found[:, several] = surprise(np.log(mean))
-    return found
+        mean = np.add.reduceat(np.exp(own, out=own), ends - counts[several], axis=0)
+        mean /= counts[several][:, None]
+        found[several] = surprise(np.log(mean, out=mean).T).T
+    return found.T
 
 
 def fuse(values: Values, plan: Plan) -> Fused:
     """All kernels as one statistic, for the data and every resample."""
     crowded = np.bincount(plan.member)[plan.member] > 1
-    kernels = np.empty_like(values.statistics)
-    for some, by_others in ((~crowded, False), (crowded, True)):
-        if some.any():
-            kernels[:, some] = surprise(values.statistics[:, some], values.entry[some], by_others=by_others)
+    kernels = surprise(values.statistics, values.entry, by_others=crowded)
     members = gathered(kernels, plan.member)
     groups = gathered(members, plan.group)
     voices, weights = groups, np.full(groups.shape[1], 1.0 / groups.shape[1])

@@ -190,7 +190,8 @@ def _block_forms(member: Blocks | Graph, labelings: Labelings, v: Rows | None, s
     centred = v is None and isinstance(member, Blocks) and member.centred
     linear = -diagonal if centred else labelings.sums(sums.rows + sums.diagonal) - diagonal
     forms = np.concatenate([weighted.forms(columns) for columns in labelings.pieces()], axis=-1)
-    return Forms(forms - diagonal, linear, diagonal, sums, sizes)
+    forms -= diagonal
+    return Forms(forms, linear, diagonal, sums, sizes)
 
 
 def _labeled_sums(member: Pairs | LowRank, labelings: Labelings, v: Rows | None, batch: int | None) -> Sums:

@@ -21,17 +21,17 @@ NOTHING = 1e-12
 def mmd2(forms: Forms, *, biased: bool) -> Vector:
     """MMD² under every labeling (Gretton et al. 2012, Eq. 3 and 5; weighted where rows have weights)."""
     first, first_squares, second, second_squares = forms.sizes
-    within_first = forms.quadratic
     rows, diagonal = (np.sum(part, axis=-1, keepdims=True) for part in forms.sums[:2])
-    within_second = rows - 2.0 * forms.linear + forms.quadratic
-    between = forms.linear - forms.quadratic
     within = first**2, second**2
-    if biased:
-        within_first = within_first + forms.diagonal
-        within_second = within_second + diagonal - forms.diagonal
-    else:
+    if not biased:
         within = first**2 - first_squares, second**2 - second_squares
-    return within_first / within[0] + within_second / within[1] - 2.0 * between / (first * second)
+    between = 2.0 / (first * second)
+    # within the first a'Ka, within the second (1-a)'K(1-a), between them a'K(1-a)
+    value = forms.quadratic * (1.0 / within[0] + 1.0 / within[1] + between)
+    value += rows / within[1] - forms.linear * (2.0 / within[1] + between)
+    if biased:
+        value += forms.diagonal * (1.0 / within[0] - 1.0 / within[1]) + diagonal / within[1]
+    return value
 
 
 def hsic(

@@ -34,6 +34,8 @@ from kembed.testing.procedure import Choice, Procedure, every_one, read_procedur
 Pairings = Int[np.ndarray, "C n"]  # which row of y every row of x meets
 MINIMUM = 4  # the unbiased statistic divides by n - 3
 FEW_ROWS = 8  # more have more pairings than anybody waits for
+# Transforms of fewer rows than this are slower than a matrix taken under all pairings, if that finds room.
+SHORT, ENTRIES = 40, 2**21
 
 
 def hsic_test(
@@ -103,8 +105,8 @@ def hsic_test(
             name, values = "biased HSIC", _wild(*_single(meetings), procedure)
         else:
             enumerated = n <= FEW_ROWS and factorial(n) <= n_resamples + 1
-            pairings = _every_pairing(n) if enumerated else draw_star(n, n_resamples, procedure.rng)
-            found = [_meeting_values(meeting, pairings, procedure) for meeting in meetings]
+            pairings = _every_pairing(n) if enumerated else _random_pairings(n, procedure)
+            found = [meeting_values(meeting, pairings, procedure) for meeting in meetings]
             values = in_places(found, list(range(len(both.kernels))))
         return resampled_outcome(name, (n,), both, values, null, enumerated)
 
@@ -173,14 +175,20 @@ def _every_pairing(n: int) -> Pairings:
     return np.array(list(permutations(range(n))))  # the data's own comes first
 
 
-def _meeting_values(meeting: Meeting, pairings: Star | Pairings, procedure: Procedure) -> Values:
+def _random_pairings(n: int, procedure: Procedure) -> Star | Pairings:
+    """Turns of random rings; of few rows written out."""
+    star = draw_star(n, procedure.n_resamples, procedure.rng)
+    return star.pairings(slice(None)) if n <= SHORT and n * n * star.count <= ENTRIES else star
+
+
+def meeting_values(meeting: Meeting, pairings: Star | Pairings, procedure: Procedure) -> Values:
     """HSIC of every pair of kernels that meet, for the data and every other pairing."""
     left, right, biased = computed(meeting.left), computed(meeting.right), procedure.biased
     if isinstance(left, Blocks) and isinstance(right, Blocks):
         values = block_hsic(left, right, meeting.pairs, _pieces(left, right, pairings), biased=biased)
         return Values(values, np.ones(values.shape[1]))
     if not isinstance(pairings, Star):
-        return _enumerated(member_pairs(left), member_pairs(right), meeting.pairs, pairings, biased)
+        return _written_out(member_pairs(left), member_pairs(right), meeting.pairs, pairings, biased)
     found = hsic_values(left, right, pairings, biased=biased, batch=procedure.batch)
     j, k = (np.array(side) for side in zip(*meeting.pairs, strict=True))
     return Values(found.statistics[:, j, k], found.entry[j, k]).settled(False)
@@ -189,7 +197,8 @@ def _meeting_values(meeting: Meeting, pairings: Star | Pairings, procedure: Proc
 def _pieces(left: Blocks, right: Blocks, pairings: Star | Pairings) -> Iterator[Pairings]:
     """Pairings written out, so many at a time that there is room for the products of features."""
     count = pairings.count if isinstance(pairings, Star) else len(pairings)
-    step = max(1, AT_ONCE // (8 * right.columns.shape[1] * max(left.columns.shape[1], left.size)))
+    narrow, wide = sorted(side.columns.shape[1] for side in (left, right))
+    step = max(1, AT_ONCE // (8 * narrow * max(wide, left.size)))
     for start in range(0, count, step):
         part = slice(start, start + step)
         yield pairings.pairings(part) if isinstance(pairings, Star) else pairings[part]
@@ -215,8 +224,8 @@ def hsic_values(left: Ready, right: Ready, star: Star, *, biased: bool, batch: i
     return Values(values, np.multiply.outer(*usual))
 
 
-def _enumerated(left: Pairs, right: Pairs, pairs: Any, orders: Pairings, biased: bool) -> Values:
-    """HSIC under every pairing of very few rows."""
+def _written_out(left: Pairs, right: Pairs, pairs: Any, orders: Pairings, biased: bool) -> Values:
+    """HSIC of few rows under pairings that are written out."""
     every = np.arange(left.size)
     sides = []
     for side in (left, right):

@@ -199,7 +199,7 @@ def _findings(kernels: tuple[Any, ...], surprises: Float[np.ndarray, "C J"]) -> 
     ])  # fmt: skip
     if len(places) < 2:
         return ()
-    T = gathered(surprises[:, where >= 0], where[where >= 0])
+    T = gathered(surprises, where)
     single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
     found = sorted(zip(adjusted, single, -T[0], places, strict=True), key=lambda each: each[:3])
     return tuple(Finding(names, float(p), float(corrected)) for corrected, p, _, names in found)
