@@ -58,7 +58,7 @@ TOLD = (
 
 
 def leave_one_out(y, h):
-    """Σ log{(1-ε) mean N(x_i; x_j, h²) + ε b(x_i)}, at ε = 0 and BACKGROUND, for bandwidths each the last over √2.
+    """Σ log{(1-ε) mean N(x_i; x_j, h²) + ε b(x_i)}, at ε = 0 and BACKGROUND, for h each the last over √2.
 
     Written apart from the library, so that one checks the other.
     """
