@@ -1,10 +1,10 @@
-"""Does the evidence pick the right family? Three cases, ten seeds each."""
+"""Does the evidence pick the right family? Five cases, ten seeds each."""
 
 import warnings
 
 import numpy as np
 
-from benchmarks.shapes import grid
+from benchmarks.shapes import grid, two_clusters
 from kembed import Gaussian, MultiScale, RationalQuadratic, learn_kernel
 
 SEEDS = range(10)
@@ -14,6 +14,14 @@ def irrelevant_columns(rng, n=400):
     """One column in two narrow clumps, two broad columns of noise."""
     clumps = rng.choice([-1.0, 1.0], n) + 0.15 * rng.normal(size=n)
     return np.column_stack([clumps, rng.normal(size=(n, 2))])
+
+
+def narrow_and_wide(rng):
+    return two_clusters(rng, D=2)
+
+
+def normal(rng, n=400):
+    return rng.normal(size=(n, 2))
 
 
 def heavy_tails(rng, n=400):
@@ -26,8 +34,10 @@ CASES = {
         Gaussian(np.ones(3)),
         [Gaussian()],
     ),
-    "3x3 grid, spacing 14": (grid, MultiScale([1.0, 1.0]), [Gaussian()]),
+    "a narrow cluster beside a wide one, D = 2": (narrow_and_wide, MultiScale([1.0, 1.0]), [Gaussian()]),
+    "3x3 grid of equal blobs, spacing 14": (grid, Gaussian(), [MultiScale([1.0, 1.0])]),
     "Student t, 2 degrees of freedom, D = 2": (heavy_tails, RationalQuadratic(), [Gaussian()]),
+    "normal, D = 2": (normal, Gaussian(), [RationalQuadratic(), MultiScale([1.0, 1.0])]),
 }
 
 

@@ -31,6 +31,7 @@ from kembed.testing.two_sample import mmd_values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "100"))
 B, LEVEL, SEED = 199, 0.05, 2026
+BACKGROUND = float(os.environ.get("KEMBED_BACKGROUND", "0.02"))  # ε of the rules with one
 FACTORS = {"√2 h": 2**0.5, "2h": 2.0, "3h": 3.0, "4h": 4.0}
 PRIORS = {"flat": 0, "1": 1, "2": 2, "4": 4, "8": 8}  # k of Gamma(k, k) on ℓ/median
 WIDEST, OCTAVES, PER_OCTAVE = 3.0, 9, 4  # bandwidths h that are looked at, in medians
@@ -57,7 +58,7 @@ TOLD = (
 
 
 def leave_one_out(y, h):
-    """Σ log{(1-ε) mean N(x_i; x_j, h²) + ε b(x_i)}, at ε = 0 and .02, for bandwidths each the last over √2.
+    """Σ log{(1-ε) mean N(x_i; x_j, h²) + ε b(x_i)}, at ε = 0 and BACKGROUND, for h each the last over √2.
 
     Written apart from the library, so that one checks the other.
     """
@@ -78,7 +79,7 @@ def leave_one_out(y, h):
     for one in h:  # so e is squared from one to the next
         inside = np.log(e.sum(axis=1)) - nearest / (2 * one**2) - log_count
         inside -= D * np.log(one) + 0.5 * D * np.log(2 * np.pi)
-        outside = np.logaddexp(np.log(1 - 0.02) + inside, np.log(0.02) + log_b)
+        outside = np.logaddexp(np.log1p(-BACKGROUND) + inside, np.log(BACKGROUND) + log_b)
         values.append([inside.sum(), outside.sum()])
         e *= e
     return np.array(values)

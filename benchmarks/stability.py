@@ -1,7 +1,9 @@
-"""N(0, I_D): does ℓ* depend on the rows that are looked at, and is the density right."""
+"""Does ℓ* depend on the rows that are looked at, for N(0, I_D) and other shapes; is the density right."""
 
 import numpy as np
 
+from benchmarks.scales import SHAPES
+from benchmarks.shapes import grid
 from kembed import learn_kernel
 
 N, HELD_OUT, MANY = 500, 5_000, 20_000
@@ -34,9 +36,24 @@ def subsamples(dimensions=DIMENSIONS, seeds=SEEDS) -> None:
         print(f"| {D} | {ells.mean():.3f} | {ells.max() / ells.min() - 1:.1%} | {theory:.3f} |", flush=True)
 
 
+def shapes(dimensions=(1, 2, 3, 8), seeds=SEEDS) -> None:
+    """The same for skewed, clumped, heavy-tailed, rounded and grid data."""
+    print(f"\nn = {MANY:,}, {len(list(seeds))} seeds of the rows that are looked at: largest over least ℓ*\n")
+    print(f"| data | {' | '.join(f'D = {D}' for D in dimensions)} |\n|{'---|' * (len(dimensions) + 1)}")
+    draws = SHAPES | {"3x3 grid, spacing 14": lambda rng, n, D: grid(rng, n) if D == 2 else None}
+    for name, draw in draws.items():
+        cells = []
+        for D in dimensions:
+            x = draw(np.random.default_rng(100 + D), MANY, D)
+            ells = [] if x is None else [float(learn_kernel(x, rng=s).kernel.lengthscale) for s in seeds]
+            cells.append(f"{max(ells) / min(ells):.3f}" if ells else "")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     density()
     subsamples()
+    shapes()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 `python -m benchmarks where`; KEMBED_REPETITIONS for fewer than 20 repetitions. At points s drawn from half
 of either distribution, v(s) = (p - q)/(p + q) is known. A witness finds s if its simultaneous 90% band
-excludes 0 there. "found" is the share of Σ|v| at points found with the right sign, "wrong" the share of
-Σ|v| among all points found that have the wrong sign (points where |v| < .02 count for neither). "hindsight"
-is the best of single Gaussians at RATIOS of the median distance, chosen for each set by the mean of found -
-wrong.
+excludes 0 there (`Witness.side`; of several scales the finest decides). "found" is the share of Σ|v| at
+points found with the right sign, "wrong" the share of Σ|v| among all points found that have the wrong sign
+(points where |v| < .02 count for neither). "hindsight" is the best of single Gaussians at RATIOS of the
+median distance, chosen for each set by the mean of found - wrong.
 
 The synthetic pairs have densities; the real ones are columns of scikit-learn's tables from which rows of
 one half were dropped by a rule that is known, so that q is p times what the rule keeps.
@@ -162,9 +162,8 @@ def judged(pair: Pair, repetition: int) -> np.ndarray:
     out = []
     for rule in RULES:
         kernel = rule if isinstance(rule, str) else Gaussian(rule * space.median() * space.spread)
-        bands = witness(x, y, kernel=kernel, level=LEVEL).at(points)
         size = np.where(np.abs(v) < IMMATERIAL, 0.0, np.abs(v))
-        sign = np.where(bands.outside(1), 1, np.where(bands.outside(-1), -1, 0))
+        sign = witness(x, y, kernel=kernel, level=LEVEL).side(points)
         right, wrong = size @ (sign == np.sign(v)), size @ (sign == -np.sign(v))
         out.append([right / size.sum(), wrong / max(right + wrong, 1e-12)])
     return np.array(out)

@@ -11,6 +11,9 @@ from tests import reference
 
 import kembed
 from kembed import Gaussian, witness
+from kembed.comparing.bands import make_bands
+from kembed.comparing.scales import candidates
+from kembed.comparing.witness import read_and_pool
 from kembed.learning.kernel_samples import KernelSamples
 
 K = Gaussian(0.8)
@@ -311,11 +314,35 @@ class TestAuto:
     def test_bands_hold_over_all_scales(self):
         """Of 16 pairs of equal samples hardly more than a tenth shows a difference anywhere."""
         rng = np.random.default_rng(1)
-        wrong = [
-            witness(*rng.normal(size=(2, 60))).at(np.linspace(-2, 2, 50)).excludes_zero.any()
-            for _ in range(16)
-        ]
+        wrong = [witness(*rng.normal(size=(2, 60))).side(np.linspace(-2, 2, 50)).any() for _ in range(16)]
         assert sum(wrong) <= 5  # binomial(16, .1): 99.7%
+
+    def test_the_finest_scale_that_is_sure_decides(self):
+        """A narrow clump moves by a little, and a wide one by much: no scale shows both."""
+        rng = np.random.default_rng(0)
+        samples = [
+            np.concatenate([rng.normal(move, 0.05, 300), rng.normal(10.0 + 15.0 * move, 2.0, 300)])
+            for move in (0.0, 0.08)
+        ]
+        w = witness(*samples)
+        assert w.side([-0.05, 0.13, 8.5, 12.7]).tolist() == [1, -1, 1, -1]
+        assert not w.at([-0.05, 0.13, 8.5, 12.7]).excludes_zero.all()
+        regions = [(region.sign, *region.box["column 0"]) for region in w.where()]
+        for at, sign in ((-0.05, 1), (0.13, -1), (8.5, 1), (12.7, -1)):
+            assert any(sign == one and low <= at <= high for one, low, high in regions)
+        points = np.linspace(-1.0, 14.0, 200)[:, None]
+        scales = [make_bands(*scale, points, w.level) for scale in w.tried]
+        for k, side in enumerate(w.side(points)):
+            sure = [1 if bands.outside(1)[k] else -1 for bands in scales if bands.excludes_zero[k]]
+            assert side == (sure[0] if sure else 0)
+
+    def test_no_scale_is_below_the_resolution(self):
+        """Whole numbers: a finer kernel would be a comb. Half of a scale far above is tried."""
+        rng = np.random.default_rng(0)
+        for size, least in ((1.2, 1.0), (50.0, 10.0)):
+            x = np.round(size * rng.normal(size=300))
+            finest = candidates(read_and_pool(x, x, "raise")[1].space)[0][0][0].lengthscale
+            assert 0.999 * least <= finest < 2.0 * least
 
     def test_one_scale_where_nothing_is_learned(self):
         w = witness(["a", "a", "b", "b", "b"], ["a", "b", "b", "a", "a"])

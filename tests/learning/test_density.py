@@ -1,6 +1,7 @@
 """The density: Z, mode, curvature and evidence by brute force; a sampler; laws; hard rows; truth held out."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from kembed.core.ordering import sorted_rows
 from kembed.learning import density as module
 from kembed.learning.density import features, find_mode, fit_density, spectrum
 from kembed.learning.density_base import Edge, Student, Warp, bases, fit_student
+from kembed.learning.density_mixture import CAUTION, fit_mixture, learned_share
 from kembed.learning.density_rule import integration_rule
 
 
@@ -183,6 +185,54 @@ def test_few_rows(n, E):
     truth = -0.5 * (new**2).sum(axis=1).mean() - 0.5 * E * math.log(2.0 * math.pi)
     assert density.log_density(new).mean() > truth - 1.0 - 0.1 * E
     assert np.isfinite([density.log_evidence, density.lengthscale, density.amplitude, density.ess]).all()
+
+
+def test_columns_that_determine_each_other():
+    """Two thin sheets of other slopes: normals follow them, at a share that left-out rows give."""
+    rng = np.random.default_rng(10)
+    x, new = (
+        np.column_stack([r, slope * r + 0.02 * rng.normal(size=len(r))])
+        for r, slope in ((rng.normal(size=n), rng.choice([-1.0, 1.0], n)) for n in (300, 1_000))
+    )
+    each = [-0.5 * (new[:, 0] ** 2 + ((new[:, 1] - slope * new[:, 0]) / 0.02) ** 2) for slope in (-1.0, 1.0)]
+    truth = (np.logaddexp(*each) - math.log(2.0 * 2.0 * math.pi * 0.02)).mean()
+    density = fitted(x)
+    assert density.normals[1] > 0.5
+    assert density.log_density(new).mean() > truth - 0.3
+    assert replace(density, normals=None).log_density(new).mean() < truth - 0.8
+    rows = rng.normal(size=(300, 2)) + 3.0 * rng.integers(0, 2, (300, 1))
+    grid = np.stack(np.meshgrid(*2 * [np.linspace(-9.0, 12.0, 421)]), axis=-1).reshape(-1, 2)
+    assert np.exp(fitted(rows).log_density(grid)).sum() * 0.05**2 == pytest.approx(1.0, abs=0.02)
+
+
+def test_mixture_and_its_share_by_loops():
+    rng = np.random.default_rng(12)
+    y = np.concatenate([rng.normal(size=(60, 2)), 4.0 + 0.3 * rng.normal(size=(60, 2))])
+    mixture, share = fit_mixture(y, np.full(120, -4.0))
+    assert len(mixture.centres) == 2
+    for point in y[:5]:
+        total = 0.0
+        for log_share, centre, root in zip(*mixture, strict=True):
+            covariance = np.linalg.inv(root @ root.T)
+            total += math.exp(log_share) * ref._normal_density(point, centre, covariance)
+        assert mixture.log_density(point[None])[0] == pytest.approx(math.log(total), abs=1e-9)
+
+    left_out, rivals = rng.normal(size=(2, 50))
+    best = learned_share(left_out, rivals)
+
+    def value(w):
+        mixed = [
+            math.log(w * math.exp(g) + (1 - w) * math.exp(r)) for g, r in zip(left_out, rivals, strict=True)
+        ]
+        return sum(mixed) + CAUTION * 50 * math.log(1 - w)
+
+    assert value(best) >= max(value(w) for w in np.linspace(0.001, 0.999, 999)) - 1e-4
+    assert 0.0 < share < 1.0
+
+
+@pytest.mark.parametrize(("n", "E"), [(100, 1), (5, 3), (300, 65)])
+def test_no_mixture_on_the_line_or_of_too_few_rows(n, E):
+    assert fit_mixture(np.random.default_rng(0).normal(size=(n, E)), np.zeros(n)) is None
 
 
 def test_correlated_columns_are_whitened():

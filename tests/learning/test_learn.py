@@ -160,6 +160,25 @@ def test_auto_compares_families_and_says_so():
     assert result.family != "Gaussian"  # a Cauchy sample
 
 
+def test_density_of_a_discrete_column_beside_others_does_not_collapse():
+    """A flag stands for cells of width 1: no density above that of one normal column by much."""
+    rng = RNG(0)
+    flag = rng.integers(0, 2, (400, 1)).astype(float)
+    x = np.column_stack([rng.normal(size=(400, 1)), flag])
+    held_out = np.column_stack([rng.normal(size=(200, 1)), rng.integers(0, 2, (200, 1))])
+    assert -2.6 < learn_kernel(x).log_density(held_out).mean() < -1.4  # -2.11 if levels are cells
+
+
+def test_families_are_told_apart():
+    """Heavy tails, not wild rows, call for a heavy-tailed kernel; clusters of two widths for two scales."""
+    wild = np.concatenate([normal(198, 2), 1e3 * normal(2, 2, seed=1)])
+    assert learn_kernel(wild).score > learn_kernel(wild, RationalQuadratic()).score
+    heavy = RNG(0).standard_t(2, size=(400, 2))
+    assert learn_kernel(heavy, RationalQuadratic()).score > learn_kernel(heavy).score
+    for x, two in ((two_clusters(RNG(0), 90, 2), True), (grid(RNG(0), 180), False)):
+        assert (learn_kernel(x, MultiScale([1.0, 1.0])).score > learn_kernel(x).score) == two
+
+
 @pytest.mark.parametrize("pattern", [RationalQuadratic(), Matern32(), MultiScale([1.0, 1.0])])
 def test_every_family_foretells_normal_rows(pattern):
     x = normal(150, 1)

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kembed.comparing.difference import Difference, Points, Samples, Values
+from kembed.comparing.difference import Difference, Points, Samples, Values, balanced_rows, even_grid
 from kembed.core.backend import Bool, Float
 from kembed.core.ordering import sorted_rows
+from kembed.data.tables import Tables
 from kembed.embeddings.empirical import row_blocks
 from kembed.kernels.base import Kernel
 
@@ -65,6 +66,14 @@ class Sup:
         if self.tails is not None:
             level = 1.0 - float(np.quantile(self.tails, 1.0 - level))
         return float(max(np.quantile(self.maxima, level), np.quantile(self.resampled, level)))
+
+
+def reference_points(tables: Tables, seed: int) -> Points:
+    """The points over which bands are simultaneous: a grid for one column, else rows of both samples."""
+    samples = tables[0].values, tables[1].values
+    if len(tables[0].names) == 1 and not tables[0].categorical[0]:
+        return even_grid(samples, GRID)
+    return np.unique(balanced_rows(samples, REFERENCE_ROWS, seed), axis=0)
 
 
 def make_bands(difference: Difference, sup: Sup, points: Points, level: float) -> Bands:

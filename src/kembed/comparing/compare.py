@@ -10,8 +10,9 @@ import numpy as np
 from kembed import __version__
 from kembed.comparing.changes import Change, pair_changes
 from kembed.comparing.regions import Region
+from kembed.comparing.scales import one_kernel
 from kembed.comparing.summaries import ColumnSummary, separation, summarise
-from kembed.comparing.witness import Witness, fit_witness, one_kernel, read_and_pool
+from kembed.comparing.witness import Witness, fit_witness, read_and_pool
 from kembed.core import checks
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress

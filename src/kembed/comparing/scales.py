@@ -1,54 +1,106 @@
-"""Which scale a witness is shown at, where none is asked for: the one of a few that shows most.
+"""Which scales a witness looks at, where none is asked for, and which of them it is shown at.
 
 A fine kernel sees narrow differences and drowns wide ones; a wide kernel blurs. So the learned scale is tried
-beside wider ones, up to the median distance. The bands hold at all points of all scales at once, so that any
-of them may be chosen.
+beside wider ones, up to the median distance, and one finer. The bands hold at all points of all scales at
+once: at every point the finest scale that excludes 0 says which sample has more, and the witness is drawn at
+the scale that shows most.
 """
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from kembed.comparing.bands import REFERENCE_ROWS, Sup, make_bands, suprema
-from kembed.comparing.difference import Difference, Points, Samples, balanced_rows
+from kembed.comparing.bands import REFERENCE_ROWS, Bands, Sup, make_bands, suprema
+from kembed.comparing.difference import Difference, Points, Samples, balanced_rows, thinned
 from kembed.core.backend import Float
 from kembed.data.space import Space
+from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.learning.evidence import Evidence
+from kembed.learning.kernel_samples import KernelSamples
 from kembed.testing.kernel_words import choose_kernel
 
-WIDEST = 1.0  # times the median distance
+Chosen = tuple[Any, Evidence | None]  # a kernel, or several; what was learned
+Scale = tuple[Difference, Sup]  # one of those that were tried, with what its bands need to hold over all
+WIDEST = 1.0  # times the median distance: at twice that a tenth of what is found has the wrong sign
 STEP = 2.0  # between neighbouring scales, about
-MOST = 3  # scales at most: each is a witness of its own
+MOST = 3  # scales at most from the learned one up: each is a witness of its own, and nine find no more
+FINER = 0.5  # times the learned scale, the width at which rows foretell one another best
+MINIMUM_ROWS = 5  # that a kernel can be learned from
 ENOUGH = 0.85  # a finer scale that shows this share of what the best one shows is preferred: it blurs less
 
 
+def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
+    """The kernel of a witness, and what was learned; a list is a mean over several, a tuple scales to try."""
+    if isinstance(kernel, list | tuple) and len(kernel) == 1:
+        (kernel,) = kernel
+    if isinstance(kernel, KernelSamples):
+        if space.categorical.any():
+            raise ValueError("kernel=KernelSamples is for numeric columns; drop the columns with categories")
+        return list(kernel.kernels(n_kernels, seed)), kernel.learned.evidence()
+    if isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused"):
+        seen = "a witness takes one kernel, but kernel stands for several"
+        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
+    if callable(kernel) and not isinstance(kernel, Kernel):
+        seen = "kernel must be a word or a kernel object here"
+        raise TypeError(f"{seen}; a plain function has no known diagonal")
+    rows = len(space.values)
+    if isinstance(kernel, str) and kernel in ("auto", "bkl", "ard") and rows < MINIMUM_ROWS:
+        said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
+        warnings.warn(said, UserWarning, stacklevel=3)
+        kernel = "median"
+    space = thinned(space, seed)
+    if isinstance(kernel, str) and kernel == "auto":
+        kernels, learned = candidates(space)
+        return tuple(kernels) if len(kernels) > 1 else kernels[0][0], learned
+    return choose_kernel(kernel, space)
+
+
 def candidates(space: Space) -> tuple[list[tuple[Any, float]], Evidence | None]:
-    """Kernels at the learned scale and wider ones with how much wider, the finest first; what was learned."""
+    """Kernels about the learned scale with how much wider they are, the finest first; what was learned."""
     kernel, learned = choose_kernel("bkl", space)
     if learned is None:
         return [(kernel, 1.0)], None
     median = space.median()
-    finest = min(float(learned.model.kernel.lengthscale), median)
-    count = int(np.clip(np.ceil(1 + np.log(WIDEST * median / finest) / np.log(STEP) - 0.5), 1, MOST))
-    scales = np.geomspace(finest, WIDEST * median, count)
-    return [(space_kernel(space, float(scale)), float(scale / finest)) for scale in scales], learned
+    model = learned.model
+    own = min(float(model.kernel.lengthscale), median)
+    count = int(np.clip(np.ceil(1 + np.log(WIDEST * median / own) / np.log(STEP) - 0.5), 1, MOST))
+    finest = max(FINER * own, min(float(model.curve.lengthscale[0]), own))  # not below a column's resolution
+    scales = np.unique([finest, *np.geomspace(own, WIDEST * median, count)])
+    return [(space_kernel(space, float(scale)), float(scale / own)) for scale in scales], learned
 
 
 def clearest(
-    differences: list[Difference], samples: Samples, points: Points, level: float, seed: int
-) -> tuple[int, Sup]:
-    """The place of the scale that shows most, and what its bands need to hold over all scales."""
+    differences: list[Difference],
+    widened: Sequence[float],
+    samples: Samples,
+    points: Points,
+    level: float,
+    seed: int,
+) -> tuple[int, tuple[Scale, ...]]:
+    """Which scale shows most, of the learned one and wider ones, and all scales with what bands need."""
     each = [suprema(one, samples, points, seed) for one in differences]
     # Rows are resampled alike at every scale, so the least tail over scales says at which level all hold.
     shares = [_share_above(sup.resampled) for sup in each]
     each = [replace(sup, tails=np.min(shares, axis=0)) for sup in each]
     rows = balanced_rows(samples, REFERENCE_ROWS, seed)
-    bands = [make_bands(one, sup, rows, level) for one, sup in zip(differences, each, strict=True)]
-    shown = np.array([band.excludes_zero.mean() for band in bands])
-    best = int(np.flatnonzero(shown >= ENOUGH * shown.max())[0])
-    return best, each[best]
+    scales = tuple(zip(differences, each, strict=True))
+    shown = np.array([make_bands(*scale, rows, level).excludes_zero.mean() for scale in scales])
+    allowed = np.array(widened) >= 1.0
+    best = np.flatnonzero(allowed & (shown >= ENOUGH * shown[allowed].max()))[0]
+    return int(best), scales
+
+
+def finest_sure(shown: Bands, scales: tuple[Scale, ...], points: Points, level: float) -> Bands:
+    """At every point the bands of the finest scale that excludes 0 there; those shown where none does."""
+    found = shown
+    for scale in reversed(scales):
+        bands = make_bands(*scale, points, level)
+        found = Bands(*(np.where(bands.excludes_zero, *both) for both in zip(bands, found, strict=True)))
+    return found
 
 
 def _share_above(values: Float[np.ndarray, " R"]) -> Float[np.ndarray, " R"]:

@@ -1,32 +1,26 @@
 """Where do two distributions differ? The posterior of the witness function: `witness`."""
 
 import functools
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from kembed.comparing import difference, relevance, scales
-from kembed.comparing.bands import GRID, REFERENCE_ROWS, Bands, Sup, make_bands, suprema
+from kembed.comparing import difference, relevance
+from kembed.comparing.bands import Bands, Sup, make_bands, reference_points, suprema
 from kembed.comparing.difference import Difference, Points, Samples, Values
 from kembed.comparing.regions import Region, find_regions
 from kembed.comparing.relevance import ColumnRelevance
+from kembed.comparing.scales import Chosen, Scale, clearest, finest_sure, one_kernel
 from kembed.core import checks
-from kembed.core.backend import Bool, Float
+from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
 from kembed.data.pool import Pool, make_pool
-from kembed.data.space import Space
 from kembed.data.tables import Table, Tables, read_like, read_tables
-from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
-from kembed.learning.kernel_samples import KernelSamples
-from kembed.testing.kernel_words import choose_kernel
 from kembed.testing.outcome import ColumnResults
 from kembed.testing.two_sample import column_tests
 
-Chosen = tuple[Any, Evidence | None]  # a kernel, and what was learned
-MINIMUM_ROWS = 5  # that a kernel can be learned from
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
 # Beyond this many rows in all, tests use random features: linear in the rows, where the exact one is
 # quadratic and runs once more for every column.
@@ -51,6 +45,7 @@ class Witness(Drawn):
     tested: ColumnResults | None = None  # by `compare`
     over_scales: Sup | None = None  # of bands that hold over several scales; None where there is one
     widened: float = 1.0  # the scale it is shown at over the learned one
+    tried: tuple[Scale, ...] = ()  # scales looked at, the finest first; none where there is one
     _regions: dict[float, list[Region]] = field(default_factory=dict, init=False)  # by level, once found
 
     @property
@@ -111,6 +106,25 @@ class Witness(Drawn):
         """The witness at rows as `tables` has them: numbers, and the codes of categories."""
         return make_bands(self.difference, self._sup, rows, self._level(level))
 
+    def side(self, points: Any, level: float | None = None) -> Int[np.ndarray, " p"]:
+        """Which sample surely has more mass around points: 1 for x, -1 for y, 0 where that is not sure.
+
+        With `kernel="auto"` several scales are looked at, and the finest whose band excludes 0 decides.
+
+        >>> import numpy as np
+        >>> from kembed import witness
+        >>> rng = np.random.default_rng(0)
+        >>> w = witness(rng.normal(size=200), rng.normal(1.0, size=200))
+        >>> w.side([-1.0, 0.5, 2.0])
+        array([ 1,  0, -1])
+        """
+        bands = self.sure_at(read_like(points, "points", self.tables[0]), level)
+        return bands.outside(1).astype(int) - bands.outside(-1)
+
+    def sure_at(self, rows: Points, level: float | None = None) -> Bands:
+        """The bands that decide at rows: of the finest scale that excludes 0, else those of `at_rows`."""
+        return finest_sure(self.at_rows(rows, level), self.tried, rows, self._level(level))
+
     def draws(self, points: Any, size: int = 100, rng: Any = 0) -> Float[np.ndarray, "size p"]:
         """Functions drawn from the posterior of the witness, at points."""
         size = checks.count(size, "size")
@@ -120,9 +134,10 @@ class Witness(Drawn):
     def where(self, level: float | None = None) -> list[Region]:
         """Regions where the simultaneous band excludes 0, those with the largest share of rows first.
 
-        For one column they are intervals. Beyond, rows where 0 is excluded are gathered into groups of
-        neighbours (within a lengthscale, or among the three nearest), and a group is described by the range
-        of its rows in every column. Groups are formed among at most 300 rows of each sample.
+        Where several scales were looked at it is the band of any of them, as for `side`. For one column they
+        are intervals. Beyond, rows where 0 is excluded are gathered into groups of neighbours (within a
+        lengthscale, or among the three nearest), and a group is described by the range of its rows in every
+        column. Groups are formed among at most 300 rows of each sample.
 
         >>> import numpy as np
         >>> from kembed import Gaussian, witness
@@ -135,7 +150,7 @@ class Witness(Drawn):
         """
         level = self._level(level)
         if level not in self._regions:
-            at = functools.partial(self.at_rows, level=level)
+            at = functools.partial(self.sure_at, level=level)
             self._regions[level] = find_regions(at, self.tables, self.difference.likeness, self.seed)
         return list(self._regions[level])
 
@@ -235,8 +250,8 @@ def witness(
         Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
         compared as equal or not.
     kernel
-        - `"auto"` (default): the learned scale or a wider one, whichever shows the difference at most rows;
-          bands hold over all scales that were tried;
+        - `"auto"` (default): regions of the learned scale, of wider ones and one finer, with bands that hold
+          over all of them; drawn at the learned scale or a wider one, whichever shows most;
         - `"bkl"`: learned from the pooled sample; `"ard"`: with a lengthscale for each column;
         - `"median"`: the median heuristic;
         - a kernel object in your units, or a `LearnedKernel`;
@@ -300,17 +315,10 @@ def fit_witness(
         posterior = fit(kernel if isinstance(kernel, list) else [kernel])
         return Witness(kernel, learned, level, tables, posterior, seed, tested)
     tried = [fit([one]) for one, _ in kernel]
-    best, sup = scales.clearest(tried, samples, reference_points(tables, seed), level, seed)
-    shown, widened = kernel[best]
-    return Witness(shown, learned, level, tables, tried[best], seed, tested, sup, widened)
-
-
-def reference_points(tables: Tables, seed: int) -> Points:
-    """The points over which bands are simultaneous: a grid for one column, else rows of both samples."""
-    samples = tables[0].values, tables[1].values
-    if len(tables[0].names) == 1 and not tables[0].categorical[0]:
-        return difference.even_grid(samples, GRID)
-    return np.unique(difference.balanced_rows(samples, REFERENCE_ROWS, seed), axis=0)
+    kernels, widened = zip(*kernel, strict=True)
+    best, each = clearest(tried, widened, samples, reference_points(tables, seed), level, seed)
+    shown = kernels[best], learned, level, tables, tried[best], seed, tested
+    return Witness(*shown, each[best][1], widened[best], each)
 
 
 def column_place(names: tuple[str, ...], column: Any) -> int | None:
@@ -319,29 +327,3 @@ def column_place(names: tuple[str, ...], column: Any) -> int | None:
         return names.index(str(column))
     number = isinstance(column, int | np.integer) and not isinstance(column, bool)
     return int(column) if number and 0 <= column < len(names) else None
-
-
-def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
-    """The kernel of a witness, and what was learned; a list is a mean over several, a tuple scales to try."""
-    if isinstance(kernel, list | tuple) and len(kernel) == 1:
-        (kernel,) = kernel
-    if isinstance(kernel, KernelSamples):
-        if space.categorical.any():
-            raise ValueError("kernel=KernelSamples is for numeric columns; drop the columns with categories")
-        return list(kernel.kernels(n_kernels, seed)), kernel.learned.evidence()
-    if isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused"):
-        seen = "a witness takes one kernel, but kernel stands for several"
-        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
-    if callable(kernel) and not isinstance(kernel, Kernel):
-        seen = "kernel must be a word or a kernel object here"
-        raise TypeError(f"{seen}; a plain function has no known diagonal")
-    rows = len(space.values)
-    if isinstance(kernel, str) and kernel in ("auto", "bkl", "ard") and rows < MINIMUM_ROWS:
-        said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
-        warnings.warn(said, UserWarning, stacklevel=3)
-        kernel = "median"
-    space = difference.thinned(space, seed)
-    if isinstance(kernel, str) and kernel == "auto":
-        kernels, learned = scales.candidates(space)
-        return tuple(kernels) if len(kernels) > 1 else kernels[0][0], learned
-    return choose_kernel(kernel, space)

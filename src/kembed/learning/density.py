@@ -4,9 +4,9 @@ f = s ψ(u(x))·w with stationary Fourier features ψ of the warped x (`density_
 the rows only Σψ is needed: F(w) = Σ{log q₀(xᵢ) + f(xᵢ)} - n log Z - ½|w|² is concave, its curvature is H =
 n s² Cov_p[ψ] + I, and Laplace's evidence is F(w*) - ½ log |H|. The density is the mixture of p(x | w*) over
 bases, smoothnesses, lengthscales and amplitudes, each with the share its evidence gives it, beside a kernel
-density of the rows.
+density of the rows and, beyond the line, a mixture of normals (`density_mixture.py`).
 
-Both live in v = (x - m) A. A is I, or whitens by the scatter of the fitted t, whichever the kernel
+The first two live in v = (x - m) A. A is I, or whitens by the scatter of the fitted t, whichever the kernel
 density's leave-one-out likelihood prefers; with many axes it takes the few widest alone and p(x) = p(v) t(x
 | v), so that Z is an integral in few dimensions.
 """
@@ -25,6 +25,7 @@ from kembed.core.backend import Float
 from kembed.core.linalg import log_sum_exp, median_of_pairs, robust_spread, squared_distances
 from kembed.learning.density_base import Base, Student, Warp, bases, fit_student
 from kembed.learning.density_kde import Kde, fit_kde
+from kembed.learning.density_mixture import Mixture, fit_mixture
 from kembed.learning.density_rule import Rule, integration_rule, quasi_random
 
 Array = np.ndarray
@@ -95,7 +96,7 @@ class Axes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """p(x), as a mixture of settings and a kernel density; `log_density` is what it is for."""
+    """p(x), as a mixture of settings, a kernel density and normals; `log_density` is what it is for."""
 
     log_evidence: float  # of the mixture of settings, all equally likely before
     lengthscale: float  # of the best setting, in the units of the rows (at their centre)
@@ -107,6 +108,7 @@ class Density:
     warp: Warp = field(repr=False)
     kde: Kde = field(repr=False)
     frame: Axes = field(repr=False)
+    normals: tuple[Mixture, float] | None = field(repr=False)  # and their share
 
     def log_density(self, points: Float[Array, "k E"]) -> Float[Array, " k"]:
         """log p(x) at points in the coordinates of the rows."""
@@ -114,7 +116,7 @@ class Density:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _block(self, x: Float[Array, "k E"]) -> Float[Array, " k"]:
-        rest = self.frame.log_rest(x)
+        rest, given = self.frame.log_rest(x), x
         x = self.frame.into(x)
         u = self.warp(x)
         log_base = np.stack([base.log_density(x) for base in self.bases])
@@ -125,7 +127,10 @@ class Density:
             each.append(log_share + log_base[one.base] + psi @ one.weights - one.log_z)
         smooth = log_sum_exp(np.stack(each), axis=0)
         mixed = np.logaddexp(np.log1p(-KDE_SHARE) + smooth, np.log(KDE_SHARE) + self.kde.log_density(x))
-        return np.asarray(mixed + rest)
+        if self.normals is None:
+            return np.asarray(mixed + rest)
+        normals, share = self.normals
+        return np.logaddexp(np.log1p(-share) + mixed + rest, np.log(share) + normals.log_density(given))
 
 
 def fit_density(y: Float[Array, "n E"], rng: np.random.Generator) -> Density:
@@ -138,7 +143,9 @@ def fit_density(y: Float[Array, "n E"], rng: np.random.Generator) -> Density:
     1.0
     """
     student = fit_student(_subsample(y, SUBSAMPLE, rng))[0]
-    frame, kde = _choose_axes(_subsample(y, KDE_ROWS, rng), student)
+    few = _subsample(y, KDE_ROWS, rng)
+    frame, kde, left_out = _choose_axes(few, student)
+    normals = fit_mixture(few, left_out)
     log_rest = float(frame.log_rest(y).sum())
     y = frame.into(y)
     rows = _subsample(y, SUBSAMPLE, rng)
@@ -167,6 +174,7 @@ def fit_density(y: Float[Array, "n E"], rng: np.random.Generator) -> Density:
         warp=warp,
         kde=kde,
         frame=frame,
+        normals=normals,
     )
 
 
@@ -310,22 +318,22 @@ def feature_sum(warp: Warp, y: Float[Array, "n d"], frequencies: Float[Array, "F
     return total
 
 
-def _choose_axes(y: Float[Array, "c E"], student: Student) -> tuple[Axes, Kde]:
-    """The axes that a kernel density prefers, as they are or whitened, and the kernel density."""
+def _choose_axes(y: Float[Array, "c E"], student: Student) -> tuple[Axes, Kde, Float[Array, " c"]]:
+    """The axes that a kernel density prefers, as they are or whitened; that density, and its log p₋ᵢ."""
     E = y.shape[1]
     axes = np.eye(E)
     values, vectors = np.linalg.eigh(student.lower @ student.lower.T)
     if E > FEW_AXES:
         values, vectors = values[::-1][:LEADING], vectors[:, ::-1][:, :LEADING]
         axes = vectors
-    best: tuple[float, Axes, Kde] | None = None
+    best: tuple[float, Axes, Kde, Float[Array, " c"]] | None = None
     for matrix in (axes, vectors / np.sqrt(values))[:E]:  # on the line they are the same
         frame = Axes(student, matrix)
         v = frame.into(y)
-        kde, score = fit_kde(v)
+        kde, score, left_out = fit_kde(v)
         score -= len(v) * len(values) * np.log(frame.scale)
         if best is None or score > best[0]:
-            best = score, frame, kde
+            best = score, frame, kde, left_out + frame.log_rest(y)
     assert best is not None
     return best[1:]
 

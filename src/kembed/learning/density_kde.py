@@ -33,8 +33,8 @@ class Kde(NamedTuple):
         return np.asarray(log_sum_exp(np.stack(each) + self.log_shares[:, None], axis=0))
 
 
-def fit_kde(y: Float[Array, "n d"]) -> tuple[Kde, float]:
-    """Widths with the share of its leave-one-out likelihood to the power `TEMPER`; the best likelihood.
+def fit_kde(y: Float[Array, "n d"]) -> tuple[Kde, float, Float[Array, " n"]]:
+    """Widths with the share of their leave-one-out likelihood to the power `TEMPER`; the best; log p₋ᵢ.
 
     The t of the rows has a part in that likelihood. Rows tied with the one left out are left out too: they
     would call for no width at all.
@@ -45,12 +45,13 @@ def fit_kde(y: Float[Array, "n d"]) -> tuple[Kde, float]:
     typical = np.sqrt(median_of_pairs(squared))
     squared = np.where(squared <= (1e-10 * typical) ** 2, np.inf, squared)
     widths = typical * WIDTHS
-    near = (_log_mean(squared, h, d, max(n - 1, 1)) for h in widths)
-    scores = np.array([with_background(one, left_out, BACKGROUND).sum() for one in near])
+    near = np.stack([_log_mean(squared, h, d, max(n - 1, 1)) for h in widths])
+    scores = with_background(near, left_out, BACKGROUND).sum(axis=1)
     log_shares = TEMPER * (scores - scores.max())
     counts = log_shares - log_sum_exp(log_shares) > np.log(COUNTS)
     log_shares = log_shares[counts] - log_sum_exp(log_shares[counts])
-    return Kde(y, widths[counts], log_shares), float(scores.max())
+    own = np.asarray(log_sum_exp(near[counts] + log_shares[:, None], axis=0))
+    return Kde(y, widths[counts], log_shares), float(scores.max()), own
 
 
 def _log_mean(squared: Float[Array, "k C"], width: float, d: int, count: int) -> Float[Array, " k"]:

@@ -23,6 +23,7 @@ from kembed.kernels.stationary import Gaussian, Matern32, MultiScale, RationalQu
 from kembed.learning import search
 from kembed.learning.families import Family, family_of
 from kembed.learning.learned_kernel import Curve, LearnedKernel, Mode, State
+from kembed.learning.objective import COMPARED
 from kembed.learning.problem import Effort, Prepared, Spec, prepare, prepare_paper
 
 MINIMUM_ROWS = 5  # fewer say nothing of a scale
@@ -205,6 +206,7 @@ def _learned(rows: Float[np.ndarray, "n D"], spec: Spec, prepared: Prepared) -> 
     modes = tuple(
         Mode(state.kernel(mode.theta), mode.log_evidence - n * frame.log_unit, mode.at_edge) for mode in found
     )
+    compared = search.value_at(spec, found[0].theta, prepared.problem, COMPARED)[1]
     scales, values = scanned.scales, scanned.values
     if isotropic:  # the maxima are points of the curve
         scales = np.append(scales, [np.exp(mode.theta[0]) for mode in found])
@@ -221,6 +223,7 @@ def _learned(rows: Float[np.ndarray, "n D"], spec: Spec, prepared: Prepared) -> 
         family=spec.family.name,
         n=n,
         parameters=spec.family.size(E),
+        compared=compared - n * frame.log_unit,
         state=state,
         rows=rows,
         median=float(prepared.problem.unit * frame.scale[0]) if isotropic else None,

@@ -22,6 +22,7 @@ from kembed.kernels.stationary import MultiScale
 from kembed.learning.families import Family
 from kembed.learning.frame import Frame
 from kembed.learning.objective import (
+    BACKGROUND,
     BACKGROUND_WIDTH,
     NARROW,
     TIED,
@@ -108,9 +109,9 @@ def prepare(
     y = sorted_to_rounding(frame.into(rows))
     n, E = y.shape
     number = np.cumsum(distinct_rows(y)) - 1  # equal rows have one
-    gap, shared, rounded = np.array([_resolution(column) for column in rows.T]).T
-    if rows.shape[1] > 1 and shared.any():  # a shared value stands for its cell, and is put somewhere in it
-        y = y + (gap * shared * (rng.random(rows.shape) - 0.5)) @ frame.axes / frame.scale
+    gap, shared, rounded = resolutions(rows)
+    if rows.shape[1] > 1 and shared.any():
+        y = y + within_cells(gap * shared, n, rng) @ frame.axes / frame.scale
         number = np.arange(n) if rounded.all() else number
     kept = np.arange(n) if n <= effort.centres else np.sort(rng.choice(n, effort.centres, replace=False))
     if number[kept[0]] == number[kept[-1]]:  # by chance one value only, of a column that hardly has another
@@ -142,6 +143,16 @@ def prepare(
         scale=frame.scale,
     )
     return Prepared(problem, n, frame, scales, box, float((M / n) ** (1.0 / (E + 4))))
+
+
+def resolutions(rows: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "3 D"]:
+    """What `_resolution` says of every column: gaps, whether values are shared, whether they are rounded."""
+    return np.array([_resolution(column) for column in rows.T]).T
+
+
+def within_cells(gap: Float[np.ndarray, " D"], n: int, rng: np.random.Generator) -> Float[np.ndarray, "n D"]:
+    """Moves that put shared values somewhere in the cells they stand for, where gap is not 0."""
+    return gap * (rng.random((n, len(gap))) - 0.5)
 
 
 def _diameter(y: Float[np.ndarray, "n E"]) -> float:
@@ -214,8 +225,10 @@ def prepare_paper(
     return Prepared(problem, n, frame, scales, box, 1.0)
 
 
-def objective(spec: Spec, theta: Float[Array, " P"], problem: Any) -> tuple[Any, Any]:
-    """Log pseudolikelihood plus log prior at θ, and the former alone."""
+def objective(
+    spec: Spec, theta: Float[Array, " P"], problem: Any, background: float = BACKGROUND
+) -> tuple[Any, Any]:
+    """Log pseudolikelihood plus log prior at θ, and the former alone; `background` is ε."""
     E = problem.axes.shape[1]
     kernel = spec.family.kernel(theta, E)
     if spec.paper:
@@ -231,7 +244,7 @@ def objective(spec: Spec, theta: Float[Array, " P"], problem: Any) -> tuple[Any,
             factor = NARROW**2
         beyond = 0.0 if problem.cell is None else log_beyond(kernel, problem.cell)
         foretold = log_embedding(kernel, squared, factor, problem.log_count + beyond, E)
-        value = problem.weight * with_background(foretold, problem.log_background).sum()
+        value = problem.weight * with_background(foretold, problem.log_background, background).sum()
     return value + log_prior(spec, kernel, problem), value
 
 

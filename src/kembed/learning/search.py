@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.core.backend import Float, float64
+from kembed.learning.objective import BACKGROUND
 from kembed.learning.problem import Prepared, Spec, compiled, objective
 
 MAX_MODES = 5  # so many starts at most: each is a search of its own
@@ -38,10 +39,14 @@ class Found(NamedTuple):
     at_edge: bool  # of the scanned scales
 
 
-def value_at(spec: Spec, theta: Float[np.ndarray, " P"], problem: Any) -> tuple[float, float]:
-    """The objective and the log pseudolikelihood; compiled for the published one alone."""
-    function = float64("learn_kernel")(compiled()[0]) if spec.paper else objective
-    value, log_evidence = function(spec, theta, problem)
+def value_at(
+    spec: Spec, theta: Float[np.ndarray, " P"], problem: Any, background: float = BACKGROUND
+) -> tuple[float, float]:
+    """The objective and the log pseudolikelihood; compiled for the published one, without a background."""
+    if spec.paper:
+        value, log_evidence = float64("learn_kernel")(compiled()[0])(spec, theta, problem)
+    else:
+        value, log_evidence = objective(spec, theta, problem, background)
     return float(value), float(log_evidence)
 
 

@@ -36,8 +36,8 @@ def plot_map(w: Witness, ax: Any, labels: Labels) -> Any:
     pooled = np.concatenate([table.values for table in w.tables])
     ends = [style.limits(pooled[:, d]) for d in (0, 1)]
     X, Y = np.meshgrid(*(np.linspace(*style.padded(*end), GRID) for end in ends))
-    bands = w.at_rows(np.column_stack([X.ravel(), Y.ravel()]))
-    mean = bands.mean.reshape(X.shape)
+    places = np.column_stack([X.ravel(), Y.ravel()])
+    mean, sure = w.at_rows(places).mean.reshape(X.shape), w.sure_at(places)
     levels = MaxNLocator(STEPS, symmetric=True).tick_values(*_colour_ends(mean))
     filled = ax.contourf(X, Y, mean, levels=levels, cmap=style.diverging())
     if np.ptp(mean) > style.NOTHING:  # negative levels are dashed, so the sign is there in grey print as well
@@ -46,12 +46,12 @@ def plot_map(w: Witness, ax: Any, labels: Labels) -> Any:
     handles = []
     for rows, of, marker in zip(*_some_rows(w, labels, ON_MAP)[:2], MARKERS, strict=True):
         handles += ax.plot(*rows.T, marker, color=BLACK, label=of, **look)
-    margin = np.maximum(bands.simultaneous_lower, -bands.simultaneous_upper).reshape(X.shape)
+    margin = np.maximum(sure.simultaneous_lower, -sure.simultaneous_upper).reshape(X.shape)
     if margin.min() < 0.0 < margin.max():
         ax.contour(X, Y, margin, levels=[0.0], colors=BLACK, linewidths=1.8)
         what = f"{percent(w.level)} band excludes 0 inside"
         handles.append(Line2D([], [], color=BLACK, linewidth=1.8, label=what))
-    _set_axes(ax, [literal(name, style.AXIS_WIDTH) for name in w.names], ends, pooled, w.level, bands)
+    _set_axes(ax, [literal(name, style.AXIS_WIDTH) for name in w.names], ends, pooled, w.level, sure)
     _colour_bar(ax, filled, labels)
     return style.finished(ax, handles)
 
@@ -65,8 +65,9 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     directions, centre, names, axis_levels = _plane(w, columns)
     ax = style.axes_or_new(ax, SIZE)
     rows, captions, rng = _some_rows(w, labels, ROWS)
-    bands = w.at_rows(np.concatenate(rows))
-    colours = ScalarMappable(Normalize(*_colour_ends(bands.mean)), style.diverging("#BEBEBE"))
+    every = np.concatenate(rows)
+    mean, sure = w.at_rows(every).mean, w.sure_at(every)
+    colours = ScalarMappable(Normalize(*_colour_ends(mean)), style.diverging("#BEBEBE"))
     parts = [part @ directions - centre for part in rows]
     for part, d in product(parts, (0, 1)):
         if axis_levels[d]:  # spread out at random
@@ -74,25 +75,25 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     places = np.concatenate(parts)
     from_x = np.arange(len(places)) < len(rows[0])
     for marker, mine in zip(MARKERS, (from_x, ~from_x), strict=True):
-        for filled in (False, True):
-            these = np.flatnonzero(mine & (bands.excludes_zero == filled))
-            these = these[np.argsort(np.abs(bands.mean[these]))]  # the largest on top
-            colour = colours.to_rgba(bands.mean[these])
-            face, edge, width = (colour, DARK, 0.4) if filled else ("none", colour, 0.9)
-            look = {"facecolors": face, "edgecolors": edge, "linewidths": width, "zorder": 2 + filled}
+        for full in (False, True):
+            these = np.flatnonzero(mine & (sure.excludes_zero == full))
+            these = these[np.argsort(np.abs(mean[these]))]  # the largest on top
+            colour = colours.to_rgba(mean[these])
+            face, edge, width = (colour, DARK, 0.4) if full else ("none", colour, 0.9)
+            look = {"facecolors": face, "edgecolors": edge, "linewidths": width, "zorder": 2 + full}
             ax.scatter(*places[these].T, s=20, marker=marker, **look)
     ends = [
         (-0.5, len(levels) - 0.5) if levels else style.limits(places[:, d])
         for d, levels in enumerate(axis_levels)
     ]
-    _set_axes(ax, names, ends, places, w.level, bands)
+    _set_axes(ax, names, ends, places, w.level, sure)
     for axis, levels in zip((ax.xaxis, ax.yaxis), axis_levels, strict=True):
         if levels:
             codes = range(0, len(levels), -(-len(levels) // TICKS))
             axis.set_ticks(list(codes), [literal(levels[code], style.LABEL_WIDTH) for code in codes])
     _colour_bar(ax, colours, labels)
-    sure = f"filled: {percent(w.level)} band excludes 0"
-    keys = [*zip(MARKERS, captions, ("none", "none"), strict=True), ("o", sure, DARK)]
+    filled = f"filled: {percent(w.level)} band excludes 0"
+    keys = [*zip(MARKERS, captions, ("none", "none"), strict=True), ("o", filled, DARK)]
     mark: dict[str, Any] = {"linestyle": "", "color": DARK, "markersize": 4.5, "markeredgewidth": 0.8}
     handles = [Line2D([], [], marker=m, label=label, markerfacecolor=face, **mark) for m, label, face in keys]
     return style.finished(ax, handles)
