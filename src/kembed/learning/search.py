@@ -39,8 +39,14 @@ class Found(NamedTuple):
 
 
 def value_at(spec: Spec, theta: Float[np.ndarray, " P"], problem: Any) -> tuple[float, float]:
-    """The objective and the log pseudolikelihood; compiled for the published one alone."""
-    function = float64("learn_kernel")(compiled()[0]) if spec.paper else objective
+    """The objective and the log pseudolikelihood; compiled for the published one of many rows alone."""
+    function: Any = objective
+    if spec.paper:
+        from kembed.learning.paper.feature_sums import computed_plainly
+
+        kernel = spec.family.kernel(theta, problem.x.shape[1])
+        if not computed_plainly(kernel, problem.x, problem.landmarks):
+            function = float64("learn_kernel")(compiled()[0])
     value, log_evidence = function(spec, theta, problem)
     return float(value), float(log_evidence)
 
