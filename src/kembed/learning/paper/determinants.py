@@ -42,10 +42,7 @@ def weighted_scatter(
 def half_log_det(
     entries: Float[Array, "T c"], floor: Float[Array, "D c"]
 ) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
-    """½ log det of matrices given by their upper triangles, pivots held above `floor`; and the least pivot.
-
-    In NumPy, beyond the unrolled dimensions, LAPACK tells no pivots: there the least is nan.
-    """
+    """½ log det of matrices given by upper triangles, pivots held above `floor`; and the least pivot."""
     xp = namespace(entries)
     D = len(floor)
     place = {(int(a), int(b)): k for k, (a, b) in enumerate(zip(*np.triu_indices(D), strict=True))}
@@ -64,10 +61,36 @@ def half_log_det(
         return 0.5 * total, least
     index = np.array([[place[min(a, b), max(a, b)] for b in range(D)] for a in range(D)])
     matrices = entries[index] + floor[:, None] * np.eye(D)[:, :, None]
-    if xp is np:
-        return 0.5 * np.linalg.slogdet(np.moveaxis(matrices, 2, 0))[1], np.nan
-    log_det, least = elimination()(matrices)
+    log_det, least = _eliminated(matrices, False)[1:] if xp is np else elimination()(matrices)
     return 0.5 * log_det, least
+
+
+def _eliminated(matrices: Any, invert: bool) -> Any:
+    """The inverses in place, or nothing; log det and least pivot, by elimination without pivoting."""
+    xp = namespace(matrices)
+    # Pivots that rounding has driven below this are taken as this.
+    floor = 1e-15 * xp.diagonal(matrices, axis1=0, axis2=1).T
+
+    def step(k: Any, state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        A, total, least = state
+        row, column = A[k], A[:, k]
+        pivot = xp.maximum(row[k], floor[k])
+        here = (np.arange(len(A)) == k)[:, None]
+        row = (row if invert else xp.where(here, pivot, row)) / pivot
+        A = A - column[:, None] * row[None]
+        if invert:
+            A = A.at[k].set(row).at[:, k].set(-column / pivot).at[k, k].set(1.0 / pivot)
+        return A, total + xp.log(pivot), xp.minimum(least, pivot)
+
+    count = matrices.shape[2]
+    state = (matrices, xp.zeros(count), xp.full(count, xp.inf))
+    if xp is np:
+        for k in range(len(matrices)):
+            state = step(k, state)
+        return state
+    import jax
+
+    return jax.lax.fori_loop(0, matrices.shape[0], step, state)
 
 
 @functools.cache
@@ -79,31 +102,13 @@ def elimination() -> Any:
     import jax
     import jax.numpy as jnp
 
-    def eliminated(matrices: Any, invert: bool) -> Any:
-        # Pivots that rounding has driven below this are taken as this.
-        floor = 1e-15 * jnp.diagonal(matrices, axis1=0, axis2=1).T
-
-        def step(k: Any, state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-            A, total, least = state
-            row, column = A[k], A[:, k]
-            pivot = jnp.maximum(row[k], floor[k])
-            row = (row if invert else row.at[k].set(pivot)) / pivot
-            A = A - column[:, None] * row[None]
-            if invert:
-                A = A.at[k].set(row).at[:, k].set(-column / pivot).at[k, k].set(1.0 / pivot)
-            return A, total + jnp.log(pivot), jnp.minimum(least, pivot)
-
-        count = matrices.shape[2]
-        start = (matrices, jnp.zeros(count), jnp.full(count, jnp.inf))
-        return jax.lax.fori_loop(0, matrices.shape[0], step, start)
-
     @jax.custom_jvp
     def log_dets(matrices: Any) -> Any:
-        return eliminated(matrices, invert=False)[1:]
+        return _eliminated(jnp.asarray(matrices), invert=False)[1:]
 
     @log_dets.defjvp
     def _jvp(primals: Any, tangents: Any) -> Any:
-        inverse, total, least = eliminated(primals[0], invert=True)
+        inverse, total, least = _eliminated(jnp.asarray(primals[0]), invert=True)
         return (total, least), ((inverse * tangents[0]).sum(axis=(0, 1)), jnp.zeros_like(least))
 
     return log_dets
