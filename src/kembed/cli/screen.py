@@ -65,8 +65,7 @@ class Screen:
     def note(self, message: str) -> None:
         """One line on standard error: what the reader should know; it is also part of the JSON."""
         self.notes.append(" ".join(message.split()))
-        if not self.quiet:
-            _aside(self.err, "note: ", "yellow", message)
+        _aside(self.err, "note: ", "yellow", message)
 
     def patience(self, rows: int, fast: bool) -> None:
         """Tell that an exact statistic of so many rows takes long, and what does not."""

@@ -13,6 +13,8 @@ _OPTIONS = {
     r"by_column=True": "--by-column",
     r"kernel='(\w+)'": r"--kernel \1",
     r"\brng\b": "--seed",
+    r"make them missing if": "name them with --na if",
+    r"or make it categories, as by astype\('category'\)": "or compare it as text with --as-text",
     r" \(see \.plot\(\)\)": "",
 }
 

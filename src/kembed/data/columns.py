@@ -1,15 +1,14 @@
 """One sample, column by column: numbers, or the levels of a categorical variable.
 
-Whatever holds it, an array, nested lists or a data frame, it is read here into one kind of column; what is
-neither number nor text is refused by name. Narwhals, which reads every kind of data frame, is imported only
-when something other than an array or a list comes in.
+Whatever holds it, an array, nested lists or a data frame, it is read here into one kind of column; dates,
+times and durations are numbers (`clocks`), and what is neither number nor text is refused by name. Narwhals,
+which reads every kind of data frame, is imported only when something other than an array or a list comes in.
 """
 
-import datetime
 import numbers
 import reprlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -18,19 +17,17 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import Bool, is_jax, is_traced
-from kembed.core.text import listing
+from kembed.core.text import listing, rows
+from kembed.data import clocks
 
 # What is neither number nor text, and what to do about it; by NumPy's kinds, and by types of objects.
 _REMEDIES = {
-    "dates or times": "convert them to numbers, for example days since a start, or drop the column",
     "nested values": "spread them over several columns, or drop the column",
     "complex numbers": "give the real and the imaginary part as two columns",
     "bytes": "decode them to text, or drop the column",
 }
-_KINDS = {"M": "dates or times", "m": "dates or times", "c": "complex numbers", "S": "bytes"}
-_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_KINDS = {"c": "complex numbers", "S": "bytes"}
 _SEEN: tuple[tuple[tuple[type, ...], str], ...] = (
-    (_TIMES, "dates or times"),
     ((numbers.Complex,), "complex numbers"),
     ((bytes,), "bytes"),
     ((list, tuple, dict, set, np.ndarray), "nested values"),
@@ -43,6 +40,8 @@ class Column(NamedTuple):
     entries: np.ndarray
     missing: Bool[np.ndarray, " n"]
     categorical: bool
+    unit: str = ""  # what numbers count, where the column says so
+    declared: bool = False  # categories by type, whatever their words look like
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +94,8 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
         raise TypeError(f"{argument} is a sparse matrix; give {argument}.toarray()")
     if isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value):
         return _of_array(value, argument)
+    if isinstance(value, Mapping) or hasattr(value, "data_vars"):  # the latter is xarray's Dataset
+        return _of_mapping(value, argument)
     import narwhals.stable.v2 as nw
     from narwhals.exceptions import DuplicateError
 
@@ -109,19 +110,49 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
         names = tuple(str(name) for name in native.columns)
         _refuse_duplicates(argument, names)
         checks.shape(native.shape, argument)
-        return names, list(native.iter_columns()), "frame"
+        # Polars reads some names as patterns, so columns go on without them.
+        return names, [column.alias("column") for column in native.iter_columns()], "frame"
     if isinstance(native, nw.Series):
-        return ("column 0" if native.name in (None, "") else str(native.name),), [native], "vector"
+        return (
+            ("column 0" if native.name in (None, "") else str(native.name),),
+            [native.alias("column")],
+            "vector",
+        )
+    if hasattr(value, "__arrow_c_stream__"):  # a table of some other Arrow library
+        import polars as pl
+
+        return _parts(pl.DataFrame(value), argument)
     if hasattr(getattr(value, "dtype", None), "categories"):  # a pandas Categorical without its Series
         return ("column 0",), [value], "vector"
     return _of_array(value, argument)
 
 
+def _of_mapping(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
+    """The columns of a dictionary, or of a Dataset with one dimension, by name."""
+    columns = []
+    variables = getattr(value, "data_vars", None)
+    named = value if variables is None else {name: one.values for name, one in variables.items()}
+    for name, column in named.items():
+        _, (found, *others), kind = _parts(column, f"{name!r} of {argument}")
+        if others or kind != "vector":
+            seen = f"{name!r} of {argument} is no column (it has more than one dimension)"
+            raise ValueError(f"{seen}; give one vector a column")
+        columns.append(found)
+    names = tuple(map(str, named))
+    _refuse_duplicates(argument, names)
+    lengths = {len(column): name for name, column in zip(names, columns, strict=True)}
+    if len(lengths) > 1:
+        seen = " and ".join(f"{name!r} has {rows(length)}" for length, name in list(lengths.items())[:2])
+        raise ValueError(
+            f"the columns of {argument} are not of one length: {seen}; give one row an observation"
+        )
+    checks.shape((next(iter(lengths), 0), len(names)), argument)
+    return names, columns, "frame"
+
+
 def _of_array(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     """The columns of an array or nested list; a vector is one column."""
-    if np.ma.is_masked(value):
-        raise ValueError(f"{argument} has masked entries; drop or fill them first")
-    array = checks.rectangular(value, argument)
+    array = checks.rectangular(unmasked(value), argument)
     if array.dtype.kind == "U" and not isinstance(value, np.ndarray):
         array = np.array(value, dtype=object)  # NumPy has made text of the numbers beside text
     if array.ndim == 0:
@@ -131,6 +162,19 @@ def _of_array(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], st
     checks.shape(array.shape, argument)
     names = tuple(f"column {d}" for d in range(array.shape[1]))
     return names, [np.asarray(array[:, d]) for d in range(array.shape[1])], kind
+
+
+def unmasked(value: Any) -> Any:
+    """A masked array with missing values where its mask is; anything else as it is.
+
+    >>> unmasked(np.ma.masked_less([1, 2], 2))
+    array([nan,  2.])
+    """
+    if not isinstance(value, np.ma.MaskedArray):
+        return value
+    if not np.ma.is_masked(value):
+        return value.data
+    return np.ma.filled(value.astype(float if value.dtype.kind in "biuf" else object), np.nan)
 
 
 def _refuse_duplicates(argument: str, names: tuple[str, ...]) -> None:
@@ -151,12 +195,17 @@ def _read_column(column: Any, where: str, first: int = 0) -> Column:
             return _from_levels(column)
         import narwhals.stable.v2 as nw
 
-        if column.dtype.is_temporal() or column.dtype.is_nested():
-            raise _refusal(where, "dates or times" if column.dtype.is_temporal() else "nested values")
+        if column.dtype.is_nested():
+            raise _refusal(where, "nested values")
         if isinstance(column.dtype, nw.Categorical | nw.Enum):
             return _from_levels(column.to_list())
+        if isinstance(column.dtype, nw.Datetime) and column.dtype.time_zone is not None:
+            column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         column = (column.cast(nw.Float64) if column.dtype.is_numeric() else column).to_numpy()
     kind = column.dtype.kind
+    if kind in "mM":
+        values = _times(column, where)
+        return Column(values, np.isnan(values), False, clocks.DAYS if kind == "M" else clocks.SECONDS)
     if kind in "biuf":
         with np.errstate(over="ignore"):  # a long double beyond float becomes infinite, which is refused
             values = column.astype(float)
@@ -169,6 +218,8 @@ def _read_column(column: Any, where: str, first: int = 0) -> Column:
 def _from_objects(entries: np.ndarray, where: str, first: int) -> Column:
     """Objects: all text, or all numbers, or an error that names the row."""
     missing = np.array([_is_missing(entry) for entry in entries], dtype=bool)
+    if len(present := entries[~missing]) and all(isinstance(entry, clocks.TYPES) for entry in present):
+        return _from_times(entries, missing, where, first)
     values = np.full(len(entries), np.nan)
     rows: dict[bool, list[int]] = {True: [], False: []}  # those of text and those of numbers
     for row in np.flatnonzero(~missing).tolist():
@@ -188,11 +239,31 @@ def _from_objects(entries: np.ndarray, where: str, first: int) -> Column:
     )
 
 
+def _from_times(entries: np.ndarray, missing: Bool[np.ndarray, " n"], where: str, first: int) -> Column:
+    """Objects that tell times, all of one kind."""
+    values = np.full(len(entries), np.nan)
+    places = np.flatnonzero(~missing).tolist()
+    units = {clocks.unit_of(entries[row]): row for row in places[::-1]}
+    if len(units) > 1:
+        examples = " and ".join(f"{entries[row]!r} (row {row + first})" for row in units.values())
+        raise TypeError(f"{where} mixes kinds of times: {examples}; give a column of each kind")
+    values[places] = [clocks.number_of(entries[row]) for row in places]
+    return Column(values, missing, False, next(iter(units)))
+
+
+def _times(array: np.ndarray, where: str) -> np.ndarray:
+    try:
+        return clocks.numbers_of(array)
+    except TypeError:  # months and years have no length
+        raise _refusal(where, f"durations in units without a length ({array.dtype})") from None
+
+
 def _from_levels(levels: Iterable[Any]) -> Column:
     """The categories of a categorical variable, whatever they are."""
     listed = list(levels)
     entries = np.fromiter(listed, dtype=object, count=len(listed))
-    return Column(entries, np.array([_is_missing(level) for level in listed], dtype=bool), True)
+    missing = np.array([_is_missing(level) for level in listed], dtype=bool)
+    return Column(entries, missing, True, declared=True)
 
 
 def _is_missing(entry: Any) -> bool:
@@ -205,7 +276,11 @@ def _is_missing(entry: Any) -> bool:
 def _number(entry: Any, where: str, row: int) -> float:
     """One object as a float; a whole number beyond all floats is infinite, and refused as such."""
     # Times before numbers: NumPy counts its time differences among the integers.
-    if isinstance(entry, _TIMES) or not isinstance(entry, numbers.Real | Decimal | np.bool_):
+    if isinstance(entry, clocks.TYPES):
+        raise TypeError(
+            f"{where} mixes times with numbers or text ({entry!r} in row {row}); give a column of each"
+        )
+    if not isinstance(entry, numbers.Real | Decimal | np.bool_):
         seen = next((word for kinds, word in _SEEN if isinstance(entry, kinds)), "")
         seen = seen or f"objects of type {type(entry).__name__}"
         raise _refusal(where, seen, f" ({entry!r} in row {row})")
