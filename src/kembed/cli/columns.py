@@ -164,6 +164,29 @@ def tell_left_out(left_out: dict[str, str], screen: Screen) -> None:
         screen.note(f"column{'s' if len(columns) > 1 else ''} {listing(columns)} left out: {why}")
 
 
+def is_number(name: str) -> bool:
+    """Whether the name of a column reads as a number.
+
+    >>> is_number("5.1"), is_number("height")
+    (True, False)
+    """
+    from kembed.data.numerals import read_words
+
+    return read_words([name]).numbers is not None
+
+
+def tell_counting(frame: pl.DataFrame, left_out: dict[str, str], screen: Screen) -> None:
+    """Columns of numbers that look like row numbers or identifiers; tests tell of theirs themselves."""
+    from kembed.data.remarks import FEW, counting
+
+    for series in frame:
+        if series.name not in left_out and _kind(series) == "numbers" and frame.height >= FEW:
+            whole = nameless(series).filter(_is_present(series))
+            what = counting([whole.cast(float).to_numpy()]) if len(whole) == frame.height else ""
+            if what:
+                screen.note(f"column {series.name!r} {what}; leave it out by --columns if that is what it is")
+
+
 def tell_text(parts: list[pl.DataFrame], screen: Screen) -> None:
     """Text with nearly as many values as rows."""
     for column in parts[0].columns:

@@ -14,7 +14,16 @@ from kembed.cli import columns, words
 from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.screen import Screen
 from kembed.core.text import listing
-from kembed.data.files import STANDARD_INPUT, InputError, checked, label, nameless, picked, read_table
+from kembed.data.files import (
+    STANDARD_INPUT,
+    InputError,
+    checked,
+    is_text,
+    label,
+    nameless,
+    picked,
+    read_table,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,13 +84,18 @@ def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
     """The whole table of one file."""
     if source == STANDARD_INPUT and sys.stdin.isatty():
         screen.note("reading CSV from the keyboard; end with Ctrl-D")
-    return read_table(
+    frame = read_table(
         source,
         delimiter=reading.delimiter,
         header=not reading.no_header,
         missing=split(reading.na) or (),
         decimal_comma=reading.decimal_comma,
     )
+    numbers = [column for column in frame.columns if columns.is_number(column)]
+    if is_text(source) and not reading.no_header and 2 * len(numbers) >= frame.width:
+        seen = f"the first line of {label(source)} has numbers ({listing(numbers, 3)}), taken for names"
+        screen.note(f"{seen}; use --no-header if it is data")
+    return frame
 
 
 def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Loaded:
@@ -133,6 +147,7 @@ def load_numbers(source: str, reading: Reading, screen: Screen) -> Loaded:
     (frame,) = columns.understand([frame], [source], used, reading, screen)
     left_out = columns.why_unvaried(frame, wanted is not None, numeric=True)
     columns.tell_left_out(left_out, screen)
+    columns.tell_counting(frame, left_out, screen)
     if len(left_out) == frame.width:
         raise InputError(f"{name} has no column of numbers that vary; it has {listing(frame.columns)}")
     frame = columns.check_complete(
@@ -164,6 +179,7 @@ def load_variables(
         seen = f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}"
         raise InputError(f"{seen}; name columns with --columns to use what was left out")
     columns.tell_text([picked(frame, variables)], screen)
+    columns.tell_counting(picked(frame, variables), {}, screen)
     whole = columns.check_complete(picked(frame, [*variables, *times]), name, reading, screen)
     whole = columns.without_gaps(whole)
     loaded = Loaded((picked(whole, variables),), (name,), left_out, (frame.height,))

@@ -67,6 +67,11 @@ class Screen:
         self.notes.append(" ".join(message.split()))
         _aside(self.err, "note: ", "yellow", message)
 
+    def remark(self, notes: Sequence[str]) -> None:
+        """The notes of a result, in the words of the shell."""
+        for note in notes:
+            self.note(readable(Warning(note)))
+
     def patience(self, rows: int, fast: bool) -> None:
         """Tell that an exact statistic of so many rows takes long, and what does not."""
         if rows > LONG and not fast:
@@ -152,4 +157,5 @@ class Screen:
     def as_json(self, payload: dict[str, Any]) -> str:
         """The object as text, with the versions, the command and all notes; docs/json.md has every key."""
         common = {"kembed": __version__, "schema": SCHEMA, "command": self.arguments[0]}
-        return json.dumps(jsonable({**common, **payload, "notes": self.notes}), allow_nan=False)
+        told = {key: value for key, value in payload.items() if key != "notes"}  # these are among ours
+        return json.dumps(jsonable({**common, **told, "notes": self.notes}), allow_nan=False)

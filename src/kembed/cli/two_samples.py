@@ -132,6 +132,8 @@ def run_report(
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         how = testing.settings(reading, bar)
         found = compare(*pair.labelled, labels=pair.names, alpha=testing.alpha, **how)
+        screen.remark(found.test.notes)
+        found = replace(found, test=replace(found.test, notes=tuple(screen.notes)))  # all of them on the page
         found.save_report(output)
     sentence = pair.told(found.verdict)
     screen.say(sentence)

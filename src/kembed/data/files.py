@@ -21,6 +21,7 @@ __all__ = [
     "InputError",
     "checked",
     "comma_of",
+    "is_text",
     "label",
     "nameless",
     "picked",
@@ -101,6 +102,11 @@ def comma_of(source: str | Path, delimiter: str | None = None) -> str:
     """
     separator = TEXT.get(_suffix(source))
     return "thousands" if separator and _separator(separator, delimiter) == "," else ""
+
+
+def is_text(source: str | Path) -> bool:
+    """Whether a file is a text table, by its suffix."""
+    return _suffix(source) in TEXT
 
 
 def _separator(usual: str, delimiter: str | None) -> str:

@@ -74,7 +74,8 @@ class TestOutcome(Drawn):
     `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, -log of a mean
     of their p-values, `kernel` is the one that spoke loudest and `effect` its MMD² (HSIC); for independence
     kernels come in pairs. `members` has what every member of the fused test says, `findings` the columns and
-    pairs of columns that speak for themselves, the most certain first.
+    pairs of columns that speak for themselves, the most certain first. `notes` are sentences on the data that
+    its reader should know: how text was read, repeated rows, rows in order, identifiers.
     `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
     `learned` is what was learned about scales, empty if nothing was: the `Evidence` of the pooled rows, or of
     either side for independence (None for a side that had nothing to learn from).
@@ -95,6 +96,7 @@ class TestOutcome(Drawn):
     columns: ColumnResults | None = None
     enumerated: bool = False
     findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()  # what the test does not say: how text was read, repeated rows, rows in order
 
     def __iter__(self) -> Iterator[float]:
         """Statistic and p-value, so that they unpack as SciPy's do."""
@@ -125,7 +127,7 @@ class TestOutcome(Drawn):
         ]
         size = " + ".join(map(str, self.sizes))
         first = f"{value}, p = {self.pvalue:.4g} ({how}; {size} rows)"
-        return "\n".join([first, f"{which}: {kernel}", *lines])
+        return "\n".join([first, f"{which}: {kernel}", *lines, *(f"note: {note}" for note in self.notes)])
 
 
 def of_surprise(result: TestOutcome) -> str:
@@ -147,6 +149,7 @@ def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
         "null": result.null,
         "resamples": len(result.null_distribution),
         "enumerated": result.enumerated,
+        "notes": list(result.notes),
         "by_column": columns,
         "findings": [vars(finding) for finding in result.findings if finding.adjusted_pvalue <= SURE],
     }

@@ -11,6 +11,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.progress import showing_progress
+from kembed.data import remarks
 from kembed.data.pool import Pool, make_pool
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
@@ -114,13 +115,14 @@ def mmd_test(
     if missing:
         return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
     pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none")
+    notes = remarks.of_two_samples(*tables, ordered=null == "wild", paired=paired)
     with showing_progress(progress):
         if null == "permutation" and not paired:
-            return _permuted(pool, kernel, procedure, by_column)
+            return replace(_permuted(pool, kernel, procedure, by_column), notes=notes)
         choice = choose(kernel, pool.space, procedure, names=pool.names)
         if procedure.approximate:
-            return _approximate(pool, choice, procedure)
-        return _signed(pool, choice, procedure, paired)
+            return replace(_approximate(pool, choice, procedure), notes=notes)
+        return replace(_signed(pool, choice, procedure, paired), notes=notes)
 
 
 def test_pool(
