@@ -82,7 +82,7 @@ class Loaded:
 
 def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
     """The whole table of one file."""
-    if source == STANDARD_INPUT and sys.stdin.isatty():
+    if source == STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         screen.note("reading CSV from the keyboard; end with Ctrl-D")
     frame = read_table(
         source,

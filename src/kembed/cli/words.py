@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from kembed.core.text import printable, shortened
+from kembed.core.text import printable, shortened, visible
 
 # What the library's arguments are called at a shell.
 _OPTIONS = {
@@ -34,7 +34,7 @@ def readable(error: BaseException) -> str:
         text = str(error) or type(error).__name__
     for words, option in _OPTIONS.items():
         text = re.sub(words, option, text)
-    return " ".join("".join(c if c.isprintable() or c.isspace() else repr(c)[1:-1] for c in text).split())
+    return visible(text)
 
 
 def of_columns(names: list[str]) -> str:
