@@ -27,6 +27,10 @@ _REMEDIES = {
     "bytes": "decode them to text, or drop the column",
 }
 _KINDS = {"c": "complex numbers", "S": "bytes"}
+EXACT, FLOATS = (
+    2**53,
+    2**1023,
+)  # whole numbers up to the first are floats; beyond the second they may be infinite
 _SEEN: tuple[tuple[tuple[type, ...], str], ...] = (
     ((numbers.Complex,), "complex numbers"),
     ((bytes,), "bytes"),
@@ -42,6 +46,7 @@ class Column(NamedTuple):
     categorical: bool
     unit: str = ""  # what numbers count, where the column says so
     declared: bool = False  # categories by type, whatever their words look like
+    note: str = ""  # what to say of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +65,7 @@ class Sample(NamedTuple):
     columns: list[Column]
     framed: bool
     first: int  # the number of the first row
+    index: Any = None  # the labels of the rows of a pandas object
 
     @property
     def size(self) -> int:
@@ -80,7 +86,8 @@ def read_sample(value: Any, argument: str) -> Sample:
     names, parts, kind = _parts(value, argument)
     places = [argument if kind == "vector" else f"{title(names, d)} of {argument}" for d in range(len(names))]
     columns = [_read_column(part, place, first) for part, place in zip(parts, places, strict=True)]
-    return Sample(argument, names, columns, kind == "frame", first)
+    index = value.index if hasattr(value, "index") and hasattr(value, "iloc") else None
+    return Sample(argument, names, columns, kind == "frame", first, index)
 
 
 def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
@@ -90,8 +97,6 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     if is_traced(value):
         seen = f"{argument} is traced by JAX, but this function computes in NumPy"
         raise TypeError(f"{seen}; call it on plain arrays")
-    if hasattr(value, "toarray") and hasattr(value, "nnz"):
-        raise TypeError(f"{argument} is a sparse matrix; give {argument}.toarray()")
     if isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value):
         return _of_array(value, argument)
     if isinstance(value, Mapping) or hasattr(value, "data_vars"):  # the latter is xarray's Dataset
@@ -118,7 +123,7 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
             [native.alias("column")],
             "vector",
         )
-    if hasattr(value, "__arrow_c_stream__"):  # a table of some other Arrow library
+    if hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__array__"):  # some other Arrow library's
         import polars as pl
 
         return _parts(pl.DataFrame(value), argument)
@@ -138,6 +143,7 @@ def _of_mapping(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], 
             seen = f"{name!r} of {argument} is no column (it has more than one dimension)"
             raise ValueError(f"{seen}; give one vector a column")
         columns.append(found)
+    refuse_orders([(repr(name), one.index) for name, one in named.items() if hasattr(one, "iloc")])
     names = tuple(map(str, named))
     _refuse_duplicates(argument, names)
     lengths = {len(column): name for name, column in zip(names, columns, strict=True)}
@@ -152,7 +158,7 @@ def _of_mapping(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], 
 
 def _of_array(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     """The columns of an array or nested list; a vector is one column."""
-    array = checks.rectangular(unmasked(value), argument)
+    array = checks.rectangular(value, argument)
     if array.dtype.kind == "U" and not isinstance(value, np.ndarray):
         array = np.array(value, dtype=object)  # NumPy has made text of the numbers beside text
     if array.ndim == 0:
@@ -164,17 +170,23 @@ def _of_array(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], st
     return names, [np.asarray(array[:, d]) for d in range(array.shape[1])], kind
 
 
-def unmasked(value: Any) -> Any:
-    """A masked array with missing values where its mask is; anything else as it is.
-
-    >>> unmasked(np.ma.masked_less([1, 2], 2))
-    array([nan,  2.])
-    """
-    if not isinstance(value, np.ma.MaskedArray):
-        return value
-    if not np.ma.is_masked(value):
-        return value.data
-    return np.ma.filled(value.astype(float if value.dtype.kind in "biuf" else object), np.nan)
+def refuse_orders(indexes: list[tuple[str, Any]]) -> None:
+    """Refuse pandas objects that are paired by place where their labels say otherwise."""
+    for argument, index in indexes[1:]:
+        first, other = indexes[0]
+        if len(index) != len(other) or index.equals(other) or not (index.is_unique and other.is_unique):
+            continue
+        common = len(index.intersection(other))
+        counted = any(type(one).__name__ == "RangeIndex" and one[0] == 0 for one in (index, other))
+        if common == len(index) or (common and not counted):
+            seen = f"{first} and {argument} have rows of the same labels in different places of their indexes"
+            if common < len(index):
+                seen = (
+                    f"{first} and {argument} have indexes with {common:,} of {len(index):,} labels in common"
+                )
+            by_place = "or pair rows by place with reset_index(drop=True)"
+            remedy = f"align them ({argument}.loc[{first}.index]), {by_place}"
+            raise ValueError(f"{seen}; {remedy}")
 
 
 def _refuse_duplicates(argument: str, names: tuple[str, ...]) -> None:
@@ -201,8 +213,15 @@ def _read_column(column: Any, where: str, first: int = 0) -> Column:
             return _from_levels(column.to_list())
         if isinstance(column.dtype, nw.Datetime) and column.dtype.time_zone is not None:
             column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        column = (column.cast(nw.Float64) if column.dtype.is_numeric() else column).to_numpy()
+        if column.dtype.is_integer() and len(column) and _beyond(column.min(), column.max()):
+            column = np.array(
+                column.to_list(), dtype=object
+            )  # one by one: a float cannot tell all of them apart
+        else:
+            column = (column.cast(nw.Float64) if column.dtype.is_numeric() else column).to_numpy()
     kind = column.dtype.kind
+    if kind in "iu" and len(column) and _beyond(column.min(), column.max()):
+        column, kind = column.astype(object), "O"
     if kind in "mM":
         values = _times(column, where)
         return Column(values, np.isnan(values), False, clocks.DAYS if kind == "M" else clocks.SECONDS)
@@ -228,7 +247,8 @@ def _from_objects(entries: np.ndarray, where: str, first: int) -> Column:
         if not text:
             values[row] = _number(entries[row], where, row + first)
     if not rows[True]:
-        return Column(values, missing | np.isnan(values), False)
+        note = _rounded(entries[~missing], where)
+        return Column(values, missing | np.isnan(values), False, note=note)
     if not rows[False]:
         return Column(entries, missing, True)
     text_row, number_row = rows[True][0], rows[False][0]
@@ -237,6 +257,23 @@ def _from_objects(entries: np.ndarray, where: str, first: int) -> Column:
         f"{entries[text_row]!r} (row {text_row + first}); "
         "make the whole column numbers or the whole column text"
     )
+
+
+def _beyond(*numbers: Any) -> bool:
+    """Whether whole numbers are so large that floats leave some of them out."""
+    return any(number is not None and abs(int(number)) > EXACT for number in numbers)
+
+
+def _rounded(entries: np.ndarray, where: str) -> str:
+    """What to say of whole numbers that floats round; different ones that would become one are refused."""
+    large = {int(entry) for entry in entries if isinstance(entry, int | np.integer) and _beyond(entry)}
+    finite = [entry for entry in large if abs(entry) < FLOATS]
+    if len(set(map(float, finite))) < len(finite):
+        seen = f"{where} has different whole numbers beyond 2^53 that are the same as floats"
+        raise ValueError(
+            f"{seen}; subtract what they have in common, or make them categories if they are codes"
+        )
+    return "has whole numbers beyond 2^53, which are rounded to floats" if large else ""
 
 
 def _from_times(entries: np.ndarray, missing: Bool[np.ndarray, " n"], where: str, first: int) -> Column:

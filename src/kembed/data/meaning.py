@@ -32,6 +32,7 @@ def understood(parts: list[Sample]) -> tuple[list[Sample], tuple[str, ...]]:
         same = [part.columns[d] for part in parts]
         where = f"{title(parts[0].names, d)} of {' and '.join(part.argument for part in parts)}"
         _refuse_units(parts, columns, d, where)
+        notes += [f"{where} {one.note}" for one in same if one.note][:1]
         texts = [column for column in same if column.categorical]
         if not texts or any(column.declared for column in texts):
             continue

@@ -12,7 +12,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.text import counted, listing, rows
-from kembed.data.columns import Column, Sample, read_sample, title
+from kembed.data.columns import Column, Sample, read_sample, refuse_orders, title
 from kembed.data.meaning import understood
 
 NAN_POLICIES = ("raise", "omit", "propagate")  # as in SciPy
@@ -74,6 +74,8 @@ def read_tables(
                 f"{parts[0].argument} has {rows(parts[0].size)} and {part.argument} has {rows(part.size)}, "
                 "but they are paired; give one row per observation in each, in the same order"
             )
+    if paired:
+        refuse_orders([(part.argument, part.index) for part in parts if part.index is not None])
     if same_columns:
         parts, notes = understood(_named_alike(parts))
         _refuse_types(parts)
