@@ -257,6 +257,7 @@ FORMATS = {
     "pandas": lambda _: pandas_of(TABLE),
     "pandas of objects": lambda _: pandas_of(TABLE).astype(object),
     "arrow": lambda _: ArrowStream(TABLE),
+    "pyarrow": lambda _: pytest.importorskip("pyarrow") and TABLE.to_arrow(),  # where it is installed
     "dict": lambda _: TABLE.to_dict(as_series=False),
 }
 

@@ -177,6 +177,7 @@ def compare(
     """
     alpha = checks.level(alpha, "alpha")
     n_resamples = checks.count(n_resamples, "n_resamples", 1)
+    checks.reachable(alpha, n_resamples)
     two = isinstance(labels, tuple | list) and len(labels) == 2
     if not two or not all(isinstance(one, str) for one in labels):
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")

@@ -187,6 +187,15 @@ def level(value: Any, name: str = "level") -> float:
     return probability
 
 
+def reachable(alpha: float, n_resamples: int, name: str = "alpha") -> None:
+    """Refuse a level that no p-value of so many resamples can reach."""
+    least = 1.0 / (n_resamples + 1)
+    if alpha < least * (1.0 - 1e-9):
+        seen = f"{name}={alpha:g} is less than {least:g}, the smallest p-value of {n_resamples:,} resamples"
+        needed = int(np.ceil(1.0 / alpha - 1e-9)) - 1
+        raise ValueError(f"{seen}; use n_resamples={needed} or more")
+
+
 def count(value: Any, name: str, minimum: int = 1) -> int:
     """A whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

@@ -16,6 +16,7 @@ from kembed.data.columns import Column, Sample, read_sample, refuse_orders, titl
 from kembed.data.meaning import understood
 
 NAN_POLICIES = ("raise", "omit", "propagate")  # as in SciPy
+LARGEST = 1e300  # multiples of spreads, which are lengthscales, must stay numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +232,14 @@ def _different_columns(first: Sample, other: Sample) -> ValueError:
 
 def _refuse_rows(part: Sample, nan_policy: str) -> None:
     """No infinite values ever, and no missing ones unless they are to be dropped."""
-    infinite = [np.isinf(column.entries) for column in part.columns if not column.categorical]
-    found = {"infinite values": np.logical_or.reduce(infinite) if infinite else np.zeros(part.size, bool)}
+    none = np.zeros(part.size, dtype=bool)
+    sizes = [np.abs(column.entries) for column in part.columns if not column.categorical]
+    found = {"infinite values": np.logical_or.reduce([np.isinf(size) for size in sizes] or [none])}
+    too_large = np.logical_or.reduce([size > LARGEST for size in sizes] or [none]) & ~found["infinite values"]
+    if too_large.any():
+        seen = f"{part.argument} has numbers beyond {LARGEST:g}, of which floats hold no multiples"
+        where = f"(first: row {part.first + np.argmax(too_large)})"
+        raise ValueError(f"{seen} {where}; divide the column by a constant")
     if nan_policy == "raise":
         found["missing values"] = part.missing
     for what, bad in found.items():

@@ -78,7 +78,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
-        checks.count(self.n_resamples, "n_resamples")
+        checks.reachable(self.alpha, checks.count(self.n_resamples, "n_resamples"))
         self.reference_ = copy.deepcopy(self._table(X, reset=True))
         return self
 

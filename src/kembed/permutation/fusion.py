@@ -37,8 +37,10 @@ class Values(NamedTuple):
     def settled(self, well_scaled: bool) -> "Values":
         """The same with statistics made equal that only rounding tells apart.
 
-        Those of well scaled features, whose spread is far above rounding, need not be looked at.
+        Those of well scaled features, whose spread is far above rounding, need not be looked at. What is no
+        number is refused: sorted last, it would pass for the largest statistic of all.
         """
+        refuse_non_finite(self.statistics)
         if well_scaled:
             return self
         out = self.statistics.copy()
@@ -50,10 +52,18 @@ class Values(NamedTuple):
         return Values(out, self.entry)
 
 
+def refuse_non_finite(statistics: Float[np.ndarray, "..."]) -> None:
+    """Refuse statistics that are infinite or no numbers."""
+    if not np.isfinite(statistics).all():
+        seen = "the statistic is not finite: rows or lengthscales are too large or too small for floats"
+        raise ValueError(f"{seen}; divide the columns by a constant, or change the lengthscale")
+
+
 def in_places(parts: list[Values], places: list[int]) -> Values:
     """The kernels of several parts in one table, each in its place."""
     order = np.argsort(places)
     statistics = np.hstack([part.statistics for part in parts])
+    refuse_non_finite(statistics)
     return Values(statistics[:, order], np.concatenate([part.entry for part in parts])[order])
 
 

@@ -30,7 +30,7 @@ from kembed.testing.members import fused_relations
 from kembed.testing.members.group import Meeting
 from kembed.testing.members.rows import read_scales
 from kembed.testing.outcome import TestOutcome, approximate_outcome, nothing, resampled_outcome
-from kembed.testing.procedure import Choice, Procedure, every_one, read_procedure
+from kembed.testing.procedure import QUIETLY, Choice, Procedure, every_one, read_procedure
 
 Pairings = Int[np.ndarray, "C n"]  # which row of y every row of x meets
 MINIMUM = 4  # the unbiased statistic divides by n - 3
@@ -91,7 +91,7 @@ def hsic_test(
     swapped = False
     if null != "wild":
         tables, kernels, swapped = _canonical(tables, kernels)
-    with showing_progress(progress):
+    with showing_progress(progress), np.errstate(**QUIETLY):
         spaces = [make_space(table.values, table.categorical) for table in tables]
         names = _names(tables, swapped)
         meetings, both = _meetings(kernels, spaces, names, procedure)

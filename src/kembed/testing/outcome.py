@@ -11,7 +11,7 @@ from kembed.core.drawing import Drawn
 from kembed.core.writing import jsonable
 from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
-from kembed.permutation.fusion import Values, fuse, gathered
+from kembed.permutation.fusion import Values, fuse, gathered, refuse_non_finite
 from kembed.testing.procedure import Choice, Procedure
 
 SURE = 0.05  # findings at this level are told
@@ -219,6 +219,7 @@ def approximate_outcome(
     biased one less its null mean.
     """
     count, rng, (mean, variance) = procedure.n_resamples, procedure.rng, moments
+    refuse_non_finite(np.array([value, mean, variance]))
     shift = 0.0 if procedure.biased else mean
     if procedure.null == "gamma" or variance == 0.0:
         draws = nulls.gamma_draws(mean, variance, count, rng) - shift

@@ -17,6 +17,8 @@ STATISTICS = ("unbiased", "biased", "features")
 NULLS = ("permutation", "gamma", "spectral", "wild")
 # Random Fourier features of a kernel; `docs/howto/large-data.md` has their power beside the exact one's.
 FEATURES = 256
+# NumPy need not warn on the way of numbers that are too large: a statistic that is not finite is an error.
+QUIETLY: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
 
 @dataclass(frozen=True)

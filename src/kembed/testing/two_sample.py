@@ -31,7 +31,7 @@ from kembed.testing.outcome import (
     approximate_outcome,
     resampled_outcome,
 )
-from kembed.testing.procedure import Choice, Procedure, read_procedure
+from kembed.testing.procedure import QUIETLY, Choice, Procedure, read_procedure
 
 
 def mmd_test(
@@ -116,7 +116,7 @@ def mmd_test(
         return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
     pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none")
     notes = remarks.of_two_samples(*tables, ordered=null == "wild", paired=paired)
-    with showing_progress(progress):
+    with showing_progress(progress), np.errstate(**QUIETLY):
         if null == "permutation" and not paired:
             return replace(_permuted(pool, kernel, procedure, by_column), notes=notes)
         choice = choose(kernel, pool.space, procedure, names=pool.names)
@@ -130,7 +130,8 @@ def test_pool(
 ) -> TestOutcome:
     """The permutation test of two samples that are pooled already; arguments as for `mmd_test`."""
     procedure = read_procedure(statistic, "permutation", n_resamples, None, None, rng)
-    return _permuted(pool, kernel, procedure, by_column)
+    with np.errstate(**QUIETLY):
+        return _permuted(pool, kernel, procedure, by_column)
 
 
 def _check_combination(null: str, paired: bool, weights: Any, by_column: bool) -> None:
