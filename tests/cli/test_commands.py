@@ -66,6 +66,9 @@ def place(tmp_path_factory):
     (folder / "empty.csv").touch()
     when = pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 29), eager=True)
     pl.DataFrame({"v": v, "when": when}).write_parquet(folder / "dates.parquet")
+    pl.DataFrame({"v": [[1], [2]] * 30}).write_parquet(folder / "nested.parquet")
+    write("numbers.csv", v=v, when=w)
+    write("shuffled.csv", v=["a", "b"] * (ROWS // 2), w=w, city=city)
     return folder
 
 
@@ -124,8 +127,15 @@ def test_fail_on_difference(call, arguments, code):
 
 
 def test_quiet_prints_the_verdict_only(call):
-    code, out, err = call("test", "numbered.csv", "after.csv", *QUICK, "--quiet")
+    code, out, err = call("test", "before.csv", "after.csv", *QUICK, "--quiet")
     assert (code, out.count("\n"), err) == (0, 1, "")
+
+
+def test_quiet_does_not_hide_what_is_left_out(call):
+    code, out, err = call("test", "numbered.csv", "after.csv", *QUICK, "--quiet")
+    assert (code, out.count("\n")) == (0, 1)
+    assert "Left out: 'id', 'name', 'extra', 'w', 'city'." in out
+    assert "columns 'id', 'name', 'extra' left out: only numbered.csv has them" in err
 
 
 def test_groups_of_one_file_are_two_files(answer, place):
@@ -144,8 +154,11 @@ def test_columns_that_cannot_be_compared_are_left_out_and_told(call, answer):
     _, _, err = call("test", "numbered.csv", "numbered.csv", *QUICK)
     assert err.splitlines() == [
         "note: numbered.csv and numbered.csv are the same file, so they cannot differ",
-        "note: column 'id' left out: it numbers the rows",
         "note: column 'name' left out: every value is different, as in an identifier",
+        "note: column 'id' counts up by 1 from row to row, as row numbers do; leave it out if that is what "
+        "it is",
+        "note: numbered.csv and numbered.csv have all different rows in common; the test takes samples for "
+        "independent, so give rows of one to one alone",
     ]
     _, _, err = call("test", "before.csv", "numbered.csv", *QUICK)
     assert "note: columns 'w', 'city' left out: only before.csv has them" in err
@@ -153,7 +166,7 @@ def test_columns_that_cannot_be_compared_are_left_out_and_told(call, answer):
     assert found["columns"] == ["v"]
     assert found["left_out"]["when"] == "only dates.parquet has it"
     found = answer("test", "dates.parquet", "dates.parquet", *QUICK)
-    assert "dates" in found["left_out"]["when"]
+    assert (found["columns"], found["left_out"]) == (["v", "when"], {})
     named = answer("test", "numbered.csv", "numbered.csv", "--columns", "id,v", *QUICK)
     assert named["columns"] == ["id", "v"]  # asked for by name
 
@@ -171,7 +184,85 @@ def test_missing_values(call, answer):
 
 
 def test_text_that_looks_like_numbers_is_told(answer):
-    assert "looks like numbers with units" in answer("test", "units.csv", "units.csv", *QUICK)["notes"][1]
+    notes = answer("test", "units.csv", "units.csv", *QUICK)["notes"]
+    assert any("column 'v' is text read as numbers in kg: " in note for note in notes)
+
+
+INCOMES = {
+    "commas": ("{:,}", "csv"),
+    "dollars": ("${}.00", "csv"),
+    "units": ("{} EUR", "tsv"),
+    "percent": ("{}%", "parquet"),
+    "plain text": ("{}", "parquet"),
+    "decimal commas": ("{},5", "parquet"),
+    "dots": ("{}.000,5", "feather"),
+}
+
+
+@pytest.mark.parametrize("case", INCOMES)
+def test_a_column_of_numbers_is_never_left_out(answer, tmp_path, case):
+    form, suffix = INCOMES[case]
+    paths = []
+    for start in (15_000, 75_000) if case == "commas" else (150, 750):
+        path = tmp_path / f"{start}.{suffix}"
+        frame = pl.DataFrame({"income": [form.format(start + k) for k in range(40)]})
+        write = {"csv": frame.write_csv, "tsv": lambda to, f=frame: f.write_csv(to, separator="\t")}
+        write |= {"parquet": frame.write_parquet, "feather": frame.write_ipc}
+        write[suffix](path)
+        paths.append(path)
+    found = answer("test", *paths, *QUICK)
+    assert (found["columns"], found["left_out"], found["differ"]) == (["income"], {}, True)
+    assert any("column 'income' is text read as numbers" in note for note in found["notes"])
+
+
+def test_what_only_looks_like_numbers_is_refused(call, answer, tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("v\tw\n" + "".join(f"{k},{k + 100}\t{k}\n" for k in range(1, 40)))
+    code, _, err = call("test", path, path, *QUICK)
+    assert code == 2
+    assert (
+        "column 'v' looks like numbers, but commas could be thousands or decimals ('1,101'); use --decimal"
+        in err
+    )
+    assert answer("test", path, path, "--columns", "w", *QUICK)["columns"] == ["w"]
+    assert answer("test", path, path, "--decimal-comma", *QUICK)["columns"] == ["v", "w"]
+    assert answer("test", path, path, "--as-text", "v", "--columns", "v", *QUICK)["columns"] == ["v"]
+    words = tmp_path / "words.csv"
+    words.write_text("v\n" + "".join(f"{k}\n" for k in range(30)) + "?\n")
+    code, _, err = call("test", words, words, *QUICK)
+    assert (code, "not numbers ('?'); name them with --na if that is what they mean" in err) == (2, True)
+    assert call("test", words, words, *QUICK, "--na", "?", "--missing", "omit")[0] == 0
+
+
+def test_row_numbers(call, answer, tmp_path):
+    for start in (1, 11):
+        (tmp_path / f"{start}.csv").write_text("x\n" + "".join(f"{start + k}\n" for k in range(5)))
+    found = answer("test", tmp_path / "1.csv", tmp_path / "11.csv", *QUICK)
+    assert (found["columns"], found["differ"]) == (["x"], True)
+    assert any("column 'x' counts up by 1" in note for note in found["notes"])
+    women = tmp_path / "women.csv"  # of R: heights are 58, 59, ..., 72
+    rows = zip(range(1, 16), range(58, 73), (115 + 3 * k for k in range(15)), strict=True)
+    women.write_text('"rownames","height","weight"\n' + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    found = answer("learn", women)
+    assert (found["columns"], list(found["left_out"])) == (["height", "weight"], ["rownames"])
+    assert found["verdict"].endswith("Left out: 'rownames'.")
+    named = tmp_path / "grouped.csv"
+    named.write_text(",g,v\n" + "".join(f"{k},{'ab'[k // 20]},{k % 7}\n" for k in range(40)))
+    found = answer("test", named, "--group", "g", *QUICK)
+    assert (found["columns"], list(found["left_out"])) == (["v"], ["unnamed 1"])
+
+
+def test_names_that_polars_takes_for_patterns(answer, tmp_path):
+    names = ["^b.*$", "*", "b1"]
+    for shift in (0.0, 3.0):
+        rows = np.random.default_rng(int(shift)).normal(size=(40, 3)) + np.array([shift, 0.0, 0.0])
+        pl.DataFrame(rows, schema=names).write_csv(tmp_path / f"{shift}.csv")
+    files = [tmp_path / "0.0.csv", tmp_path / "3.0.csv"]
+    for name in names:
+        found = answer("test", *files, "--columns", name, *QUICK)
+        assert (found["columns"], found["differ"]) == ([name], name == "^b.*$")
+    assert answer("test", *files, *QUICK)["columns"] == names
+    assert answer("independence", files[0], "--x", "^b.*$", "--y", "*", *QUICK)["x"] == ["^b.*$"]
 
 
 def test_names_cannot_paint_the_terminal(call):
@@ -188,7 +279,7 @@ def test_names_cannot_paint_the_terminal(call):
     ("arguments", "message"),
     [
         ("test nowhere.csv after.csv", "nowhere.csv does not exist; check the name"),
-        ("test before.cvs after.csv", "give CSV, TSV, Parquet or Feather"),
+        ("test before.cvs after.csv", "give CSV, TSV, JSON lines, Excel"),
         ("test . after.csv", ". is a folder; give a file in it"),
         ("test empty.csv after.csv", "empty.csv is empty"),
         ("test before.csv", "give a second, or --group COLUMN"),
@@ -197,12 +288,13 @@ def test_names_cannot_paint_the_terminal(call):
         ("test before.csv capitals.csv", "no column in common .* capitals matter"),
         ("test before.csv words.csv", "no column in common .* rename columns until the names agree"),
         ("test words.csv words.csv", "share no column that can be compared .*identifier"),
-        ("test before.csv units.csv", "holds numbers in before.csv but text in units.csv; .*plain numbers"),
+        ("test before.csv shuffled.csv", "holds numbers in before.csv but text in shuffled.csv; write it"),
         ("test infinite.csv after.csv", r"infinite.csv has infinite values in 1 of 60 rows \(first: row 4\)"),
         ("test one.csv after.csv", "one.csv has 1 row; at least 2 are needed"),
         ("test before.csv after.csv --columns v,z", "before.csv has no column 'z'; it has 'v', 'w', 'city'"),
         ("test before.csv after.csv --columns v,,w", "as in a,b,c, but 'v,,w' was given"),
-        ("test dates.parquet dates.parquet --columns when", "'when' cannot be compared: it holds dates"),
+        ("test nested.parquet nested.parquet --columns v", "'v' cannot be compared: it holds nested"),
+        ("test dates.parquet numbers.csv", "'when' holds dates in dates.parquet but numbers in numbers.csv"),
         ("test before.csv after.csv --colums v", "no such option: --colums .*--columns"),
         (
             "test before.csv after.csv --kernel laplace",
@@ -304,7 +396,7 @@ def test_warnings_are_notes(call, monkeypatch):
     code, out, err = call("test", "before.csv", "after.csv", *QUICK, "--json")
     assert (code, err) == (0, "note: the data are few\n")
     assert json.loads(out)["notes"] == ["the data are few"]
-    assert call("test", "before.csv", "after.csv", *QUICK, "--quiet")[2] == ""
+    assert call("test", "before.csv", "after.csv", *QUICK, "--quiet")[2] == "note: the data are few\n"
 
 
 # The other commands.

@@ -192,9 +192,10 @@ def test_a_required_edge_has_no_p_value(call):
 
 def test_columns_that_cannot_be_variables_are_left_out(answer):
     found = answer("text.csv", *QUICK)
-    assert found["columns"] == ["a", "b", "kind"]
-    assert found["left_out"] == {"same": "it does not vary", "n": "it numbers the rows"}
-    assert len(found["notes"]) == 2
+    assert found["columns"] == ["a", "b", "kind", "n"]
+    assert found["left_out"] == {"same": "it does not vary"}
+    assert found["verdict"].endswith("Left out: 'same'.")
+    assert "column 'n' counts up by 1 from row to row" in " ".join(found["notes"])
 
 
 def test_rows_with_gaps_are_left_out_on_request(answer, place):

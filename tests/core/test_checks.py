@@ -39,7 +39,7 @@ BAD = {
     "infinite": (INF, ValueError, r"x has infinite values in 1 of 20 rows \(first: row 4\)"),
     "ragged": ([[1.0, 2.0], [3.0]], ValueError, "x is not a rectangular table"),
     "three axes": (np.zeros((4, 2, 2)), ValueError, r"its shape is \(4, 2, 2\); reshape it"),
-    "masked": (np.ma.masked_less(GOOD, -1.0), ValueError, "x has masked entries"),
+    "masked": (np.ma.masked_less(GOOD, -1.0), ValueError, r"x has missing values \(NaN\)"),
 }
 
 

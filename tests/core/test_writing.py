@@ -32,6 +32,29 @@ def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path):
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("page.html", "new")]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither of them")
+def test_links_and_pipes(tmp_path):
+    file, link, dangling = tmp_path / "page.html", tmp_path / "link.html", tmp_path / "dangling.html"
+    file.write_text("old")
+    link.symlink_to(file)
+    dangling.symlink_to(tmp_path / "other.html")
+    for path, target in ((link, file), (dangling, tmp_path / "other.html")):
+        assert write_whole(path, lambda draft: draft.write_text("new")) == path
+        assert path.is_symlink()
+        assert target.read_text() == "new"
+    pipe = tmp_path / "pipe.html"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    write_whole(pipe, lambda draft: draft.write_text(draft.suffix))
+    reader.join()
+    assert (read, pipe.is_fifo()) == ([".html"], True)
+    assert sorted(one.name for one in tmp_path.iterdir()) == [
+        "dangling.html", "link.html", "other.html", "page.html", "pipe.html"
+    ]  # fmt: skip
+
+
 def test_places_that_take_no_file(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder; name a file"):
         write_whole(tmp_path, lambda draft: None)

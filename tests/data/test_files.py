@@ -1,13 +1,18 @@
 """Tables from files: what is read, and what is said of files that cannot be."""
 
+import csv
 import gzip
 import io
 import re
+from contextlib import suppress
+from importlib.util import find_spec
 
+import numpy as np
 import polars as pl
 import pytest
 
-from kembed.data.files import InputError, checked, doubts, read_table
+from kembed.data.files import InputError, checked, picked, read_table
+from kembed.data.sources import read_bytes
 
 TABLE = pl.DataFrame({"height": [1.5, 2.0, -3.25], "count": [1, 2, 3], "city": ["Rome", "Oslo", "Bern"]})
 
@@ -168,8 +173,94 @@ def test_damaged_binary_files(written, name, message):
 
 
 def test_kinds_that_are_not_read(written):
-    assert "save the sheet as CSV" in complaint(written(b"x", "t.xlsx"))
-    assert "give CSV, TSV, Parquet or Feather" in complaint(written(b"x", "t.json"))
+    assert "give CSV, TSV, JSON lines, Excel, Parquet or Feather" in complaint(written(b"x", "t.docx"))
+
+
+def test_sheets_are_read_where_there_is_a_reader(written):
+    installed = any(find_spec(reader) for reader in ("fastexcel", "openpyxl"))
+    words = (
+        "is not a readable Excel file" if installed else "pip install fastexcel to read it, or save the sheet"
+    )
+    assert words in complaint(written(b"x", "t.xlsx"))
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson", "t.json", "t.jsonl.gz"])
+def test_json(tmp_path, name):
+    path = tmp_path / name
+    text = io.BytesIO()
+    (TABLE.write_json if ".json" in path.suffixes else TABLE.write_ndjson)(text)
+    path.write_bytes(gzip.compress(text.getvalue()) if "gz" in name else text.getvalue())
+    assert read_table(path).equals(TABLE)
+
+
+def test_a_number_late_in_json_lines_counts(written):
+    lines = ['{"a": 1}'] * 2_000 + ['{"a": 1.5, "b": "x"}']
+    frame = read_table(written("\n".join(lines), "t.jsonl"))
+    assert (frame["a"][-1], frame["b"].count()) == (1.5, 1)
+
+
+def test_damaged_files_are_one_line(written, capfd):
+    rng = np.random.default_rng(0)
+    for name, write in (
+        ("t.feather", TABLE.write_ipc),
+        ("t.parquet", TABLE.write_parquet),
+        ("t.jsonl", TABLE.write_ndjson),
+    ):
+        buffer = io.BytesIO()
+        write(buffer)
+        whole = buffer.getvalue()
+        for k in range(60):
+            data = bytearray(whole[: rng.integers(1, len(whole))] if k % 2 else whole)
+            for place in rng.integers(0, len(data), 6):
+                data[place] = rng.integers(256)
+            with suppress(InputError):  # and nothing else
+                read_table(written(bytes(data), name))
+    assert capfd.readouterr() == ("", "")
+
+
+# Quotes, long fields, devices, bombs.
+
+
+def test_a_quote_inside_a_field_is_a_quote(written):
+    frame = read_table(written('5" pipe,b "x" c\n1,x"y\n2,z"w"\n3,"say ""no"""\n'))
+    assert frame.columns == ['5" pipe', 'b "x" c']
+    assert frame.rows() == [(1, 'x"y'), (2, 'z"w"'), (3, 'say "no"')]
+    assert read_table(written('"a ""b""",c\n1,2\n')).columns == ['a "b"', "c"]
+    assert read_table(written('"a\nb",c\n1,2\n')).rows() == [(1, 2)]  # a name of two lines
+
+
+def test_a_field_may_be_long(written):
+    before = csv.field_size_limit()
+    long = "x" * 200_000
+    for table in (f"a,b\n{long},1\ny,2\n", f'{long},b\ny"z,1\n', f"{long},b\ny,1\n"):
+        assert (
+            max(
+                map(
+                    len,
+                    map(str, read_table(written(table)).row(0) + tuple(read_table(written(table)).columns)),
+                )
+            )
+            == 200_000
+        )
+    assert csv.field_size_limit() == before
+    assert "line 3 of" in complaint(written(f"a,b\n{long},1\n3,4,5\n"))
+
+
+def test_limits(written, tmp_path):
+    bomb = written(gzip.compress(b"a,b\n" + b"1,2\n" * 5_000_000), "bomb.csv.gz")
+    with pytest.raises(
+        InputError, match=r"unpacked, .*bomb.csv.gz is more than 0.00977 GiB, which is the limit; give"
+    ):
+        read_bytes(bomb, most=10 * 1024**2)
+    assert len(read_bytes(bomb)) == 20_000_004
+    assert "is a device and no table; give a file" in complaint("/dev/zero")
+    assert "cannot be read" in complaint("a\0b.csv")
+
+
+def test_names_are_names_and_no_patterns(written):
+    frame = read_table(written("^b.*$,*,b,\n1,2,3,\n4,5,6,\n"))
+    assert frame.to_dict(as_series=False) == {"^b.*$": [1, 4], "*": [2, 5], "b": [3, 6]}
+    assert picked(frame, ["*", "^b.*$"]).rows() == [(2, 1), (5, 4)]
 
 
 def test_places(tmp_path, written):
@@ -183,29 +274,3 @@ def test_places(tmp_path, written):
 def test_options(written):
     path = written(TABLE.write_csv())
     assert "--delimiter takes one character, or 'tab', but ';;' was given" in complaint(path, delimiter=";;")
-
-
-# Text that looks like numbers.
-
-
-@pytest.mark.parametrize(
-    ("entries", "words"),
-    [
-        (["1,5", "2,25", "3"], "decimal commas ('1,5') but is read as text; use --decimal-comma"),
-        (["61 kg", "70 kg"], "units ('61 kg')"),
-        (["$3.50", "$1,200", None], "units ('$3.50')"),
-        (["5%", "12%"], "units ('5%')"),
-        (["1", "2", "unknown", "3"], "1 of 4 values are not numbers ('unknown'); use --na"),
-    ],
-)
-def test_doubts(entries, words):
-    found = doubts(pl.DataFrame({"a": entries}))
-    assert words in found["a"]
-
-
-def test_no_doubts():
-    frame = pl.DataFrame(
-        {"a": [1.0, 2.0], "b": ["red", "blue"], "c": ["2020-01-02", "2021-03-04"], "d": [None, None]},
-        schema_overrides={"d": pl.String},
-    )
-    assert doubts(frame) == {}

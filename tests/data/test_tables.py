@@ -1,6 +1,5 @@
 """Reading samples: every kind of table, matching, codes, missing values, and each error's words."""
 
-import datetime
 import subprocess
 import sys
 from decimal import Decimal
@@ -262,7 +261,7 @@ def test_widths_of_arrays():
 def test_numbers_against_text(frame):
     message = "column 'a' holds text or categories in y but numbers in x; give it the same type in both"
     with pytest.raises(TypeError, match=message):
-        two(frame({"a": [1, 2]}), frame({"a": ["1", "2"]}))
+        two(frame({"a": [1, 2]}), frame({"a": ["b", "c"]}))
     with pytest.raises(TypeError, match="column 1 holds text or categories in x but numbers in y"):
         two([[1, "a"]], [[1, 2]])
 
@@ -301,7 +300,7 @@ def test_dropped_and_unused_levels_have_no_code():
 
 
 def test_text_is_sorted_as_text_and_categories_by_their_own_order():
-    assert one(["10", "9"]).values[:, 0].tolist() == [0.0, 1.0]
+    assert one(["b10", "b9"]).values[:, 0].tolist() == [0.0, 1.0]
     assert one(pd.Series(pd.Categorical([10, 9]))).values[:, 0].tolist() == [1.0, 0.0]
 
 
@@ -389,13 +388,18 @@ def test_pairs_need_equally_many_rows():
 
 # What is refused.
 
-DAY = datetime.datetime(2020, 1, 1)
-DATES = "dates or times.*convert them to numbers, for example days since a start, or drop"
 BAD = {
     "none": (None, TypeError, "x is None; give an array or a data frame"),
     "number": (3.0, TypeError, "x must be an array or a data frame, but 3.0 was given"),
     "word": ("abc", TypeError, "but 'abc' was given"),
-    "dict": ({"a": [1]}, TypeError, "must be an array or a data frame, but {'a'"),
+    "set": ({1.0, 2.0}, TypeError, "must be an array or a data frame, but {1"),
+    "dict of tables": ({"a": [[1, 2]]}, ValueError, "'a' of x is no column .*give one vector a column"),
+    "dict, ragged": (
+        {"a": [1], "b": [1, 2]},
+        ValueError,
+        "not of one length: 'a' has 1 row and 'b' has 2 rows",
+    ),
+    "empty dict": ({}, ValueError, "x has no columns"),
     "0-d": (np.array(1.0), TypeError, "must be an array or a data frame"),
     "3-d": (np.zeros((4, 2, 2)), ValueError, r"its shape is \(4, 2, 2\); reshape it to two dimensions"),
     "empty": ([], ValueError, "x has 0 rows; at least 1 is needed"),
@@ -407,8 +411,8 @@ BAD = {
     "no columns, polars": (pl.DataFrame(), ValueError, "x has no columns"),
     "ragged": ([[1.0, 2.0], [3.0]], ValueError, "x is not a rectangular table.*same number of columns"),
     "ragged text": ([["a"], ["b", "c"]], ValueError, "x is not a rectangular table"),
-    "masked": (np.ma.masked_less([1.0, 2.0], 1.5), ValueError, "x has masked entries; drop or fill"),
-    "sparse": (sparse.eye_array(3).tocsr(), TypeError, r"x is a sparse matrix; give x.toarray\(\)"),
+    "masked": (np.ma.masked_less([1.0, 2.0], 1.5), ValueError, "x has missing values in 1 of 2 rows"),
+    "sparse": (sparse.eye_array(3).tocsr(), TypeError, r"x is a sparse matrix, .*; give x.toarray\(\)"),
     "complex": (np.array([[1 + 1j]]), TypeError, "column 0 of x holds complex numbers; give the real and"),
     "complex vector": ([1 + 1j], TypeError, "^x holds complex numbers"),
     "complex object": (np.array([1 + 1j], dtype=object), TypeError, r"numbers \(\(1\+1j\) in row 0\)"),
@@ -423,21 +427,11 @@ BAD = {
     ),
     "mixed pandas": (pd.DataFrame({"a": ["u", 1]}), TypeError, r"column 'a' of x mixes numbers and text: 1 "),
     "objects": ([1.0, object()], TypeError, r"holds objects of type object \(<object .* in row 1\); drop or"),
-    "dates": (np.array(["2020-01-01"], dtype="M8[D]"), TypeError, "x holds " + DATES),
-    "durations": (np.array([1], dtype="m8[s]"), TypeError, DATES),
-    "date objects": ([[1.0, DAY.date()]], TypeError, r"column 1 of x holds dates or times \(datetime.date"),
-    "duration objects": (np.array([np.timedelta64(1, "s")], dtype=object), TypeError, DATES),
-    "dates pandas": (pd.DataFrame({"t": [pd.Timestamp(DAY)]}), TypeError, "column 't' of x holds " + DATES),
-    "zones pandas": (pd.DataFrame({"t": [pd.Timestamp(DAY, tz="UTC")]}), TypeError, DATES),
-    "durations pandas": (pd.DataFrame({"t": pd.to_timedelta([1])}), TypeError, DATES),
     "periods pandas": (
         pd.DataFrame({"t": pd.period_range("2020", periods=1, freq="M")}),
         TypeError,
         "Period",
     ),
-    "dates polars": (pl.DataFrame({"t": [DAY.date()]}), TypeError, DATES),
-    "times polars": (pl.DataFrame({"t": [DAY.time()]}), TypeError, DATES),
-    "durations polars": (pl.DataFrame({"t": [datetime.timedelta(1)]}), TypeError, DATES),
     "lists": (
         np.array([[1], [1, 2], None], dtype=object),
         TypeError,

@@ -7,8 +7,8 @@ of kembed's own; 130 interrupted. Nothing heavy is imported until a command need
 import os
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130  # as shells, sysexits.h and Ctrl-C have them
 # What the user gave is wrong, or an optional part is not installed, and how to install it.
@@ -17,18 +17,65 @@ INPUT_ERRORS = (ValueError, TypeError, OSError, ImportError)
 
 def main() -> None:
     """The entry point: run the command in `sys.argv` and exit with its code."""
+    if sys.stderr is None:  # closed: remarks go nowhere
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stderr.write("kembed: standard output is closed; send it to /dev/null if it is not wanted\n")
+        sys.exit(BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that knows no ² gets a question mark
+    sys.stdout = cast("Any", _Output(sys.stdout))
     code = 0
     try:
         code = run(sys.argv[1:])
         sys.stdout.flush()
+    except OutputError as error:
+        sys.stderr.write(f"kembed: {error}\n")
+        code = BAD_INPUT
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _to_nowhere(sys.stdout)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _to_nowhere(sys.stderr)
     sys.exit(code)
+
+
+class OutputError(ValueError):
+    """Standard output takes nothing more."""
+
+
+class _Output:
+    """Standard output, whose errors say that they are its own; after one, it goes nowhere."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        return self._tried(self._stream.write, text)
+
+    def flush(self) -> None:
+        self._tried(self._stream.flush)
+
+    def _tried(self, act: Callable[..., Any], *given: str) -> Any:
+        try:
+            return act(*given)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            _to_nowhere(self._stream)
+            seen = f"standard output cannot be written ({error.strerror})"
+            raise OutputError(f"{seen}; make room, or send it elsewhere") from None
+
+
+def _to_nowhere(stream: Any) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
 
-from kembed.cli.options import Reading
+from kembed.cli.options import Reading, split
 from kembed.cli.screen import Screen
+from kembed.cli.words import readable
 from kembed.core.text import listing
-from kembed.data.files import InputError, doubts
+from kembed.data.files import UNNAMED, InputError, checked, comma_of, label, nameless, picked
 
 if TYPE_CHECKING:
     import polars as pl
 
-# Fewer values than these may all differ by chance, or count up by chance.
-MANY_LABELS, MANY_NUMBERS = 10, 5
+# Fewer values than these may all differ by chance.
+MANY_LABELS = 10
+# What R, its dataset archives and pandas call the row numbers that they write beside a table.
+ROW_NUMBERS = (UNNAMED, "Unnamed: ", "rownames")
 # Why a column is left out, said of several.
 PLURALS = {
     "it numbers": "they number",
@@ -21,7 +26,12 @@ PLURALS = {
     "it is": "they are",
     "has it": "has them",
     "it does": "they do",
+    "it has": "they have",
+    "and numbers": "and number",
 }
+
+
+COMPARED = ("numbers", "text", "dates", "times of day", "durations")
 
 
 def _kind(series: pl.Series) -> str:
@@ -33,12 +43,13 @@ def _kind(series: pl.Series) -> str:
         return "numbers"
     if series.dtype in (pl.String, pl.Categorical, pl.Enum):
         return "text"
-    return "dates or times" if series.dtype.is_temporal() else "nested or binary values"
+    times = {pl.Date: "dates", pl.Datetime: "dates", pl.Time: "times of day", pl.Duration: "durations"}
+    return times.get(series.dtype.base_type(), "nested or binary values")
 
 
 def _present(series: pl.Series) -> int:
     """How many entries are there: neither null nor NaN."""
-    return int(series.count()) - (int(series.is_nan().sum()) if series.dtype.is_float() else 0)
+    return int(_is_present(series).sum())
 
 
 def why_unfit(parts: list[pl.Series], named: bool) -> str:
@@ -47,43 +58,72 @@ def why_unfit(parts: list[pl.Series], named: bool) -> str:
     if "nothing" in kinds:
         return "it is empty" if set(kinds) == {"nothing"} else "it is empty in one of them"
     for kind in kinds:
-        if kind not in ("numbers", "text"):
+        if kind not in COMPARED:
             return f"it holds {kind}, which kembed does not compare"
     if named:
         return ""
     if set(kinds) == {"text"}:
-        every = sum(map(len, parts)) >= MANY_LABELS and all(part.is_unique().all() for part in parts)
+        every = sum(map(len, parts)) >= MANY_LABELS and all(
+            nameless(part).is_unique().all() for part in parts
+        )
         return "every value is different, as in an identifier" if every else ""
-    return "it numbers the rows" if set(kinds) == {"numbers"} and all(map(_counts_up, parts)) else ""
+    return ""
 
 
-def why_unvaried(frame: pl.DataFrame, named: bool, kind: str = "") -> dict[str, str]:
+def row_numbers(frame: pl.DataFrame) -> dict[str, str]:
+    """The columns that programs add to number the rows of a table, and that nobody named."""
+    found = [one.name for one in frame if one.name.startswith(ROW_NUMBERS) and _counts_up(one)]
+    return dict.fromkeys(found, "it has no name and numbers the rows")
+
+
+def why_unvaried(frame: pl.DataFrame, named: bool, numeric: bool = False) -> dict[str, str]:
     """The columns that tell nothing by themselves, and why."""
-    left_out = {}
+    left_out = {} if named else row_numbers(frame)
     for series in frame:
-        why = why_unfit([series], named)
-        if not why and kind and _kind(series) != kind:
+        why = left_out.get(series.name) or why_unfit([series], named)
+        if not why and numeric and _kind(series) == "text":
             why = "it holds text"
-        if why or series.drop_nulls().n_unique() == 1:
+        if why or nameless(series).drop_nulls().n_unique() == 1:
             left_out[series.name] = why or "it does not vary"
     return left_out
 
 
 def _counts_up(series: pl.Series) -> bool:
+    series = nameless(series)
     whole = series.dtype.is_integer() and not series.null_count()
-    return whole and len(series) >= MANY_NUMBERS and bool((series.diff().drop_nulls() == 1).all())
+    return whole and series[0] in (0, 1) and bool((series.diff().drop_nulls() == 1).all())
 
 
 def refuse_mixed(column: str, x: pl.DataFrame, y: pl.DataFrame, labels: tuple[str, str]) -> None:
-    """Refuse a column that is text in one and numbers in the other."""
+    """Refuse a column that is text in one and numbers in the other, or dates and numbers."""
     kinds = _kind(x[column]), _kind(y[column])
-    if len(set(kinds)) == 1:
-        return
-    texts = kinds.index("text")
-    why = doubts((x, y)[texts].select(column)).get(column)
-    remedy = f"in {labels[texts]} it {why}" if why else "write it alike in both, or leave it out by --columns"
-    where = f"numbers in {labels[1 - texts]} but text in {labels[texts]}"
-    raise InputError(f"column {column!r} holds {where}; {remedy}")
+    if len(set(kinds)) > 1:
+        where = f"{kinds[0]} in {labels[0]} but {kinds[1]} in {labels[1]}"
+        remedy = "write it alike in both, or leave it out by --columns"
+        raise InputError(f"column {column!r} holds {where}; {remedy}")
+
+
+def understand(
+    frames: list[pl.DataFrame], sources: list[str], used: list[str], reading: Reading, screen: Screen
+) -> list[pl.DataFrame]:
+    """The tables with their text read, and told how; what only looks like numbers is refused."""
+    from kembed.data.meaning import understood_frames
+
+    present = list(dict.fromkeys(name for frame in frames for name in frame.columns))
+    text = checked(split(reading.as_text) or (), present, label(sources[0]))
+    comma = "decimal" if reading.decimal_comma else min(comma_of(one, reading.delimiter) for one in sources)
+    found = understood_frames([picked(frame, used) for frame in frames], comma=comma, text=text)
+    for column, (doubt, remedy) in found.doubts.items():
+        decimal = "use --decimal-comma if they are decimals, " if doubt.startswith("commas") else ""
+        keep = "compare it as text with --as-text, or leave it out by --columns"
+        raise InputError(
+            readable(
+                ValueError(f"column {column!r} looks like numbers, but {doubt}; {decimal}{remedy}, {keep}")
+            )
+        )
+    for column, note in found.notes.items():
+        screen.note(f"column {column!r} {note}")
+    return found.frames
 
 
 def check_complete(frame: pl.DataFrame, name: str, reading: Reading, screen: Screen) -> pl.DataFrame:
@@ -104,10 +144,13 @@ def check_complete(frame: pl.DataFrame, name: str, reading: Reading, screen: Scr
 
 def without_gaps(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows without missing values."""
-    import polars as pl
+    return frame.filter(reduce(and_, map(_is_present, frame)))
 
-    floats = [series.name for series in frame if series.dtype.is_float()]
-    return frame.with_columns(pl.col(floats).fill_nan(None)).drop_nulls()
+
+def _is_present(series: pl.Series) -> pl.Series:
+    series = nameless(series)
+    there = series.is_not_null()
+    return there & series.is_not_nan().fill_null(False) if series.dtype.is_float() else there
 
 
 def tell_left_out(left_out: dict[str, str], screen: Screen) -> None:
@@ -121,17 +164,36 @@ def tell_left_out(left_out: dict[str, str], screen: Screen) -> None:
         screen.note(f"column{'s' if len(columns) > 1 else ''} {listing(columns)} left out: {why}")
 
 
-def tell_text(frames: dict[str, pl.DataFrame], screen: Screen, rare: bool = True) -> None:
-    """Text that looks like numbers, and text with nearly as many values as rows."""
-    for name, frame in frames.items():
-        for column, why in doubts(frame).items():
-            screen.note(f"column {column!r} of {name} {why}")
-    parts: list[Any] = list(frames.values())
-    for column in parts[0].columns if rare else ():
+def is_number(name: str) -> bool:
+    """Whether the name of a column reads as a number.
+
+    >>> is_number("5.1"), is_number("height")
+    (True, False)
+    """
+    from kembed.data.numerals import read_words
+
+    return read_words([name]).numbers is not None
+
+
+def tell_counting(frame: pl.DataFrame, left_out: dict[str, str], screen: Screen) -> None:
+    """Columns of numbers that look like row numbers or identifiers; tests tell of theirs themselves."""
+    from kembed.data.remarks import FEW, counting
+
+    for series in frame:
+        if series.name not in left_out and _kind(series) == "numbers" and frame.height >= FEW:
+            whole = nameless(series).filter(_is_present(series))
+            what = counting([whole.cast(float).to_numpy()]) if len(whole) == frame.height else ""
+            if what:
+                screen.note(f"column {series.name!r} {what}; leave it out by --columns if that is what it is")
+
+
+def tell_text(parts: list[pl.DataFrame], screen: Screen) -> None:
+    """Text with nearly as many values as rows."""
+    for column in parts[0].columns:
         series = [part[column] for part in parts]
         if {_kind(each) for each in series} != {"text"}:
             continue
-        entries = [value for each in series for value in each.drop_nulls().to_list()]
+        entries = [value for each in series for value in nameless(each).drop_nulls().to_list()]
         if len(entries) >= 2 * MANY_LABELS and 2 * len(set(entries)) > len(entries):
             screen.note(
                 f"column {column!r} is text with {len(set(entries)):,} different values in {len(entries):,} "

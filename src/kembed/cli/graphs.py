@@ -43,7 +43,7 @@ def run_graph(
     with screen.waiting(f"testing {frame.width} columns of {frame.height:,} rows") as bar:
         graph, prewhitened = _searched(loaded.labelled[0], times, kernel, background, searching, bar)
     residuals = searching.test == "residuals"
-    sentence = _sentence(graph)
+    sentence = loaded.told(_sentence(graph))
     payload = {
         "verdict": sentence,
         **loaded.described((frame.height,)),

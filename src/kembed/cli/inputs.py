@@ -14,7 +14,16 @@ from kembed.cli import columns, words
 from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.screen import Screen
 from kembed.core.text import listing
-from kembed.data.files import STANDARD_INPUT, InputError, checked, label, read_table
+from kembed.data.files import (
+    STANDARD_INPUT,
+    InputError,
+    checked,
+    is_text,
+    label,
+    nameless,
+    picked,
+    read_table,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,6 +57,13 @@ class Loaded:
 
         return tuple(Labelled(frame, name) for frame, name in zip(self.frames, self.labels, strict=True))
 
+    def told(self, sentence: str) -> str:
+        """The verdict, with the columns it does not speak of."""
+        if not self.left_out:
+            return sentence
+        start, end = sentence.rstrip(".:"), sentence[-1]  # a colon, where regions follow
+        return f"{start}. Left out: {listing(self.left_out)}{end}"
+
     def facts(self, sizes: tuple[int, ...]) -> list[tuple[str, str]]:
         """The samples with the rows that were used, and the columns."""
         each = zip(self.names, sizes, self.given, strict=True)
@@ -66,15 +82,20 @@ class Loaded:
 
 def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
     """The whole table of one file."""
-    if source == STANDARD_INPUT and sys.stdin.isatty():
+    if source == STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         screen.note("reading CSV from the keyboard; end with Ctrl-D")
-    return read_table(
+    frame = read_table(
         source,
         delimiter=reading.delimiter,
         header=not reading.no_header,
         missing=split(reading.na) or (),
         decimal_comma=reading.decimal_comma,
     )
+    numbers = [column for column in frame.columns if columns.is_number(column)]
+    if is_text(source) and not reading.no_header and 2 * len(numbers) >= frame.width:
+        seen = f"the first line of {label(source)} has numbers ({listing(numbers, 3)}), taken for names"
+        screen.note(f"{seen}; use --no-header if it is data")
+    return frame
 
 
 def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Loaded:
@@ -82,7 +103,9 @@ def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Loade
     if reading.group is not None:
         if b is not None:
             raise InputError(f"--group splits one file, but two were given; leave out {label(b)}")
-        x, y, labels = _groups(load(a, reading, screen), a, reading, screen)
+        whole = load(a, reading, screen)
+        left_out = _row_numbers(reading, whole)
+        x, y, labels = _groups(whole, a, reading, screen)
     else:
         if b is None:
             raise InputError("one file was given; give a second, or --group COLUMN to split the first")
@@ -93,16 +116,26 @@ def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Loade
         if STANDARD_INPUT not in (a, b) and all(map(exists, (a, b))) and samefile(a, b):
             screen.note(f"{label(a)} and {label(b)} are the same file, so they cannot differ")
         x, y = load(a, reading, screen), load(b, reading, screen)
+        left_out = _row_numbers(reading, x, y)
         labels = (label(a), label(b))
-    return _matched(x, y, labels, reading, screen)
+    return _matched(x, y, labels, [a] if b is None else [a, b], left_out, reading, screen)
+
+
+def _row_numbers(reading: Reading, *frames: pl.DataFrame) -> dict[str, str]:
+    """Nameless row numbers of any of the files, unless columns were asked for by name."""
+    found: dict[str, str] = {}
+    for frame in frames if reading.columns is None else ():
+        found |= columns.row_numbers(frame)
+    return found
 
 
 def load_columns(source: str, wanted: list[str], reading: Reading, screen: Screen) -> Loaded:
     """These columns of one file, checked as in a comparison."""
     name = label(source)
     frame = load(source, reading, screen)
-    frame = frame.select(checked(wanted, frame.columns, name))
-    columns.tell_text({name: frame}, screen)
+    wanted = checked(wanted, frame.columns, name)
+    (frame,) = columns.understand([frame], [source], wanted, reading, screen)
+    columns.tell_text([frame], screen)
     return Loaded((columns.check_complete(frame, name, reading, screen),), (name,), {}, (frame.height,))
 
 
@@ -110,14 +143,16 @@ def load_numbers(source: str, reading: Reading, screen: Screen) -> Loaded:
     """The numeric columns of one file that vary."""
     name, wanted = label(source), split(reading.columns)
     frame = load(source, reading, screen)
-    if wanted is not None:
-        frame = frame.select(checked(wanted, frame.columns, name))
-    columns.tell_text({name: frame}, screen, rare=False)
-    left_out = columns.why_unvaried(frame, wanted is not None, "numbers")
+    used = frame.columns if wanted is None else checked(wanted, frame.columns, name)
+    (frame,) = columns.understand([frame], [source], used, reading, screen)
+    left_out = columns.why_unvaried(frame, wanted is not None, numeric=True)
     columns.tell_left_out(left_out, screen)
+    columns.tell_counting(frame, left_out, screen)
     if len(left_out) == frame.width:
         raise InputError(f"{name} has no column of numbers that vary; it has {listing(frame.columns)}")
-    frame = columns.check_complete(frame.drop(left_out), name, reading, screen)
+    frame = columns.check_complete(
+        picked(frame, [column for column in frame.columns if column not in left_out]), name, reading, screen
+    )
     return Loaded((frame,), (name,), left_out, (frame.height,))
 
 
@@ -130,7 +165,10 @@ def load_variables(
     times = [] if time is None else checked([time], frame.columns, name)
     if wanted is not None and time in wanted:
         raise InputError(f"column {time!r} is the time and no variable; leave it out of --columns")
-    chosen = frame.drop(times) if wanted is None else frame.select(checked(wanted, frame.columns, name))
+    used = [column for column in frame.columns if column not in times]
+    used = used if wanted is None else checked(wanted, frame.columns, name)
+    (frame,) = columns.understand([frame], [source], [*used, *times], reading, screen)
+    chosen = picked(frame, used)
     left_out = columns.why_unvaried(chosen, wanted is not None)
     if wanted is not None and left_out:
         column, why = next(iter(left_out.items()))
@@ -140,11 +178,12 @@ def load_variables(
     if len(variables) < 2:
         seen = f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}"
         raise InputError(f"{seen}; name columns with --columns to use what was left out")
-    columns.tell_text({name: frame.select(variables)}, screen)
-    whole = columns.check_complete(frame.select([*variables, *times]), name, reading, screen)
+    columns.tell_text([picked(frame, variables)], screen)
+    columns.tell_counting(picked(frame, variables), {}, screen)
+    whole = columns.check_complete(picked(frame, [*variables, *times]), name, reading, screen)
     whole = columns.without_gaps(whole)
-    loaded = Loaded((whole.select(variables),), (name,), left_out, (frame.height,))
-    return loaded, None if time is None else whole[time]
+    loaded = Loaded((picked(whole, variables),), (name,), left_out, (frame.height,))
+    return loaded, None if time is None else nameless(whole[time])
 
 
 def _groups(
@@ -158,7 +197,7 @@ def _groups(
     checked([column], frame.columns, name)
     if column in wanted:
         raise InputError(f"column {column!r} makes the groups and is not compared; leave it out of --columns")
-    values = frame[column].cast(pl.String)
+    values = nameless(frame[column]).cast(pl.String)
     if frame[column].dtype.is_float():
         values = values.str.replace(r"\.0$", "")  # 19.0 is called 19
     present = values.drop_nulls().unique().sort().to_list()
@@ -177,12 +216,19 @@ def _groups(
         raise InputError(f"column {column!r} of {name} has {seen}; {remedy}")
     if values.null_count():
         screen.note(f"{values.null_count():,} rows of {name} have no {column!r} and are left out")
-    x, y = (frame.filter(values == value).drop(column) for value in chosen)
+    rest = [other for other in frame.columns if other != column]
+    x, y = (picked(frame.filter(values == value), rest) for value in chosen)
     return x, y, (f"{column}={chosen[0]}", f"{column}={chosen[1]}")
 
 
 def _matched(
-    x: pl.DataFrame, y: pl.DataFrame, labels: tuple[str, str], reading: Reading, screen: Screen
+    x: pl.DataFrame,
+    y: pl.DataFrame,
+    labels: tuple[str, str],
+    sources: list[str],
+    left_out: dict[str, str],
+    reading: Reading,
+    screen: Screen,
 ) -> Loaded:
     """The columns that both have and that can be compared."""
     wanted = split(reading.columns)
@@ -191,9 +237,11 @@ def _matched(
     common = wanted or [column for column in x.columns if column in y.columns]
     if not common:
         raise _nothing_in_common(x, y, labels)
-    left_out: dict[str, str] = {}
     for frame, name in ((x, labels[0]), (y, labels[1])) if wanted is None else ():
-        left_out |= dict.fromkeys(frame.drop(common).columns, f"only {name} has it")
+        only = [column for column in frame.columns if column not in common and column not in left_out]
+        left_out |= dict.fromkeys(only, f"only {name} has it")
+    common = [column for column in common if column not in left_out]
+    x, y = columns.understand([x, y], sources, common, reading, screen)
     for column in common:
         why = columns.why_unfit([x[column], y[column]], named=wanted is not None)
         if why and wanted is not None:
@@ -205,12 +253,13 @@ def _matched(
     columns.tell_left_out(left_out, screen)
     kept = [column for column in common if column not in left_out]
     if not kept:
+        column, why = next(iter(left_out.items()))
         raise InputError(
-            f"{labels[0]} and {labels[1]} share no column that can be compared ({common[0]!r}: "
-            f"{left_out[common[0]]}); name columns with --columns to compare them all the same"
+            f"{labels[0]} and {labels[1]} share no column that can be compared ({column!r}: "
+            f"{why}); name columns with --columns to compare them all the same"
         )
-    x, y = x.select(kept), y.select(kept)
-    columns.tell_text({labels[0]: x, labels[1]: y}, screen)
+    x, y = picked(x, kept), picked(y, kept)
+    columns.tell_text([x, y], screen)
     named = zip((x, y), labels, strict=True)
     whole = tuple(columns.check_complete(frame, name, reading, screen) for frame, name in named)
     return Loaded(whole, labels, left_out, (x.height, y.height))

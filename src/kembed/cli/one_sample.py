@@ -9,7 +9,7 @@ from kembed.cli.inputs import load_columns, load_numbers
 from kembed.cli.options import command, split
 from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
-from kembed.data.files import InputError
+from kembed.data.files import InputError, picked
 
 # What is learned, while one waits.
 FAMILIES = {"gaussian": "one lengthscale", "ard": "a lengthscale for every column", "auto": "best of five"}
@@ -39,7 +39,7 @@ def run_independence(
     from kembed.data.columns import Labelled
 
     frame, of = loaded.frame, loaded.labels[0]
-    sides = [Labelled(frame.select(names), f"the {side} side of {of}") for side, names in named.items()]
+    sides = [Labelled(picked(frame, names), f"the {side} side of {of}") for side, names in named.items()]
     with screen.waiting(f"pairing {frame.height:,} rows") as bar:
         result = hsic_test(*sides, **testing.settings(reading, bar, fast))
     yes, no = "The two sides depend on each other", "No dependence was found"
@@ -78,6 +78,7 @@ def run_learn(
     sentence = f"The data speak for {spoken}; the median rule gives {median:.3g}."
     if learned.rivals:
         sentence += f" {learned.rivals}"
+    sentence = loaded.told(sentence)
     scaled = words.lengthscales(learned.kernel, space.spread)
     screen.say(sentence)
     rows, _ = loaded.facts((learned.n,))

@@ -57,6 +57,9 @@ class Reading:
     na: Annotated[Text, data("More words that mean missing.", "A,B,...")] = None
     delimiter: Annotated[Text, data("What separates fields; 'tab' for tabs.", "CHAR")] = None
     decimal_comma: Annotated[bool, data("Read 1,5 as a number.", "", "--decimal-comma")] = False
+    as_text: Annotated[
+        Text, data("Compare these as equal or not, whatever they look like.", "A,B,...", "--as-text")
+    ] = None
     no_header: Annotated[bool, data("The first line is data, not column names.", "", "--no-header")] = False
 
     def __post_init__(self) -> None:

@@ -35,6 +35,7 @@ def show_outcome(
     """Print everything, `more` of it for machines, and return whether what is `found` there is so."""
     from kembed.testing.outcome import outcome_to_dict
 
+    screen.remark(result.notes)
     screen.say(sentence)
     screen.facts([*facts, *evidence(result, testing.kernel)])
     columns = sorted(result.columns or (), key=lambda column: (column.adjusted_pvalue, column.pvalue))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kembed.core.writing import write_whole
+from kembed.core.writing import place_of, write_whole
 from kembed.data.files import InputError, label
 
 FIGURES = (".png", ".svg", ".pdf")  # what matplotlib writes and browsers and papers show
@@ -21,10 +21,13 @@ def check_target(path: Path | None, suffixes: tuple[str, ...], inputs: Iterable[
         raise InputError(f"-o {name} must end in {' or '.join(suffixes)}; change its ending")
     if path.is_dir():
         raise InputError(f"-o {name} is a folder; name a file in it")
-    if not path.parent.is_dir():
+    place = place_of(path)
+    if not place.parent.is_dir():
         raise InputError(f"the folder of -o {name} does not exist; make it, or choose another place")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"the folder of -o {name} cannot be written to; choose another place")
+    pipe = place.exists() and not place.is_file()
+    if not os.access(place if pipe else place.parent, os.W_OK):
+        what = f"-o {name}" if pipe else f"the folder of -o {name}"
+        raise InputError(f"{what} cannot be written to; choose another place")
     if any(source and Path(source).exists() and path.exists() and path.samefile(source) for source in inputs):
         raise InputError(f"-o {name} is one of the inputs; choose another name")
 

@@ -19,7 +19,7 @@ from rich.text import Text
 from kembed import __version__
 from kembed.cli.words import readable
 from kembed.core.progress import making_room
-from kembed.core.text import printable
+from kembed.core.text import printable, visible
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.data.files import label
 
@@ -45,7 +45,10 @@ def complain(message: str) -> None:
 
 
 def _aside(console: Console, start: str, style: str, message: str) -> None:
-    console.print(Text.assemble((start, style), " ".join(message.split())), soft_wrap=True)
+    try:
+        console.print(Text.assemble((start, style), visible(message)), soft_wrap=True)
+    except OSError:  # standard error is full: remarks go nowhere, the answer stands
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _cell(value: Any, form: str) -> str:
@@ -64,9 +67,13 @@ class Screen:
 
     def note(self, message: str) -> None:
         """One line on standard error: what the reader should know; it is also part of the JSON."""
-        self.notes.append(" ".join(message.split()))
-        if not self.quiet:
-            _aside(self.err, "note: ", "yellow", message)
+        self.notes.append(visible(message))
+        _aside(self.err, "note: ", "yellow", message)
+
+    def remark(self, notes: Sequence[str]) -> None:
+        """The notes of a result, in the words of the shell."""
+        for note in notes:
+            self.note(readable(Warning(note)))
 
     def patience(self, rows: int, fast: bool) -> None:
         """Tell that an exact statistic of so many rows takes long, and what does not."""
@@ -153,4 +160,8 @@ class Screen:
     def as_json(self, payload: dict[str, Any]) -> str:
         """The object as text, with the versions, the command and all notes; docs/json.md has every key."""
         common = {"kembed": __version__, "schema": SCHEMA, "command": self.arguments[0]}
-        return json.dumps(jsonable({**common, **payload, "notes": self.notes}), allow_nan=False)
+        told = {key: value for key, value in payload.items() if key != "notes"}  # these are among ours
+        text = json.dumps(jsonable({**common, **told, "notes": self.notes}), allow_nan=False)
+        return text.replace(
+            "\x7f", "\\u007f"
+        )  # the one character of ASCII that JSON lets through to terminals

@@ -41,6 +41,7 @@ def run_test(
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         result = mmd_test(*pair.labelled, by_column=by_column, **testing.settings(reading, bar, fast))
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
+    sentence = pair.told(sentence)
     return show_outcome(screen, pair, result, testing, sentence, pair.facts(result.sizes), found="differ")
 
 
@@ -85,6 +86,7 @@ def run_witness(
         sentence = f"They differ in {many}, but spread over so much that no single place is sure, {bands}."
     if regions:
         sentence = f"The two samples differ in {counted(len(regions), 'region')}, {bands}:"
+    sentence = pair.told(sentence)
     screen.say(sentence)
     for region in [] if screen.quiet else regions[:REGIONS]:
         screen.say(f"  {region.describe(pair.names, REGION_COLUMNS)};", "")
@@ -130,11 +132,15 @@ def run_report(
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         how = testing.settings(reading, bar)
         found = compare(*pair.labelled, labels=pair.names, alpha=testing.alpha, **how)
+        screen.remark(found.test.notes)
+        found = replace(found, test=replace(found.test, notes=tuple(screen.notes)))  # all of them on the page
         found.save_report(output)
-    screen.say(found.verdict)
+    sentence = pair.told(found.verdict)
+    screen.say(sentence)
     screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing.kernel)])
     print_summaries(screen, found)
-    told = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described, "output": output}
+    told = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described}
+    told |= {"verdict": sentence, "output": output}
     screen.finish(told, resampling(found.test))
     return found.differ
 

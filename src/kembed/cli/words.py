@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from kembed.core.text import printable, shortened
+from kembed.core.text import printable, shortened, visible
 
 # What the library's arguments are called at a shell.
 _OPTIONS = {
@@ -13,6 +13,10 @@ _OPTIONS = {
     r"by_column=True": "--by-column",
     r"kernel='(\w+)'": r"--kernel \1",
     r"\brng\b": "--seed",
+    r"and null='wild' is for those": "and in Python mmd_test and hsic_test have null='wild' for those",
+    r"use paired=True": "mmd_test(paired=True) in Python tests them as such",
+    r"make them missing if": "name them with --na if",
+    r"or make it categories, as by astype\('category'\)": "or compare it as text with --as-text",
     r" \(see \.plot\(\)\)": "",
 }
 
@@ -30,7 +34,7 @@ def readable(error: BaseException) -> str:
         text = str(error) or type(error).__name__
     for words, option in _OPTIONS.items():
         text = re.sub(words, option, text)
-    return " ".join("".join(c if c.isprintable() or c.isspace() else repr(c)[1:-1] for c in text).split())
+    return visible(text)
 
 
 def of_columns(names: list[str]) -> str:

@@ -1,7 +1,7 @@
 """Everything about two samples in one call: do they differ, where, in which columns, by how much."""
 
 import functools
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from kembed.core import checks
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress
 from kembed.core.writing import SCHEMA, jsonable
+from kembed.data import remarks
 from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
@@ -177,6 +178,7 @@ def compare(
     """
     alpha = checks.level(alpha, "alpha")
     n_resamples = checks.count(n_resamples, "n_resamples", 1)
+    checks.reachable(alpha, n_resamples)
     two = isinstance(labels, tuple | list) and len(labels) == 2
     if not two or not all(isinstance(one, str) for one in labels):
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
@@ -190,6 +192,7 @@ def compare(
     with showing_progress(progress):
         how: Any = {"kernel": kernel, "n_resamples": n_resamples, "by_column": True}
         test = test_pool(tables, pool, rng=generator, **how)
+        test = replace(test, notes=remarks.of_two_samples(*tables))
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
             chosen = one_kernel("auto", pool.space, 1, seed)

@@ -7,10 +7,20 @@ not at all, and several processes may share one file.
 import hashlib
 import sqlite3
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 FILE = "kembed-pvalues.sqlite"  # in the folder that the user names
+WAIT = 60.0  # seconds for another process to finish writing, which takes milliseconds
+# What to do about the commonest words of SQLite.
+REMEDIES = {
+    "full": "make room",
+    "readonly": "make it writable",
+    "unable to open": "make it writable",
+    "locked": "end the process that holds it",
+}
 
 
 def digest(*parts: Any) -> str:
@@ -37,27 +47,41 @@ class Store:
         except OSError as error:
             seen = f"cache {str(self.folder)!r} cannot be made ({error.strerror})"
             raise ValueError(f"{seen}; name another") from None
-        file = self.folder / FILE
-        connection = sqlite3.connect(file, timeout=60.0, isolation_level=None, check_same_thread=False)
+        with self._told():
+            file = self.folder / FILE
+            connection = sqlite3.connect(file, timeout=WAIT, isolation_level=None, check_same_thread=False)
         self._connection, self.close = connection, weakref.finalize(self, connection.close)
-        try:
+        with self._told():
             columns = "key TEXT PRIMARY KEY, value REAL NOT NULL"
             connection.execute(f"CREATE TABLE IF NOT EXISTS numbers ({columns})")
-        except sqlite3.DatabaseError as error:
-            self.close()
-            seen = f"the cache {str(file)!r} cannot be used ({error})"
-            raise ValueError(f"{seen}; delete that file or choose another folder") from None
+            connection.execute("SELECT key, value FROM numbers LIMIT 1")  # a file of others has other columns
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What SQLite says as one line with a remedy."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            getattr(self, "close", lambda: None)()
+            said = " ".join(str(error).split())
+            remedy = next((then for word, then in REMEDIES.items() if word in said), "delete that file")
+            seen = f"the cache {str(self.folder / FILE)!r} cannot be used ({said})"
+            raise ValueError(f"{seen}; {remedy} or choose another folder") from None
 
     def get(self, key: str) -> float | None:
         """The number under a key, or None."""
         if not self.close.alive:
             return None
-        row = self._connection.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
-        return None if row is None else float(row[0])
+        with self._told():
+            row = self._connection.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
+        # What is no p-value was not written by us, and is computed again.
+        return row[0] if row is not None and isinstance(row[0], float) and 0.0 <= row[0] <= 1.0 else None
 
     def put(self, key: str, value: float) -> None:
         """Write a number; it is on disk when this returns."""
-        if self.close.alive:
+        if not self.close.alive:
+            return
+        with self._told():
             self._connection.execute("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (key, value))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -38,6 +38,27 @@ def is_jax(value: object) -> bool:
     return array is not None and isinstance(value, array)
 
 
+def as_numpy(value: Any) -> Any:
+    """Tensors and other foreign arrays as NumPy's, masks as missing values; anything else as it is.
+
+    >>> as_numpy(np.ma.masked_less([1, 2], 2))
+    array([nan,  2.])
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        if not np.ma.is_masked(value):
+            return value.data
+        return np.ma.filled(value.astype(float if value.dtype.kind in "biuf" else object), np.nan)
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor of PyTorch
+        value = value.detach().cpu()
+        try:
+            return np.asarray(value)
+        except TypeError:  # half precision that NumPy does not know
+            return np.asarray(value.float())
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return np.from_dlpack(value)
+    return value
+
+
 def is_traced(value: object) -> bool:
     """Whether a value is an abstract JAX tracer, whose entries cannot be looked at."""
     return is_jax(value) and isinstance(value, sys.modules["jax"].core.Tracer)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import is_jax, is_traced, namespace
+from kembed.core.backend import as_numpy, is_jax, is_traced, namespace
 from kembed.core.text import counted, rows
 
 # What NumPy's kinds of arrays hold that are no numbers.
@@ -17,8 +17,13 @@ _KINDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time differences", "c":
 
 def rectangular(value: Any, name: str, what: str = "table") -> np.ndarray:
     """Anything as an array; ragged nested lists are refused."""
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        remedy = f"give {name}.toarray() if it has few columns"
+        raise TypeError(f"{name} is a sparse matrix, and kernels compare every entry; {remedy}")
     try:
-        return np.asarray(value)
+        return np.asarray(as_numpy(value))
+    except (RuntimeError, BufferError) as error:  # a device of its own
+        raise TypeError(f"{name} cannot be read as an array ({error}); copy it to the CPU") from None
     except ValueError as error:
         seen = f"{name} is not a rectangular {what} ({error})"
         raise ValueError(f"{seen}; give every row the same number of columns") from None
@@ -43,8 +48,6 @@ def size(left: int, minimum: int, name: str, dropped: str = "") -> None:
 def _number_array(value: Any, name: str) -> np.ndarray:
     """Anything numeric as float64; text, objects and complex numbers are refused by name."""
     array = rectangular(value, name, "table of numbers")
-    if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
-        raise ValueError(f"{name} has masked entries; drop or fill them first")
     if array.dtype.kind in "biuf":
         return array.astype(float)  # a copy: results must not change when the caller's array does
     if array.dtype.kind == "O":
@@ -182,6 +185,15 @@ def level(value: Any, name: str = "level") -> float:
         hint = "; write 0.9 for 90%" if 1.0 < probability <= 100.0 else ""
         raise ValueError(f"{name} must lie strictly between 0 and 1, but {probability:g} was given{hint}")
     return probability
+
+
+def reachable(alpha: float, n_resamples: int, name: str = "alpha") -> None:
+    """Refuse a level that no p-value of so many resamples can reach."""
+    least = 1.0 / (n_resamples + 1)
+    if alpha < least * (1.0 - 1e-9):
+        seen = f"{name}={alpha:g} is less than {least:g}, the smallest p-value of {n_resamples:,} resamples"
+        needed = int(np.ceil(1.0 / alpha - 1e-9)) - 1
+        raise ValueError(f"{seen}; use n_resamples={needed} or more")
 
 
 def count(value: Any, name: str, minimum: int = 1) -> int:

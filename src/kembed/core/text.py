@@ -61,6 +61,15 @@ def printable(text: str) -> str:
     return text if text.isprintable() else repr(text)[1:-1]
 
 
+def visible(text: str) -> str:
+    r"""One line in which every character can be seen: those that command a terminal are spelled out.
+
+    >>> visible("red \x1b[31m\n and more\x7f")
+    'red \\x1b[31m and more\\x7f'
+    """
+    return " ".join("".join(c if c.isprintable() or c.isspace() else repr(c)[1:-1] for c in text).split())
+
+
 def listing(names: Iterable[str], most: int = 8) -> str:
     """A few names in quotes, and how many more.
 

@@ -2,6 +2,7 @@
 
 import math
 import os
+import tempfile
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -11,13 +12,22 @@ SCHEMA = 2  # the version of the keys that docs/json.md lists: a key that change
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a temporary file beside `path`, and put it in place when it is complete."""
-    path = Path(path)
+    """Let `write` fill a temporary file beside `path`, and put it in place when it is complete.
+
+    A link stays a link, and the file it points to is written. A pipe or a device gets the bytes in one go.
+    """
+    given, path = Path(path), place_of(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist; make it first, or choose another")
-    draft = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
+    if path.exists() and not path.is_file():
+        with tempfile.TemporaryDirectory() as folder:
+            write(whole := Path(folder) / f"whole{given.suffix}")
+            with path.open("wb") as file:
+                file.write(whole.read_bytes())
+        return given
+    draft = path.with_name(f".{uuid.uuid4().hex}{given.suffix}")
     # The system applies the umask to what is opened so; to ask for the umask is to change it for all threads.
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
@@ -26,7 +36,12 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    return path
+    return given
+
+
+def place_of(path: str | Path) -> Path:
+    """Where a file is, or will be: the end of a chain of links."""
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 
 def write_text(path: str | Path, text: str) -> Path:

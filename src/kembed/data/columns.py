@@ -1,15 +1,14 @@
 """One sample, column by column: numbers, or the levels of a categorical variable.
 
-Whatever holds it, an array, nested lists or a data frame, it is read here into one kind of column; what is
-neither number nor text is refused by name. Narwhals, which reads every kind of data frame, is imported only
-when something other than an array or a list comes in.
+Whatever holds it, an array, nested lists or a data frame, it is read here into one kind of column; dates,
+times and durations are numbers (`clocks`), and what is neither number nor text is refused by name. Narwhals,
+which reads every kind of data frame, is imported only when something other than an array or a list comes in.
 """
 
-import datetime
 import numbers
 import reprlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -18,19 +17,21 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import Bool, is_jax, is_traced
-from kembed.core.text import listing
+from kembed.core.text import listing, rows
+from kembed.data import clocks
 
 # What is neither number nor text, and what to do about it; by NumPy's kinds, and by types of objects.
 _REMEDIES = {
-    "dates or times": "convert them to numbers, for example days since a start, or drop the column",
     "nested values": "spread them over several columns, or drop the column",
     "complex numbers": "give the real and the imaginary part as two columns",
     "bytes": "decode them to text, or drop the column",
 }
-_KINDS = {"M": "dates or times", "m": "dates or times", "c": "complex numbers", "S": "bytes"}
-_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_KINDS = {"c": "complex numbers", "S": "bytes"}
+EXACT, FLOATS = (
+    2**53,
+    2**1023,
+)  # whole numbers up to the first are floats; beyond the second they may be infinite
 _SEEN: tuple[tuple[tuple[type, ...], str], ...] = (
-    (_TIMES, "dates or times"),
     ((numbers.Complex,), "complex numbers"),
     ((bytes,), "bytes"),
     ((list, tuple, dict, set, np.ndarray), "nested values"),
@@ -43,6 +44,9 @@ class Column(NamedTuple):
     entries: np.ndarray
     missing: Bool[np.ndarray, " n"]
     categorical: bool
+    unit: str = ""  # what numbers count, where the column says so
+    declared: bool = False  # categories by type, whatever their words look like
+    note: str = ""  # what to say of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +65,7 @@ class Sample(NamedTuple):
     columns: list[Column]
     framed: bool
     first: int  # the number of the first row
+    index: Any = None  # the labels of the rows of a pandas object
 
     @property
     def size(self) -> int:
@@ -81,7 +86,8 @@ def read_sample(value: Any, argument: str) -> Sample:
     names, parts, kind = _parts(value, argument)
     places = [argument if kind == "vector" else f"{title(names, d)} of {argument}" for d in range(len(names))]
     columns = [_read_column(part, place, first) for part, place in zip(parts, places, strict=True)]
-    return Sample(argument, names, columns, kind == "frame", first)
+    index = value.index if hasattr(value, "index") and hasattr(value, "iloc") else None
+    return Sample(argument, names, columns, kind == "frame", first, index)
 
 
 def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
@@ -91,10 +97,10 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     if is_traced(value):
         seen = f"{argument} is traced by JAX, but this function computes in NumPy"
         raise TypeError(f"{seen}; call it on plain arrays")
-    if hasattr(value, "toarray") and hasattr(value, "nnz"):
-        raise TypeError(f"{argument} is a sparse matrix; give {argument}.toarray()")
     if isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value):
         return _of_array(value, argument)
+    if isinstance(value, Mapping) or hasattr(value, "data_vars"):  # the latter is xarray's Dataset
+        return _of_mapping(value, argument)
     import narwhals.stable.v2 as nw
     from narwhals.exceptions import DuplicateError
 
@@ -109,18 +115,49 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
         names = tuple(str(name) for name in native.columns)
         _refuse_duplicates(argument, names)
         checks.shape(native.shape, argument)
-        return names, list(native.iter_columns()), "frame"
+        # Polars reads some names as patterns, so columns go on without them.
+        return names, [column.alias("column") for column in native.iter_columns()], "frame"
     if isinstance(native, nw.Series):
-        return ("column 0" if native.name in (None, "") else str(native.name),), [native], "vector"
+        return (
+            ("column 0" if native.name in (None, "") else str(native.name),),
+            [native.alias("column")],
+            "vector",
+        )
+    if hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__array__"):  # some other Arrow library's
+        import polars as pl
+
+        return _parts(pl.DataFrame(value), argument)
     if hasattr(getattr(value, "dtype", None), "categories"):  # a pandas Categorical without its Series
         return ("column 0",), [value], "vector"
     return _of_array(value, argument)
 
 
+def _of_mapping(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
+    """The columns of a dictionary, or of a Dataset with one dimension, by name."""
+    columns = []
+    variables = getattr(value, "data_vars", None)
+    named = value if variables is None else {name: one.values for name, one in variables.items()}
+    for name, column in named.items():
+        _, (found, *others), kind = _parts(column, f"{name!r} of {argument}")
+        if others or kind != "vector":
+            seen = f"{name!r} of {argument} is no column (it has more than one dimension)"
+            raise ValueError(f"{seen}; give one vector a column")
+        columns.append(found)
+    refuse_orders([(repr(name), one.index) for name, one in named.items() if hasattr(one, "iloc")])
+    names = tuple(map(str, named))
+    _refuse_duplicates(argument, names)
+    lengths = {len(column): name for name, column in zip(names, columns, strict=True)}
+    if len(lengths) > 1:
+        seen = " and ".join(f"{name!r} has {rows(length)}" for length, name in list(lengths.items())[:2])
+        raise ValueError(
+            f"the columns of {argument} are not of one length: {seen}; give one row an observation"
+        )
+    checks.shape((next(iter(lengths), 0), len(names)), argument)
+    return names, columns, "frame"
+
+
 def _of_array(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     """The columns of an array or nested list; a vector is one column."""
-    if np.ma.is_masked(value):
-        raise ValueError(f"{argument} has masked entries; drop or fill them first")
     array = checks.rectangular(value, argument)
     if array.dtype.kind == "U" and not isinstance(value, np.ndarray):
         array = np.array(value, dtype=object)  # NumPy has made text of the numbers beside text
@@ -131,6 +168,25 @@ def _of_array(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], st
     checks.shape(array.shape, argument)
     names = tuple(f"column {d}" for d in range(array.shape[1]))
     return names, [np.asarray(array[:, d]) for d in range(array.shape[1])], kind
+
+
+def refuse_orders(indexes: list[tuple[str, Any]]) -> None:
+    """Refuse pandas objects that are paired by place where their labels say otherwise."""
+    for argument, index in indexes[1:]:
+        first, other = indexes[0]
+        if len(index) != len(other) or index.equals(other) or not (index.is_unique and other.is_unique):
+            continue
+        common = len(index.intersection(other))
+        counted = any(type(one).__name__ == "RangeIndex" and one[0] == 0 for one in (index, other))
+        if common == len(index) or (common and not counted):
+            seen = f"{first} and {argument} have rows of the same labels in different places of their indexes"
+            if common < len(index):
+                seen = (
+                    f"{first} and {argument} have indexes with {common:,} of {len(index):,} labels in common"
+                )
+            by_place = "or pair rows by place with reset_index(drop=True)"
+            remedy = f"align them ({argument}.loc[{first}.index]), {by_place}"
+            raise ValueError(f"{seen}; {remedy}")
 
 
 def _refuse_duplicates(argument: str, names: tuple[str, ...]) -> None:
@@ -151,12 +207,24 @@ def _read_column(column: Any, where: str, first: int = 0) -> Column:
             return _from_levels(column)
         import narwhals.stable.v2 as nw
 
-        if column.dtype.is_temporal() or column.dtype.is_nested():
-            raise _refusal(where, "dates or times" if column.dtype.is_temporal() else "nested values")
+        if column.dtype.is_nested():
+            raise _refusal(where, "nested values")
         if isinstance(column.dtype, nw.Categorical | nw.Enum):
             return _from_levels(column.to_list())
-        column = (column.cast(nw.Float64) if column.dtype.is_numeric() else column).to_numpy()
+        if isinstance(column.dtype, nw.Datetime) and column.dtype.time_zone is not None:
+            column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        if column.dtype.is_integer() and len(column) and _beyond(column.min(), column.max()):
+            column = np.array(
+                column.to_list(), dtype=object
+            )  # one by one: a float cannot tell all of them apart
+        else:
+            column = (column.cast(nw.Float64) if column.dtype.is_numeric() else column).to_numpy()
     kind = column.dtype.kind
+    if kind in "iu" and len(column) and _beyond(column.min(), column.max()):
+        column, kind = column.astype(object), "O"
+    if kind in "mM":
+        values = _times(column, where)
+        return Column(values, np.isnan(values), False, clocks.DAYS if kind == "M" else clocks.SECONDS)
     if kind in "biuf":
         with np.errstate(over="ignore"):  # a long double beyond float becomes infinite, which is refused
             values = column.astype(float)
@@ -169,6 +237,8 @@ def _read_column(column: Any, where: str, first: int = 0) -> Column:
 def _from_objects(entries: np.ndarray, where: str, first: int) -> Column:
     """Objects: all text, or all numbers, or an error that names the row."""
     missing = np.array([_is_missing(entry) for entry in entries], dtype=bool)
+    if len(present := entries[~missing]) and all(isinstance(entry, clocks.TYPES) for entry in present):
+        return _from_times(entries, missing, where, first)
     values = np.full(len(entries), np.nan)
     rows: dict[bool, list[int]] = {True: [], False: []}  # those of text and those of numbers
     for row in np.flatnonzero(~missing).tolist():
@@ -177,7 +247,8 @@ def _from_objects(entries: np.ndarray, where: str, first: int) -> Column:
         if not text:
             values[row] = _number(entries[row], where, row + first)
     if not rows[True]:
-        return Column(values, missing | np.isnan(values), False)
+        note = _rounded(entries[~missing], where)
+        return Column(values, missing | np.isnan(values), False, note=note)
     if not rows[False]:
         return Column(entries, missing, True)
     text_row, number_row = rows[True][0], rows[False][0]
@@ -188,11 +259,48 @@ def _from_objects(entries: np.ndarray, where: str, first: int) -> Column:
     )
 
 
+def _beyond(*numbers: Any) -> bool:
+    """Whether whole numbers are so large that floats leave some of them out."""
+    return any(number is not None and abs(int(number)) > EXACT for number in numbers)
+
+
+def _rounded(entries: np.ndarray, where: str) -> str:
+    """What to say of whole numbers that floats round; different ones that would become one are refused."""
+    large = {int(entry) for entry in entries if isinstance(entry, int | np.integer) and _beyond(entry)}
+    finite = [entry for entry in large if abs(entry) < FLOATS]
+    if len(set(map(float, finite))) < len(finite):
+        seen = f"{where} has different whole numbers beyond 2^53 that are the same as floats"
+        raise ValueError(
+            f"{seen}; subtract what they have in common, or make them categories if they are codes"
+        )
+    return "has whole numbers beyond 2^53, which are rounded to floats" if large else ""
+
+
+def _from_times(entries: np.ndarray, missing: Bool[np.ndarray, " n"], where: str, first: int) -> Column:
+    """Objects that tell times, all of one kind."""
+    values = np.full(len(entries), np.nan)
+    places = np.flatnonzero(~missing).tolist()
+    units = {clocks.unit_of(entries[row]): row for row in places[::-1]}
+    if len(units) > 1:
+        examples = " and ".join(f"{entries[row]!r} (row {row + first})" for row in units.values())
+        raise TypeError(f"{where} mixes kinds of times: {examples}; give a column of each kind")
+    values[places] = [clocks.number_of(entries[row]) for row in places]
+    return Column(values, missing, False, next(iter(units)))
+
+
+def _times(array: np.ndarray, where: str) -> np.ndarray:
+    try:
+        return clocks.numbers_of(array)
+    except TypeError:  # months and years have no length
+        raise _refusal(where, f"durations in units without a length ({array.dtype})") from None
+
+
 def _from_levels(levels: Iterable[Any]) -> Column:
     """The categories of a categorical variable, whatever they are."""
     listed = list(levels)
     entries = np.fromiter(listed, dtype=object, count=len(listed))
-    return Column(entries, np.array([_is_missing(level) for level in listed], dtype=bool), True)
+    missing = np.array([_is_missing(level) for level in listed], dtype=bool)
+    return Column(entries, missing, True, declared=True)
 
 
 def _is_missing(entry: Any) -> bool:
@@ -205,7 +313,11 @@ def _is_missing(entry: Any) -> bool:
 def _number(entry: Any, where: str, row: int) -> float:
     """One object as a float; a whole number beyond all floats is infinite, and refused as such."""
     # Times before numbers: NumPy counts its time differences among the integers.
-    if isinstance(entry, _TIMES) or not isinstance(entry, numbers.Real | Decimal | np.bool_):
+    if isinstance(entry, clocks.TYPES):
+        raise TypeError(
+            f"{where} mixes times with numbers or text ({entry!r} in row {row}); give a column of each"
+        )
+    if not isinstance(entry, numbers.Real | Decimal | np.bool_):
         seen = next((word for kinds, word in _SEEN if isinstance(entry, kinds)), "")
         seen = seen or f"objects of type {type(entry).__name__}"
         raise _refusal(where, seen, f" ({entry!r} in row {row})")

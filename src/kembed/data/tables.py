@@ -12,9 +12,11 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.text import counted, listing, rows
-from kembed.data.columns import Sample, read_sample, title
+from kembed.data.columns import Column, Sample, read_sample, refuse_orders, title
+from kembed.data.meaning import understood
 
 NAN_POLICIES = ("raise", "omit", "propagate")  # as in SciPy
+LARGEST = 1e300  # multiples of spreads, which are lengthscales, must stay numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +30,15 @@ class Table:
     given: int  # how many rows that had
     levels: tuple[tuple[Any, ...], ...] = ()  # of every column, in the order of its codes; () for numbers
     label: str = "x"  # what errors call it: the argument, or the name of a labelled sample
+    units: tuple[str, ...] = ()  # what the numbers of every column count, where the data say so
+    notes: tuple[str, ...] = ()  # how text was read; the same for samples that share their columns
 
     def column(self, d: int) -> Self:
         """One column, as a table."""
         values, kind = np.ascontiguousarray(self.values[:, [d]]), self.categorical[[d]]
-        own = self.levels[d : d + 1]
-        return replace(self, values=values, names=self.names[d : d + 1], categorical=kind, levels=own)
+        own, unit = self.levels[d : d + 1], self.units[d : d + 1]
+        names = self.names[d : d + 1]
+        return replace(self, values=values, names=names, categorical=kind, levels=own, units=unit)
 
     def decoded(self, d: int, value: float) -> Any:
         """The entry a number of column d stands for."""
@@ -70,8 +75,15 @@ def read_tables(
                 f"{parts[0].argument} has {rows(parts[0].size)} and {part.argument} has {rows(part.size)}, "
                 "but they are paired; give one row per observation in each, in the same order"
             )
+    if paired:
+        refuse_orders([(part.argument, part.index) for part in parts if part.index is not None])
     if same_columns:
-        parts = matched(parts)
+        parts, notes = understood(_named_alike(parts))
+        _refuse_types(parts)
+        told = [notes] * len(parts)
+    else:
+        each = [understood([part]) for part in parts]
+        parts, told = [part for (part,), _ in each], [notes for _, notes in each]
     for part in parts:
         _refuse_rows(part, nan_policy)
     missing = [part.missing for part in parts]
@@ -85,8 +97,10 @@ def read_tables(
             checks.size(len(places), least, part.argument, f" left after {of} were dropped")
     met = nan_policy == "propagate" and any(bool(gaps.any()) for gaps in missing)
     if same_columns:
-        return _coded(parts, kept), met
-    return [_coded([part], [places])[0] for part, places in zip(parts, kept, strict=True)], met
+        tables = _coded(parts, kept)
+    else:
+        tables = [_coded([part], [places])[0] for part, places in zip(parts, kept, strict=True)]
+    return [replace(table, notes=notes) for table, notes in zip(tables, told, strict=True)], met
 
 
 def _coded(parts: list[Sample], kept: list[np.ndarray]) -> list[Table]:
@@ -104,8 +118,12 @@ def _coded(parts: list[Sample], kept: list[np.ndarray]) -> list[Table]:
             entries = [_codes(column, levels[d]) for column in entries]
         columns.append([column.astype(float) for column in entries])
     each = zip(zip(*columns, strict=True), parts, kept, strict=True)
+    units = tuple(next((p.columns[d].unit for p in parts if p.columns[d].unit), "") for d in range(D))
+    all_levels = tuple(levels)
     return [
-        Table(np.column_stack(own), part.names, categorical, places, part.size, tuple(levels), part.argument)
+        Table(
+            np.column_stack(own), part.names, categorical, places, part.size, all_levels, part.argument, units
+        )
         for own, part, places in each
     ]
 
@@ -138,6 +156,12 @@ def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D
     if len(part.names) != len(table.names):
         seen = f"{argument} has {len(part.names)} columns where the samples have {len(table.names)}"
         raise ValueError(f"{seen}; give the same variables in the same order")
+    # What was read as numbers in the samples is read so here; what were words stay words.
+    if any(
+        column.categorical and not known
+        for column, known in zip(part.columns, table.categorical, strict=True)
+    ):
+        part = _read_where(part, ~table.categorical)
     _refuse_rows(part, "raise")
     values = np.empty((part.size, len(table.names)))
     for d, column in enumerate(part.columns):
@@ -149,7 +173,16 @@ def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D
     return values
 
 
-def matched(parts: list[Sample]) -> list[Sample]:
+def _read_where(part: Sample, numeric: Bool[np.ndarray, " D"]) -> Sample:
+    """The text of these columns read."""
+    (read,), _ = understood([part])
+    columns: list[Column] = [
+        new if is_ else old for old, new, is_ in zip(part.columns, read.columns, numeric, strict=True)
+    ]
+    return part._replace(columns=columns)
+
+
+def _named_alike(parts: list[Sample]) -> list[Sample]:
     """The samples with the same columns: data frames by name, everything else by place."""
     first, *others = parts
     for part in others:
@@ -164,6 +197,18 @@ def matched(parts: list[Sample]) -> list[Sample]:
             raise _different_columns(frames[0], part)
     if frames:
         parts = [_named_as(frames[0].names, part) for part in parts]
+    return parts
+
+
+def matched(parts: list[Sample]) -> list[Sample]:
+    """The samples with the same columns, of the same types."""
+    parts = _named_alike(parts)
+    _refuse_types(parts)
+    return parts
+
+
+def _refuse_types(parts: list[Sample]) -> None:
+    """Refuse a column that is text in one sample and numbers in another."""
     for d in range(len(parts[0].names)):  # a column with nothing in it is of either type
         seen = [part for part in parts if not part.columns[d].missing.all()]
         holder = {part.columns[d].categorical: part.argument for part in seen[::-1]}
@@ -172,7 +217,6 @@ def matched(parts: list[Sample]) -> list[Sample]:
                 f"{title(parts[0].names, d)} holds text or categories in {holder[True]} but numbers in "
                 f"{holder[False]}; give it the same type in both"
             )
-    return parts
 
 
 def _named_as(names: tuple[str, ...], part: Sample) -> Sample:
@@ -195,8 +239,14 @@ def _different_columns(first: Sample, other: Sample) -> ValueError:
 
 def _refuse_rows(part: Sample, nan_policy: str) -> None:
     """No infinite values ever, and no missing ones unless they are to be dropped."""
-    infinite = [np.isinf(column.entries) for column in part.columns if not column.categorical]
-    found = {"infinite values": np.logical_or.reduce(infinite) if infinite else np.zeros(part.size, bool)}
+    none = np.zeros(part.size, dtype=bool)
+    sizes = [np.abs(column.entries) for column in part.columns if not column.categorical]
+    found = {"infinite values": np.logical_or.reduce([np.isinf(size) for size in sizes] or [none])}
+    too_large = np.logical_or.reduce([size > LARGEST for size in sizes] or [none]) & ~found["infinite values"]
+    if too_large.any():
+        seen = f"{part.argument} has numbers beyond {LARGEST:g}, of which floats hold no multiples"
+        where = f"(first: row {part.first + np.argmax(too_large)})"
+        raise ValueError(f"{seen} {where}; divide the column by a constant")
     if nan_policy == "raise":
         found["missing values"] = part.missing
     for what, bad in found.items():

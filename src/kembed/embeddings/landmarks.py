@@ -20,6 +20,7 @@ PER_COLUMN = 5  # with fewer than a few landmarks a column the volume element is
 # Support points and centres are found on at most so many rows; more would not move them visibly. Nor a median
 # distance: two million of them fix it to about 0.1%, far closer than the rule deserves.
 MAX_ROWS = 2_000
+SQUARED = 1e100  # numbers up to this can be squared and added up
 RULES = ("subset", "support", "kmeans", "quantiles")
 
 
@@ -106,8 +107,11 @@ def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator
     if rule.rule == "kmeans":
         from scipy.cluster.vq import kmeans2
 
-        centres, label = kmeans2(rows, count, minit="++", rng=rng, missing="warn")
-        return np.unique(centres[np.unique(label)], axis=0)  # without those that lost all their rows
+        # SciPy squares distances, and crashes on what is no number then.
+        largest = float(np.abs(rows).max())
+        size = 1.0 if 1.0 / SQUARED < largest < SQUARED else largest
+        centres, label = kmeans2(rows / size, count, minit="++", rng=rng, missing="warn")
+        return np.unique(size * centres[np.unique(label)], axis=0)  # without those that lost all their rows
     return support_points(rows, distinct[np.sort(rng.choice(len(distinct), count, replace=False))])
 
 

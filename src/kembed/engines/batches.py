@@ -58,6 +58,7 @@ class Batches(Source):
     survey: Survey  # what was seen of this sample: rows, missing values, ends and levels of every column
     engine: Engine = field(default_factory=Here)
     left_out: dict[str, str] = field(default_factory=dict)  # columns that are not read, and why
+    notes: tuple[str, ...] = ()  # how text was read
 
     @property
     def size(self) -> int:  # type: ignore[override]

@@ -13,7 +13,9 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.data.columns import Column, read_sample
-from kembed.data.files import InputError, typed
+from kembed.data.delimited import typed
+from kembed.data.files import InputError
+from kembed.data.numerals import read_words
 from kembed.engines.parts import Part, changed
 
 if TYPE_CHECKING:
@@ -30,19 +32,25 @@ class Meaning(NamedTuple):
     values: tuple[float, ...] = ()  # the number that each word stands for
 
 
-def numbers_of_words(words: Iterable[str], comma: bool) -> dict[str, float] | None:
-    """The numbers that the words of a column stand for; None where they are words.
+def numbers_of_words(words: Iterable[str], comma: str, where: str) -> tuple[dict[str, float] | None, str]:
+    """The numbers that the words of a column stand for, None where they are words; and what to say of it.
 
-    >>> numbers_of_words(["true", "False"], False), numbers_of_words(["red"], False)
-    ({'true': 1.0, 'False': 0.0}, None)
+    `comma` is what a comma in a number means, as for `read_words`.
+
+    >>> numbers_of_words(["true", "False"], "", "a"), numbers_of_words(["red"], "", "a")
+    (({'true': 1.0, 'False': 0.0}, ''), (None, ''))
     """
     import polars as pl
 
-    listed = list(words)
-    series = typed(pl.Series(listed, dtype=pl.String), (), comma)
-    if series.dtype == pl.String:
-        return None
-    return dict(zip(listed, series.cast(pl.Float64).to_list(), strict=True))
+    listed = sorted(words)
+    series = typed(pl.Series(listed, dtype=pl.String), (), comma == "decimal")
+    if series.dtype != pl.String:
+        return dict(zip(listed, series.cast(pl.Float64).to_list(), strict=True)), ""
+    found = read_words(listed, comma)
+    if found.doubt:
+        raise InputError(f"{where} looks like numbers, but {found.doubt}; {found.remedy}")
+    told = f"is text {found.note}" if found.numbers and not found.clock else found.note
+    return found.numbers, f"{where} {told}" if found.note else ""
 
 
 def is_text(dtype: pl.DataType) -> bool:

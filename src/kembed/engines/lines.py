@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from kembed.data.files import MISSING, InputError, label, missing_file, refuse_lines, text_layout
+from kembed.data.delimited import refuse_lines
+from kembed.data.files import MISSING, InputError, label, missing_file, text_layout
 from kembed.engines.parts import Part, reading
 
 if TYPE_CHECKING:

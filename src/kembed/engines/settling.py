@@ -28,6 +28,7 @@ class Column(NamedTuple):
     categorical: bool
     levels: tuple[str, ...] = ()
     numbers: dict[str, float] | None = None  # of words that mean numbers
+    note: str = ""  # how it was read
 
 
 def open_sources(
@@ -135,7 +136,9 @@ def _settled(
     for one, survey, mine, each in zip(opened, found, own, columns, strict=True):
         meanings = tuple(_meaning(name, each[name], levels[d]) for d, name in enumerate(mine))
         told = {name: why for name, why in left_out.items() if why != EMPTY}
-        sources.append(Batches(one.label, schema, tuple(one.parts), meanings, survey, one.engine, told))
+        notes = tuple(each[name].note for name in mine if each[name].note)
+        parts = tuple(one.parts)
+        sources.append(Batches(one.label, schema, parts, meanings, survey, one.engine, told, notes))
     return sources
 
 
@@ -178,12 +181,17 @@ def _column(name: str, seen: Seen, opened: Opened) -> Column:
         return Column(False)
     if seen.levels is None:
         raise _too_many(name, opened.label)
-    if kinds == {WORDS}:
-        comma = any(part.comma for part in opened.parts)
-        numbers = numbers_of_words(seen.levels, comma)
-        if numbers is not None:
-            return Column(False, (), numbers)
-    return Column(True, tuple(seen.levels))
+    numbers, note = numbers_of_words(seen.levels, _comma(opened), f"column {name!r} of {opened.label}")
+    if numbers is not None:
+        return Column(False, (), numbers, note)
+    return Column(True, tuple(seen.levels), note=note)
+
+
+def _comma(opened: Opened) -> str:
+    """What a comma in a number means there, as for `read_words`."""
+    if any(part.comma for part in opened.parts):
+        return "decimal"
+    return "thousands" if any(getattr(part, "separator", "") == "," for part in opened.parts) else ""
 
 
 def _mixed(name: str, where: str, seen: Seen) -> InputError:

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
+from kembed.core.backend import as_numpy
 from kembed.data.tables import read_tables
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.two_sample import mmd_test
@@ -77,7 +78,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
-        checks.count(self.n_resamples, "n_resamples")
+        checks.reachable(self.alpha, checks.count(self.n_resamples, "n_resamples"))
         self.reference_ = copy.deepcopy(self._table(X, reset=True))
         return self
 
@@ -120,6 +121,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def _table(self, X: Any, reset: bool) -> Any:
         """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""
         checks.choice(self.nan_policy, "nan_policy", ("raise", "omit"))
+        X = as_numpy(X)
         if hasattr(X, "columns") or _has_text(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
             read_tables({"X": X}, self.nan_policy, minimum=MINIMUM_ROWS)

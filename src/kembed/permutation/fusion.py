@@ -38,8 +38,10 @@ class Values(NamedTuple):
     def settled(self, well_scaled: bool) -> "Values":
         """The same with statistics made equal that only rounding tells apart.
 
-        Those of well scaled features, whose spread is far above rounding, need not be looked at.
+        Those of well scaled features, whose spread is far above rounding, need not be looked at. What is no
+        number is refused: sorted last, it would pass for the largest statistic of all.
         """
+        refuse_non_finite(self.statistics)
         if well_scaled:
             return self
         out = self.statistics.copy()
@@ -51,6 +53,13 @@ class Values(NamedTuple):
         return Values(out, self.entry)
 
 
+def refuse_non_finite(statistics: Float[np.ndarray, "..."]) -> None:
+    """Refuse statistics that are infinite or no numbers."""
+    if not np.isfinite(statistics).all():
+        seen = "the statistic is not finite: rows or lengthscales are too large or too small for floats"
+        raise ValueError(f"{seen}; divide the columns by a constant, or change the lengthscale")
+
+
 def in_places(parts: list[Values], places: list[int]) -> Values:
     """The kernels of several parts in one table, each in its place."""
     count = len(parts[0].statistics)
@@ -58,6 +67,7 @@ def in_places(parts: list[Values], places: list[int]) -> Values:
     start = 0
     for part in parts:
         own = places[start : start + len(part.entry)]
+        refuse_non_finite(part.statistics)
         rows[own], entry[own] = part.statistics.T, part.entry
         start += len(part.entry)
     return Values(rows.T, entry)

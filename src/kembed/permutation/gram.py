@@ -178,7 +178,10 @@ def function_pairs(function: Callable[[Any, Any], Any], x: Any) -> Pairs:
     """A user's function (rows, rows) -> matrix on the rows of a table."""
 
     def base(rows: Rows, columns: Rows) -> Rectangle:
-        value = np.array(function(x[rows], x[columns]), dtype=float)
+        given = np.asarray(function(x[rows], x[columns]))
+        if np.iscomplexobj(given):
+            raise ValueError("kernel returned complex numbers; return real ones, such as their real part")
+        value = np.array(given, dtype=float)
         if value.shape != (len(rows), len(columns)):
             raise ValueError(
                 f"kernel must return a matrix of shape {(len(rows), len(columns))} for tables of "

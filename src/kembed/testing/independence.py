@@ -15,6 +15,7 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.core.progress import showing_progress
+from kembed.data import remarks
 from kembed.data.space import Space, make_space
 from kembed.data.tables import Table, read_tables
 from kembed.permutation import nulls, statistics
@@ -29,7 +30,7 @@ from kembed.testing.members import fused_relations
 from kembed.testing.members.group import Meeting
 from kembed.testing.members.rows import read_scales
 from kembed.testing.outcome import TestOutcome, approximate_outcome, nothing, resampled_outcome
-from kembed.testing.procedure import Choice, Procedure, every_one, read_procedure
+from kembed.testing.procedure import QUIETLY, Choice, Procedure, every_one, read_procedure
 
 Pairings = Int[np.ndarray, "C n"]  # which row of y every row of x meets
 MINIMUM = 4  # the unbiased statistic divides by n - 3
@@ -88,10 +89,11 @@ def hsic_test(
     tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
+    notes = remarks.of_sides(tables, ordered=null == "wild")
     swapped = False
     if null != "wild":
         tables, kernels, swapped = _canonical(tables, kernels)
-    with showing_progress(progress):
+    with showing_progress(progress), np.errstate(**QUIETLY):
         spaces = [make_space(table.values, table.categorical) for table in tables]
         names = _names(tables, swapped)
         meetings, both = _meetings(kernels, spaces, names, procedure)
@@ -99,7 +101,7 @@ def hsic_test(
             turned = tuple(_turned(kernel) for kernel in both.kernels)
             both = replace(both, kernels=turned, learned=both.learned[::-1])
         if procedure.approximate:
-            return _approximate(*_single(meetings), both, procedure)
+            return replace(_approximate(*_single(meetings), both, procedure), notes=notes)
         n, name, enumerated = len(tables[0].values), "HSIC", False
         if null == "wild":
             name, values = "biased HSIC", _wild(*_single(meetings), procedure)
@@ -108,7 +110,7 @@ def hsic_test(
             pairings = _every_pairing(n) if enumerated else _random_pairings(n, procedure)
             found = [meeting_values(meeting, pairings, procedure) for meeting in meetings]
             values = in_places(found, list(range(len(both.kernels))))
-        return resampled_outcome(name, (n,), both, values, null, enumerated)
+        return replace(resampled_outcome(name, (n,), both, values, null, enumerated), notes=notes)
 
 
 def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:

@@ -11,7 +11,7 @@ from kembed.core.drawing import Drawn
 from kembed.core.writing import jsonable
 from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
-from kembed.permutation.fusion import Values, fuse, gathered
+from kembed.permutation.fusion import Values, fuse, gathered, refuse_non_finite
 from kembed.testing.procedure import Choice, Procedure
 
 SURE = 0.05  # findings at this level are told
@@ -74,7 +74,8 @@ class TestOutcome(Drawn):
     `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, -log of a mean
     of their p-values, `kernel` is the one that spoke loudest and `effect` its MMD² (HSIC); for independence
     kernels come in pairs. `members` has what every member of the fused test says, `findings` the columns and
-    pairs of columns that speak for themselves, the most certain first.
+    pairs of columns that speak for themselves, the most certain first. `notes` are sentences on the data that
+    its reader should know: how text was read, repeated rows, rows in order, identifiers.
     `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
     `bins` says that features of the rows were summed in so many bins of either sample, which change sides
     as a whole; it is empty for the statistic of all pairs of rows.
@@ -98,6 +99,7 @@ class TestOutcome(Drawn):
     enumerated: bool = False
     findings: tuple[Finding, ...] = ()
     bins: tuple[int, ...] = ()  # of either sample (of pairs), where features were summed by bin
+    notes: tuple[str, ...] = ()  # what the test does not say: how text was read, repeated rows, rows in order
 
     def __iter__(self) -> Iterator[float]:
         """Statistic and p-value, so that they unpack as SciPy's do."""
@@ -129,7 +131,7 @@ class TestOutcome(Drawn):
         ]
         size = " + ".join(map(str, self.sizes))
         first = f"{value}, p = {self.pvalue:.4g} ({how}; {size} rows)"
-        return "\n".join([first, f"{which}: {kernel}", *lines])
+        return "\n".join([first, f"{which}: {kernel}", *lines, *(f"note: {note}" for note in self.notes)])
 
 
 def of_surprise(result: TestOutcome) -> str:
@@ -151,6 +153,7 @@ def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
         "null": result.null,
         "resamples": len(result.null_distribution),
         "enumerated": result.enumerated,
+        "notes": list(result.notes),
         "by_column": columns,
         "findings": [vars(finding) for finding in result.findings if finding.adjusted_pvalue <= SURE],
     }
@@ -220,6 +223,7 @@ def approximate_outcome(
     biased one less its null mean.
     """
     count, rng, (mean, variance) = procedure.n_resamples, procedure.rng, moments
+    refuse_non_finite(np.array([value, mean, variance]))
     shift = 0.0 if procedure.biased else mean
     if procedure.null == "gamma" or variance == 0.0:
         draws = nulls.gamma_draws(mean, variance, count, rng) - shift

@@ -19,6 +19,8 @@ NULLS = ("permutation", "gamma", "spectral", "wild")
 # powers.
 EXACT_ROWS = 5_000
 FEATURES = 256  # random Fourier features of a kernel, where the null is not one of permutations
+# NumPy need not warn on the way of numbers that are too large: a statistic that is not finite is an error.
+QUIETLY: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
 
 @dataclass(frozen=True)

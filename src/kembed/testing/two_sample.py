@@ -11,6 +11,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.progress import showing_progress
+from kembed.data import remarks
 from kembed.data.pool import Pool, make_pool, row_weights
 from kembed.data.space import make_space
 from kembed.data.tables import Table, Tables, read_tables
@@ -43,7 +44,7 @@ from kembed.testing.outcome import (
     approximate_outcome,
     resampled_outcome,
 )
-from kembed.testing.procedure import Choice, Procedure, read_procedure
+from kembed.testing.procedure import QUIETLY, Choice, Procedure, read_procedure
 
 
 def mmd_test(
@@ -130,7 +131,7 @@ def mmd_test(
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
     _check_combination(null, paired, weights, by_column, unit)
-    with showing_progress(progress):
+    with showing_progress(progress), np.errstate(**QUIETLY):
         if is_large_source(x) or is_large_source(y):
             found = open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2)
             first, second = found
@@ -143,16 +144,18 @@ def mmd_test(
             tables, missing = read_tables(samples, nan_policy, minimum=2, same_columns=True, paired=paired)
         if missing:
             return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
+        notes = remarks.of_two_samples(*tables, ordered=null == "wild" or unit is not None, paired=paired)
         if procedure.in_bins(sum(len(table.values) for table in tables)):
-            return _in_bins(tables, kernel, procedure, paired, by_column, unit, weights)
+            result = _in_bins(tables, kernel, procedure, paired, by_column, unit, weights)
+            return replace(result, notes=notes)
         tables, units = split_units(tables, unit)
         pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none", units)
         if null == "permutation" and not paired:
-            return _permuted(pool, kernel, procedure, by_column)
+            return replace(_permuted(pool, kernel, procedure, by_column), notes=notes)
         choice = choose(kernel, pool.space, procedure, names=pool.names)
         if procedure.approximate:
-            return _approximate(pool, choice, procedure)
-        return _signed(pool, choice, procedure, paired)
+            return replace(_approximate(pool, choice, procedure), notes=notes)
+        return replace(_signed(pool, choice, procedure, paired), notes=notes)
 
 
 def test_pool(
@@ -160,9 +163,10 @@ def test_pool(
 ) -> TestOutcome:
     """The permutation test of two tables that are read and pooled already; arguments as for `mmd_test`."""
     procedure = read_procedure("auto", "permutation", n_resamples, None, None, rng)
-    if procedure.in_bins(pool.size):
-        return _in_bins(list(tables), kernel, procedure, False, by_column, None, None)
-    return _permuted(pool, kernel, procedure, by_column)
+    with np.errstate(**QUIETLY):
+        if procedure.in_bins(pool.size):
+            return _in_bins(list(tables), kernel, procedure, False, by_column, None, None)
+        return _permuted(pool, kernel, procedure, by_column)
 
 
 def _in_bins(

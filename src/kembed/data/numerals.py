@@ -1,0 +1,187 @@
+"""What a column of text says: numbers and times as people write them, categories, or something doubtful.
+
+Numbers may have thousands, a decimal comma, a currency or one unit; times are those of `clocks`. A column is
+read so only if all of it can be, in one way. What looks like numbers and can be read in two ways, or not
+throughout, is a doubt: it is refused with the remedy, and never taken for categories in silence.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from kembed.core.text import listing
+from kembed.data import clocks
+
+# Of the different values of a column of numbers at most so many words, and at most this share, are strangers:
+# more of them make it a column of words.
+STRANGERS, STRANGE = 5, 0.2
+GLIMPSE = 100  # so many values tell whether it is worth looking at all
+_MINUS = str.maketrans("−﹣－", "---")
+_SPACES = " '’_\u00a0\u2009\u202f"  # between thousands
+_MONEY = "$€£¥₹"
+_UNIT = r"[%‰°]|[°µμ]?[^\W\d_]{1,8}[²³]?(?:/[^\W\d_]{1,8}[²³]?)?"
+_NUMBER = re.compile(
+    rf"([-+]?)([{_MONEY}]?) ?([-+]?)(\d(?:[\d.,{_SPACES}]*\d)?[.,]?|[.,]\d+)"
+    rf"((?:[eE][-+]?\d+)?)\s?({_UNIT}|[{_MONEY}])?"
+)
+# A body under either decimal sign, and thousands by the other one or by spaces.
+_STYLES = {
+    ".": re.compile(rf"(?:\d+|[1-9]\d{{0,2}}(?:[,{_SPACES}]\d{{3}})+)?(?:\.\d*)?"),
+    ",": re.compile(rf"(?:\d+|[1-9]\d{{0,2}}(?:[.{_SPACES}]\d{{3}})+)?(?:,\d*)?"),
+}
+_STARTS = re.compile(rf"[-+−{_MONEY}]{{0,2}} ?[.,]?\d|[-+]?PT?-?\d|[-+]?inf", re.I)
+_INFINITE = re.compile(r"[-+]?inf(?:inity)?", re.I)
+_WRITE = "write plain numbers"
+
+
+class Reading(NamedTuple):
+    """The numbers that the values of a column stand for; without any, its values are words."""
+
+    numbers: dict[str, float] | None = None
+    note: str = ""  # how it was read, where that is not plain
+    doubt: str = ""  # why it is no column of words, nor of numbers
+    remedy: str = ""
+    unit: str = ""  # of the numbers, if the text names one, and of times
+    clock: str = ""  # the kind, where it holds times
+
+
+def read_words(values: Iterable[str], comma: str = "") -> Reading:
+    """What the different values of a column say; `comma` is what a comma means where both would do.
+
+    That is "decimal", "thousands", or nothing: then 1,234 is a doubt, unless another value tells.
+
+    >>> read_words(["$1,200.5", "$950"]).numbers
+    {'$1,200.5': 1200.5, '$950': 950.0}
+    >>> read_words(["12,345", "67,890"]).doubt
+    "commas could be thousands or decimals ('12,345')"
+    >>> read_words(["red", "blue"]).numbers
+    """
+    words = {value: value.strip().translate(_MINUS) for value in values}
+    seen = list(words.values())
+    if not seen or 2 * sum(bool(_STARTS.match(word)) for word in seen[:GLIMPSE]) < len(seen[:GLIMPSE]):
+        return Reading()
+    for reader in (_clocks, _local_dates, _numbers):
+        found = reader(words, comma)
+        if found is not None:
+            return found
+    return Reading()
+
+
+def _strangers(words: dict[str, str], known: Collection[str], what: str) -> Reading | None:
+    """A doubt for a few values that do not fit the others, a note for many."""
+    others = [word for word in words if word not in known]
+    seen = f"{len(others):,} of its {len(words):,} different values are not {what} ({listing(others, 3)})"
+    if len(known) < 2 or len(known) <= len(others):
+        return None
+    if len(others) > min(STRANGERS, STRANGE * len(words)):
+        return Reading(note=f"is compared as text: {seen}")
+    return Reading(doubt=seen, remedy="make them missing if that is what they mean")
+
+
+def _clocks(words: dict[str, str], _: str) -> Reading | None:
+    read = {value: clock for value, word in words.items() if (clock := clocks.read_clock(word))}
+    kinds = {clock.kind for clock in read.values()}
+    if len(read) < len(words):
+        return _strangers(words, read, "dates or times")
+    kinds -= {"date"} if "moment" in kinds else set()
+    if len(kinds) > 1:
+        seen = "it mixes times with and without a zone" if "zoned" in kinds else "it mixes kinds of times"
+        examples = listing({clock.kind: value for value, clock in read.items()}.values(), 2)
+        return Reading(doubt=f"{seen} ({examples})", remedy="write all of them alike")
+    (kind,) = kinds
+    unit = {"time of day": clocks.HOURS, "duration": clocks.SECONDS}.get(kind, clocks.DAYS)
+    numbers = {value: clock.number for value, clock in read.items()}
+    return Reading(numbers, f"holds {_TIMES[kind]}, compared as {unit}", unit=unit, clock=kind)
+
+
+_TIMES = {
+    "date": "dates",
+    "moment": "dates and times",
+    "zoned": "dates and times with a zone",
+    "time of day": "times of day",
+    "duration": "durations",
+}
+
+
+def _local_dates(words: dict[str, str], _: str) -> Reading | None:
+    if not all(map(clocks.looks_local, words.values())):
+        return None
+    numbers = clocks.read_local(words.values())
+    first = next(iter(words))
+    if numbers is None:
+        doubt = f"its dates do not tell days from months ({first!r})"
+        return Reading(doubt=doubt, remedy="write dates as 2020-12-31")
+    found = {value: numbers[word] for value, word in words.items()}
+    day = sorted(words, key=lambda value: found[value])[-1]
+    return Reading(found, f"holds dates ({day!r}), compared as {clocks.DAYS}", unit=clocks.DAYS, clock="date")
+
+
+def _numbers(words: dict[str, str], comma: str) -> Reading | None:
+    parts = {value: found for value, word in words.items() if (found := _NUMBER.fullmatch(word))}
+    infinite = {value: word for value, word in words.items() if _INFINITE.fullmatch(word)}
+    if len(parts) + len(infinite) < len(words):
+        plain = [value for value, found in parts.items() if (found[6] or "%") in "%‰°" + _MONEY]
+        return _strangers(words, {*plain, *infinite}, "numbers")
+    units = {found[2] + (found[6] or "") for found in parts.values()}
+    if len(units) > 1:
+        return _mixed_units(units, parts)
+    bodies = {found[4] for found in parts.values()}
+    fits = [sign for sign, style in _STYLES.items() if all(map(style.fullmatch, bodies))]
+    commas = [body for body in bodies if "," in body]
+    example = next((value for value in parts if "," in value), next(iter(parts)))
+    if len(fits) == 2 and not commas:
+        fits = ["."]
+    elif len(fits) == 2:
+        fits = {"decimal": [","], "thousands": ["."]}.get(comma, fits)
+    if len(fits) == 2:
+        doubt = f"commas could be thousands or decimals ({example!r})"
+        return Reading(doubt=doubt, remedy=_WRITE)
+    grouped = bool(fits == ["."] and commas)
+    if not fits or (grouped and any(len(_head(body)) > 3 for body in bodies)):
+        return _odd_bodies(bodies, parts)
+    (sign,) = fits
+    unit = units.pop()
+    numbers = {value: _value(found, sign) for value, found in parts.items()}
+    numbers |= {value: float(word) for value, word in infinite.items()}
+    most = max(parts, key=lambda value: len(value.strip()))
+    how = f"read as numbers{f' in {unit}' if unit else ''}: {most!r} is {numbers[most]:.15g}"
+    if any(re.match(r"0\d", body) for body in bodies):
+        how = f"read as numbers though some begin with 0: {most!r} is {numbers[most]:.15g}"
+    return Reading(numbers, how, unit=unit)
+
+
+def _head(body: str) -> str:
+    """The digits before the first sign of any kind."""
+    return re.split(r"\D", body, maxsplit=1)[0]
+
+
+def _value(found: re.Match[str], sign: str) -> float:
+    digits = re.sub(rf"[{_SPACES}{',' if sign == '.' else '.'}]", "", found[4]).replace(",", ".")
+    number = float(digits + found[5])
+    return -number if "-" in found[1] + found[3] else number
+
+
+def _mixed_units(units: set[str], parts: dict[str, re.Match[str]]) -> Reading | None:
+    """Units that differ are a doubt where a space or a sign shows them to be units: 10A and 10B are seats."""
+    apart = all(
+        re.search(rf"\d\s\S|[%‰°{_MONEY}]", found[0]) for found in parts.values() if found[2] or found[6]
+    )
+    if len(units) > STRANGERS or not apart:
+        return None
+    by_unit = {found[2] + (found[6] or ""): value for value, found in parts.items()}
+    return Reading(doubt=f"it mixes units ({listing(by_unit.values(), 3)})", remedy=f"{_WRITE} in one unit")
+
+
+def _odd_bodies(bodies: set[str], parts: dict[str, re.Match[str]]) -> Reading | None:
+    """Numbers whose signs agree on no style: a doubt if most would be plain numbers."""
+    fits = [sum(bool(style.fullmatch(body)) for body in bodies) for style in _STYLES.values()]
+    either = sum(any(style.fullmatch(body) for style in _STYLES.values()) for body in bodies)
+    if either < (1.0 - STRANGE) * len(bodies):
+        return None
+    style = list(_STYLES.values())[fits.index(max(fits))]
+    odd = [value for value, found in parts.items() if not style.fullmatch(found[4])]
+    odd = odd or sorted(parts, key=lambda value: -len(_head(parts[value][4])))[:1]
+    usual = next((value for value in parts if value not in odd and "," in value), next(iter(parts)))
+    return Reading(
+        doubt=f"it writes numbers in more than one way ({listing([usual, odd[0]])})", remedy=_WRITE
+    )

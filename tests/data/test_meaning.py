@@ -1,0 +1,275 @@
+"""What a column is: text that reads as numbers or times, doubts, and one meaning in every format."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from kembed.data.files import read_table
+from kembed.data.meaning import understood_frames
+from kembed.data.numerals import read_words
+from kembed.data.tables import read_like, read_tables
+
+DAY = 18262  # 2020-01-01, in days since 1970-01-01
+
+
+def one(x):
+    (table,), _ = read_tables({"x": x}, "omit", minimum=1)
+    return table
+
+
+# Numbers as people write them.
+
+NUMBERS = {
+    "thousands": (["1,234,567", "12,345", "950"], [1234567, 12345, 950]),
+    "thousands and decimals": (["1,234.5", "7"], [1234.5, 7]),
+    "decimal commas": (["1,5", "2,25", "-,5"], [1.5, 2.25, -0.5]),
+    "dots for thousands": (["1.234,5", "7"], [1234.5, 7]),
+    "dots alone": (["1.234.567", "1.234"], [1234567, 1234]),
+    "spaces": (["1 234 567", "12\u202f345", "7"], [1234567, 12345, 7]),
+    "apostrophes": (["1'234'567", "8"], [1234567, 8]),
+    "dollars": (["$12.34", "-$5", "$1,200.00"], [12.34, -5, 1200]),
+    "euros after": (["12,50 €", "3 €"], [12.5, 3]),
+    "units": (["173.4 cm", "180cm"], [173.4, 180]),
+    "units over units": (["3 m/s", "4.5 m/s"], [3, 4.5]),
+    "percent": (["12%", "5.5 %"], [12, 5.5]),
+    "true minus": (["−5", "3"], [-5, 3]),
+    "exponents": (["1e3", "2.5E-1"], [1000, 0.25]),
+    "leading zeros": (["007", "012"], [7, 12]),
+    "leading zero before a comma": (["0,123", "0,456"], [0.123, 0.456]),
+}
+
+
+@pytest.mark.parametrize("case", NUMBERS)
+def test_numbers_as_people_write_them(case):
+    words, numbers = NUMBERS[case]
+    found = read_words(words)
+    assert list(found.numbers.values()) == numbers
+    assert found.doubt == ""
+    assert f" is {max(found.numbers.items(), key=lambda item: len(item[0]))[1]:.15g}" in found.note
+
+
+def test_what_a_comma_means_may_be_told():
+    words = ["12,345", "67,890"]
+    assert list(read_words(words, "thousands").numbers.values()) == [12345, 67890]
+    assert list(read_words(words, "decimal").numbers.values()) == [12.345, 67.89]
+    assert "thousands or decimals ('12,345')" in read_words(words).doubt
+
+
+DOUBTS = {
+    "two ways": (["1,234.5", "1.234,5"], "more than one way"),
+    "thousands and none": (["1,000.0", "2,000.0", "3,000.5", "4,000.5", "12345"], "more than one way"),
+    "units": (["1 m", "170 cm"], "mixes units ('1 m', '170 cm')"),
+    "currencies": (["$5", "€5"], "mixes units"),
+    "a word": (["1", "2", "3", "4", "unknown"], "1 of its 5 different values are not numbers ('unknown')"),
+    "a bound": ([*map(str, range(9)), "9+"], "('9+')"),
+    "days or months": (["1/2/2020", "3/4/2020"], "days from months ('1/2/2020')"),
+    "no such day": (["2020-02-28", "2020-02-30", "2021-01-01", "2021-01-02", "2021-01-03"], "2020-02-30"),
+    "zones": (["2020-01-01T00:00", "2020-01-01T00:00Z"], "with and without a zone"),
+    "kinds of times": (["2020-01-01", "12:30"], "kinds of times"),
+}
+
+
+@pytest.mark.parametrize("case", DOUBTS)
+def test_doubts_are_refused_with_the_remedy(case):
+    words, seen = DOUBTS[case]
+    found = read_words(words)
+    assert found.numbers is None
+    assert seen in found.doubt
+    with pytest.raises(
+        ValueError, match=r"column 0 of x|x looks like numbers, but .*; .*astype\('category'\)"
+    ):
+        one(words)
+    assert one(pd.Categorical(words)).categorical.all()  # which is what the remedy says
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["red", "blue"],
+        ["10A", "12B"],
+        ["1st", "2nd", "3rd"],
+        ["1.2.3", "1.2.4"],
+        ["192.168.1.1", "10.0.0.1"],
+        ["555-1234", "555-9876"],
+        ["18-24", "25-34"],
+        ["C85", "C86"],
+        ["1,2,3", "4,5,6"],
+        ["nan", "x"],
+        [],
+    ],
+)
+def test_words_are_words(words):
+    assert read_words(words) == read_words([])
+    assert read_words([]).numbers is None
+
+
+def test_many_words_among_numbers_are_told():
+    found = read_words([*map(str, range(20)), *(f"A/{k}" for k in range(8))])
+    assert (found.numbers, found.doubt) == (None, "")
+    assert found.note.startswith("is compared as text: 8 of its 28 different values are not numbers ('A/0', ")
+
+
+# Times.
+
+TIMES = {
+    "dates": (["2020-01-01", "2020-01-03"], [DAY, DAY + 2], "date"),
+    "dates with strokes": (["2020/01/01", "2020/01/03"], [DAY, DAY + 2], "date"),
+    "moments": (["2020-01-01T12:00:00.000", "2020-01-02 06:00"], [DAY + 0.5, DAY + 1.25], "moment"),
+    "dates among moments": (["2020-01-01", "2020-01-02 06:00"], [DAY, DAY + 1.25], "moment"),
+    "zones": (["2020-01-01T12:00Z", "2020-01-01T13:00+01:00"], [DAY + 0.5, DAY + 0.5], "zoned"),
+    "times of day": (["06:30", "18:00:36"], [6.5, 18.01], "time of day"),
+    "durations": (["PT1H", "P1DT1S", "-PT2M"], [3600, 86401, -120], "duration"),
+    "durations of pandas": (["1 days 02:00:00", "0 days 00:00:01.5"], [93600, 1.5], "duration"),
+    "days, then months": (["31/12/2019", "02/01/2020"], [DAY - 1, DAY + 1], "date"),
+    "months, then days": (["12/31/2019", "01/02/2020"], [DAY - 1, DAY + 1], "date"),
+}
+
+
+@pytest.mark.parametrize("case", TIMES)
+def test_times_in_text(case):
+    words, numbers, clock = TIMES[case]
+    found = read_words(words)
+    assert list(found.numbers.values()) == pytest.approx(numbers, abs=1e-9)
+    assert found.clock == clock
+    frame = understood_frames([pl.DataFrame({"t": words})]).frames[0]
+    assert frame["t"].dtype.is_temporal()
+    assert one(frame).values[:, 0] == pytest.approx(numbers, abs=1e-9)
+
+
+def test_objects_that_tell_times():
+    zone = datetime.timezone(datetime.timedelta(hours=1))
+    noon = datetime.datetime(2020, 1, 1, 12)
+    for entries, numbers in (
+        ([datetime.date(2020, 1, 1), None], [DAY]),
+        ([noon, noon.replace(hour=13, tzinfo=zone)], [DAY + 0.5] * 2),
+        ([datetime.time(6, 30)], [6.5]),
+        ([datetime.timedelta(hours=1), np.timedelta64(2, "m")], [3600, 120]),
+        (np.array(["2020-01-01T06", "NaT"], dtype="M8[ns]"), [DAY + 0.25]),
+        (np.array([90], dtype="m8[m]"), [5400]),
+    ):
+        assert one(entries).values[:, 0].tolist() == pytest.approx(numbers, abs=1e-9)
+    with pytest.raises(TypeError, match=r"x mixes kinds of times: .* give a column of each kind"):
+        one([datetime.time(1), datetime.date(2020, 1, 1)])
+    with pytest.raises(TypeError, match="mixes times with numbers or text"):
+        one([datetime.time(1), 3.0])
+    with pytest.raises(TypeError, match="durations in units without a length"):
+        one(np.array([1], dtype="m8[M]"))
+
+
+# Samples are read together.
+
+
+def read(x, y):
+    tables, _ = read_tables({"x": x, "y": y}, "raise", minimum=1, same_columns=True)
+    return tables
+
+
+def test_one_reading_for_both_samples():
+    x, y = read(["12,345", "67,890"], ["1,234,567"])  # y tells what the comma is in x
+    assert (x.values.tolist(), y.values.tolist()) == ([[12345], [67890]], [[1234567]])
+    assert x.notes == y.notes == ("column 0 of x and y is text read as numbers: '1,234,567' is 1234567",)
+    x, y = read(["1", "2"], ["1", "x"])  # together they are words
+    assert x.categorical.all()
+    with pytest.raises(ValueError, match="column 0 of x and y looks like numbers, but it mixes units"):
+        read(["170 cm", "180 cm"], ["1.7 m"])
+    with pytest.raises(ValueError, match="looks like numbers, but"):
+        read(["1,5", "2,5"], ["1,234,567"])
+    with pytest.raises(TypeError, match="column 0 of x and y holds dates in x and numbers in y"):
+        read(["2020-01-01"], [3.0])
+
+
+def test_text_beside_typed_columns():
+    x, y = read(["2020-01-03"], [datetime.date(2020, 1, 1)])
+    assert (x.values[0, 0], y.values[0, 0], x.units) == (DAY + 2, DAY, ("days since 1970-01-01",))
+    x, y = read([3.0], ["$12.50"])
+    assert y.values.tolist() == [[12.5]]
+
+
+def test_new_rows_are_read_as_the_samples_were():
+    table = one(pd.DataFrame({"price": ["$1", "$2"], "size": ["S", "1"]}))
+    rows = read_like(pd.DataFrame({"price": ["$3.50"], "size": ["1"]}), "points", table)
+    assert rows.tolist() == [[3.5, table.levels[1].index("1")]]
+
+
+def test_columns_named_as_text_stay_text():
+    found = understood_frames([pl.DataFrame({"zip": [10, 20], "v": ["1", "2"]})], text=["zip"])
+    assert one(found.frames[0]).categorical.tolist() == [True, False]
+
+
+# A table means the same in every format.
+
+ROWS = 12
+WHEN = [datetime.datetime(2020, 1, 1, 6) + datetime.timedelta(days=k) for k in range(ROWS)]
+TABLE = pl.DataFrame({
+    "whole": list(range(ROWS)),
+    "number": [k / 4 for k in range(ROWS)],
+    "gaps": [None if k == 3 else k / 4 for k in range(ROWS)],
+    "flag": [k % 3 == 0 for k in range(ROWS)],
+    "exact": [Decimal(k) / 4 for k in range(ROWS)],
+    "date": [when.date() for when in WHEN],
+    "moment": WHEN,
+    "clock": [datetime.time(k, 30) for k in range(ROWS)],
+    "lapse": [datetime.timedelta(hours=k) for k in range(ROWS)],
+    "word": ["a", "b", "c"] * (ROWS // 3),
+    "price": [f"${k}.50" for k in range(ROWS)],
+    "code": [f"{k:03d}" for k in range(ROWS)],
+}).with_columns(pl.col("moment").dt.replace_time_zone("Europe/Berlin").alias("zoned"))  # fmt: skip
+
+SPELLED = TABLE.with_columns(pl.col("lapse").dt.to_string("iso"))  # Polars writes no durations into CSV
+
+
+class ArrowStream:
+    """What any Arrow library hands over."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def __arrow_c_stream__(self, schema=None):
+        return self.frame.__arrow_c_stream__(schema)
+
+
+def pandas_of(frame):
+    return pd.DataFrame({name: frame[name].to_list() for name in frame.columns})
+
+
+def written(folder, suffix, write):
+    path = folder / f"t{suffix}"
+    write(path)
+    frame = read_table(path)
+    return understood_frames([frame]).frames[0]
+
+
+FORMATS = {
+    "csv": lambda folder: written(folder, ".csv", SPELLED.write_csv),
+    "tsv": lambda folder: written(folder, ".tsv", lambda path: SPELLED.write_csv(path, separator="\t")),
+    "csv of pandas": lambda folder: written(
+        folder, ".csv", lambda path: pandas_of(TABLE).to_csv(path, index=False)
+    ),
+    "json lines": lambda folder: written(folder, ".jsonl", TABLE.write_ndjson),
+    "parquet": lambda folder: written(folder, ".parquet", TABLE.write_parquet),
+    "feather": lambda folder: written(folder, ".feather", TABLE.write_ipc),
+    "polars": lambda _: TABLE,
+    "lazy": lambda _: TABLE.lazy(),
+    "pandas": lambda _: pandas_of(TABLE),
+    "pandas of objects": lambda _: pandas_of(TABLE).astype(object),
+    "arrow": lambda _: ArrowStream(TABLE),
+    "pyarrow": lambda _: pytest.importorskip("pyarrow") and TABLE.to_arrow(),  # where it is installed
+    "dict": lambda _: TABLE.to_dict(as_series=False),
+}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_table_means_the_same_in_every_format(tmp_path, kind):
+    expected = one(TABLE)
+    assert expected.categorical.tolist() == [name == "word" for name in TABLE.columns]
+    table = one(FORMATS[kind](tmp_path))
+    assert table.names == expected.names
+    np.testing.assert_allclose(table.values, expected.values, rtol=0, atol=1e-9)
+    assert table.categorical.tolist() == expected.categorical.tolist()
+    times = TABLE.columns.index("date"), TABLE.columns.index("lapse") + 1
+    assert table.units[slice(*times)] == expected.units[slice(*times)]
+    assert set(expected.units[slice(*times)]) == {"days since 1970-01-01", "hours since midnight", "seconds"}

@@ -1,0 +1,124 @@
+"""Notes on data: said where they are true, and not said of plain data."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kembed import compare, hsic_test, mmd_test
+from kembed.data import remarks
+from kembed.data.tables import read_tables
+
+QUICK = {"kernel": "median", "n_resamples": 19, "rng": 0}
+
+
+def notes(x, y, **how) -> str:
+    tables, _ = read_tables({"x": x, "y": y}, "raise", minimum=1, same_columns=True)
+    return "; ".join(remarks.of_two_samples(*tables, **how))
+
+
+def series(rng, n, memory):
+    x = rng.normal(size=n)
+    for t in range(1, n):
+        x[t] += memory * x[t - 1]
+    return x
+
+
+def test_plain_data_have_no_notes(rng):
+    for n in (5, 20, 100, 1000):
+        assert notes(rng.normal(size=(n, 3)), rng.normal(size=(n, 3))) == ""
+        assert notes(rng.integers(0, 9, (n, 2)), rng.integers(0, 9, (n, 2))) == ""
+    ages = rng.integers(18, 80, 200).astype(float)
+    assert notes(ages[:100], ages[100:]) == ""
+    assert notes(rng.normal(size=(60, 2)).round(1), rng.normal(size=(70, 2)).round(1)) == ""
+    assert notes(["a", "b"] * 20, ["b", "c"] * 20) == ""
+
+
+def test_rare_false_alarms():
+    rng = np.random.default_rng(0)
+    said = sum(bool(notes(rng.normal(size=(50, 4)), rng.normal(size=(50, 4)))) for _ in range(300))
+    assert said == 0
+
+
+def test_repeated_rows(rng):
+    x, y = rng.normal(size=(40, 2)), rng.normal(size=(50, 2))
+    assert "every row of x occurs 3 times; the test takes rows for independent" in notes(
+        np.repeat(x, 3, 0), y
+    )
+    assert "every row of y occurs twice" in notes(x, np.tile(y, (2, 1)))
+    assert "10 of 50 rows of x repeat others" in notes(np.vstack([x, x[:10]]), y)
+    coded = pd.DataFrame({"g": ["a", "b", "c", "d", "e"] * 6})
+    assert "every row of x occurs 6 times" in notes(coded, coded.iloc[:29])
+
+
+def test_the_same_rows_in_both(rng):
+    x, y = rng.normal(size=(40, 2)), rng.normal(size=(50, 2))
+    assert "x and y have 5 different rows in common; the test takes samples for independent" in notes(
+        np.vstack([x, y[:5]]), y
+    )
+    assert "x and y have all different rows in common" in notes(x, x[::-1])
+
+
+def test_pairs(rng):
+    before = rng.normal(size=60)
+    after = before + rng.normal(0.5, 0.4, size=60)
+    assert "row by row x and y go together in 'column 0' (correlation 0.9" in notes(before, after)
+    assert notes(before, after, paired=True) == ""
+    assert "row by row" not in notes(np.sort(before), np.sort(rng.normal(size=60)))  # sorted alike
+    assert "row by row" not in notes(before, after[::-1])
+
+
+def test_rows_in_order(rng):
+    x, y = series(rng, 200, 0.8), rng.normal(size=200)
+    assert "neighbouring rows of x are alike in 'column 0' (correlation 0." in notes(x, y)
+    assert "null='wild' is for those" in notes(x, y)
+    assert notes(x, y, ordered=True) == ""
+    assert "neighbouring" not in notes(np.sort(x), y)  # sorted, which is no series
+    both = np.column_stack([x, series(rng, 200, 0.8)])
+    assert "and 1 more (correlation" in notes(both, rng.normal(size=(90, 2)))
+
+
+def test_identifiers_and_clocks(rng):
+    one, other = np.arange(30.0), np.arange(100.0, 140.0)
+    assert "column 'column 0' counts up by 1 from row to row, as row numbers do; leave it out" in notes(
+        one, other
+    )
+    assert "rises from row to row, as identifiers and clocks do" in notes(one**1.5, other)
+    assert "falls from row to row" in notes(-one, -other)
+    ids = rng.permutation(80).astype(float)
+    assert "a different whole number in every row, as identifiers have" in notes(ids[:40], ids[40:])
+    incomes = rng.choice(100_000, 80, replace=False).astype(float)  # all different by chance
+    assert notes(incomes[:40], incomes[40:]) == ""
+
+
+def test_spellings():
+    x = pd.DataFrame({"g": ["Yes", "no", "yes ", "ﬁne"]})
+    assert "column 'g' has levels that differ in spelling alone ('Yes', 'yes ')" in notes(x, x.iloc[1:])
+    assert "('fine', 'ﬁne')" in notes(x.iloc[2:], pd.DataFrame({"g": ["fine"]}))
+
+
+def test_numbers_of_any_size_make_no_trouble(rng):
+    for size in (1e-300, 1e150, 9e299):
+        x = rng.normal(size=(40, 2)).clip(-1, 1) * size
+        assert "neighbouring" not in notes(x, x[::-1] * 0.5)
+
+
+def test_results_carry_them(rng):
+    x, y = np.repeat(rng.normal(size=(30, 1)), 3, axis=0), rng.normal(size=(40, 1))
+    found = mmd_test(x, y, **QUICK)
+    assert any("occurs 3 times" in note for note in found.notes)
+    assert f"\nnote: {found.notes[0]}" in repr(found)
+    assert found.to_dict()["notes"] == list(found.notes)
+    assert compare(x, y, **QUICK).to_dict()["notes"] == list(found.notes)
+    smooth = series(rng, 100, 0.9)
+    told = hsic_test(smooth, rng.normal(size=100), **QUICK).notes
+    assert any("neighbouring rows of x" in note for note in told)
+    assert hsic_test(smooth, smooth, null="wild", **QUICK).notes == ()
+    prices = mmd_test(["$1", "$2", "$3"] * 3, ["$2", "$4", "$5"] * 4, **QUICK).notes
+    assert "column 0 of x and y is text read as numbers in $: '$1' is 1" in prices
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_few_rows(n):
+    x = np.arange(float(n))
+    assert remarks.counting([x]) in ("", "counts up by 1 from row to row, as row numbers do") if n else True
+    assert notes(np.arange(max(n, 1.0)), [3.0, 1.0]) == ""

@@ -1,0 +1,97 @@
+"""Numbers at the ends of what floats hold: a statistic that is not finite is an error, never a small p."""
+
+import numpy as np
+import pytest
+
+from kembed import DriftDetector, Gaussian, Landmarks, choose_landmarks, compare, hsic_test, mmd_test
+from kembed.permutation.fusion import Values
+
+QUICK = {"n_resamples": 19, "rng": 0}
+NOT_FINITE = (
+    "the statistic is not finite: rows or lengthscales .*; divide the columns by a constant, or change"
+)
+X = np.random.default_rng(0).normal(size=(30, 2))
+
+
+def pvalue(call) -> float | None:
+    """The p-value, or None where there is none and it is said why."""
+    try:
+        return call().pvalue
+    except ValueError as error:
+        if "the statistic is not finite" not in str(error):
+            raise
+        return None
+
+
+def test_the_largest_numbers_are_refused():
+    large = np.clip(X / 4.0, -1.0, 1.0) * 1.7e308
+    for test in (mmd_test, hsic_test, compare):
+        with pytest.raises(
+            ValueError, match=r"x has numbers beyond 1e\+300, .*row 0\); divide the column by a constant"
+        ):
+            test(large, large, **QUICK)
+
+
+@pytest.mark.parametrize("kernel", ["fused", "median", "median-raw", "bkl", Gaussian(1.0)], ids=str)
+def test_large_numbers_against_themselves(kernel):
+    large = np.clip(X / 4.0, -1.0, 1.0) * 1e300
+    assert pvalue(lambda: mmd_test(large, large, kernel=kernel, **QUICK)) in (None, 1.0)
+    assert pvalue(lambda: mmd_test(large, large, kernel=kernel, statistic="features", **QUICK)) in (None, 1.0)
+
+
+@pytest.mark.parametrize("lengthscale", [5e-324, 1e-320, 1e-310])
+def test_lengthscales_that_nothing_can_be_divided_by(lengthscale):
+    for test in (mmd_test, hsic_test):
+        with pytest.raises(ValueError, match=NOT_FINITE):
+            test(X, X[::-1].copy(), kernel=Gaussian(lengthscale), **QUICK)
+
+
+@pytest.mark.parametrize("size", [1e154, 1e200, 1e-154, 1e-200, 1e-300])
+@pytest.mark.parametrize("kernel", ["fused", "median", "object"])
+def test_features_of_any_size(size, kernel):
+    rows, chosen = (X, Gaussian(size)) if kernel == "object" else (X * size, kernel)
+    found = pvalue(lambda: mmd_test(rows, rows.copy(), kernel=chosen, statistic="features", **QUICK))
+    assert found in (None, 1.0)
+
+
+def test_kernels_that_are_not_real():
+    with pytest.raises(ValueError, match="kernel returned complex numbers; return real ones"):
+        mmd_test(X, X + 1.0, kernel=lambda a, b: (a @ b.T) * (1.0 + 1.0j), **QUICK)
+
+
+@pytest.mark.parametrize("null", ["permutation", "gamma", "spectral", "wild"])
+def test_constants(null):
+    one = np.full((20, 1), 3.0)
+    how = QUICK | {"kernel": "median", "null": null, "statistic": "biased" if null == "wild" else "unbiased"}
+    assert mmd_test(one, one, **how).pvalue == 1.0
+    assert hsic_test(one, X[:20], **how).pvalue == 1.0
+    assert hsic_test(X[:20], one, **how).pvalue == 1.0
+
+
+def test_what_is_no_number_is_not_the_largest():
+    for bad in (np.nan, np.inf, -np.inf):
+        values = Values(np.array([[bad], [1.0], [2.0]]), np.ones(1))
+        for scaled in (True, False):
+            with pytest.raises(ValueError, match=NOT_FINITE):
+                values.settled(scaled)
+
+
+@pytest.mark.parametrize("size", [1e154, 1e300, 1e-200, 1.0])
+def test_centres_of_any_size(size):
+    centres = choose_landmarks(X * size, Landmarks("kmeans", 3))
+    assert centres.shape == (3, 2)
+    assert centres / size == pytest.approx(choose_landmarks(X, Landmarks("kmeans", 3)))
+
+
+def test_levels_that_cannot_be_reached():
+    message = (
+        r"alpha=0.005 is less than 0.01, the smallest p-value of 99 resamples; use n_resamples=199 or more"
+    )
+    with pytest.raises(ValueError, match=message):
+        compare(X, X, alpha=0.005, n_resamples=99)
+    with pytest.raises(ValueError, match=message):
+        DriftDetector(alpha=0.005, n_resamples=99).fit(X)
+    for alpha, least in ((0.05, 19), (0.01, 99), (0.025, 39), (1 / 3, 2)):
+        DriftDetector(alpha=alpha, n_resamples=least).fit(X)
+        with pytest.raises(ValueError, match=f"use n_resamples={least} or more"):
+            DriftDetector(alpha=alpha, n_resamples=least - 1).fit(X)
