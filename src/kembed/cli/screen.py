@@ -139,16 +139,19 @@ class Screen:
         if payload.get("output") is not None:
             self.wrote([payload["output"]])
         seed = payload.get("seed")  # None where nothing is drawn
-        seeded = seed is None or any(word.partition("=")[0] == "--seed" for word in self.arguments)
-        again = ["kembed", *self.arguments, *([] if seeded else ["--seed", str(seed)])]
         title = f"kembed {__version__}{'' if seed is None else f', seed {seed}'}{how}. To repeat:"
-        self.more(title, f"  {shlex.join(again)}", style="dim")
+        self.more(title, f"  {self.repeated(seed)}", style="dim")
         if self.json:
             try:
                 sys.stdout.write(self.as_json(payload) + "\n")
                 sys.stdout.flush()
             except BrokenPipeError:
                 _close_pipe()
+
+    def repeated(self, seed: int | None) -> str:
+        """The command that gives the same again."""
+        seeded = seed is None or any(word.partition("=")[0] == "--seed" for word in self.arguments)
+        return shlex.join(["kembed", *self.arguments, *([] if seeded else ["--seed", str(seed)])])
 
     def as_json(self, payload: dict[str, Any]) -> str:
         """The object as text, with the versions, the command and all notes; docs/json.md has every key."""

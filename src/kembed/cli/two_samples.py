@@ -130,7 +130,8 @@ def run_report(
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         how = testing.settings(reading, bar)
         found = compare(*pair.labelled, labels=pair.names, alpha=testing.alpha, **how)
-        found.save_report(output)
+        about: Any = {"notes": screen.notes, "left_out": pair.left_out}
+        found.save_report(output, command=screen.repeated(testing.seed), **about)
     screen.say(found.verdict)
     screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing.kernel)])
     print_summaries(screen, found)

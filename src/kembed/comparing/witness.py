@@ -1,7 +1,6 @@
 """Where do two distributions differ? The posterior of the witness function: `witness`."""
 
 import functools
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,21 +11,16 @@ from kembed.comparing.bands import GRID, REFERENCE_ROWS, Bands, Sup, make_bands,
 from kembed.comparing.difference import Difference, Points, Samples, Values
 from kembed.comparing.regions import Region, find_regions
 from kembed.comparing.relevance import ColumnRelevance
+from kembed.comparing.scales import Chosen, one_kernel
 from kembed.core import checks
 from kembed.core.backend import Bool, Float
 from kembed.core.drawing import Drawn
 from kembed.data.pool import Pool, make_pool
-from kembed.data.space import Space
 from kembed.data.tables import Table, Tables, read_like, read_tables
-from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
-from kembed.learning.kernel_samples import KernelSamples
-from kembed.testing.kernel_words import choose_kernel
 from kembed.testing.outcome import ColumnResults
 from kembed.testing.two_sample import column_tests
 
-Chosen = tuple[Any, Evidence | None]  # a kernel, and what was learned
-MINIMUM_ROWS = 5  # that a kernel can be learned from
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
 # Beyond this many rows in all, tests use random features: linear in the rows, where the exact one is
 # quadratic and runs once more for every column.
@@ -320,29 +314,3 @@ def column_place(names: tuple[str, ...], column: Any) -> int | None:
         return names.index(str(column))
     number = isinstance(column, int | np.integer) and not isinstance(column, bool)
     return int(column) if number and 0 <= column < len(names) else None
-
-
-def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
-    """The kernel of a witness, and what was learned; a list is a mean over several, a tuple scales to try."""
-    if isinstance(kernel, list | tuple) and len(kernel) == 1:
-        (kernel,) = kernel
-    if isinstance(kernel, KernelSamples):
-        if space.categorical.any():
-            raise ValueError("kernel=KernelSamples is for numeric columns; drop the columns with categories")
-        return list(kernel.kernels(n_kernels, seed)), kernel.learned.evidence()
-    if isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused"):
-        seen = "a witness takes one kernel, but kernel stands for several"
-        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
-    if callable(kernel) and not isinstance(kernel, Kernel):
-        seen = "kernel must be a word or a kernel object here"
-        raise TypeError(f"{seen}; a plain function has no known diagonal")
-    rows = len(space.values)
-    if isinstance(kernel, str) and kernel in ("auto", "bkl", "ard") and rows < MINIMUM_ROWS:
-        said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
-        warnings.warn(said, UserWarning, stacklevel=3)
-        kernel = "median"
-    space = difference.thinned(space, seed)
-    if isinstance(kernel, str) and kernel == "auto":
-        kernels, learned = scales.candidates(space)
-        return tuple(kernels) if len(kernels) > 1 else kernels[0][0], learned
-    return choose_kernel(kernel, space)

@@ -28,12 +28,14 @@ class Table:
     given: int  # how many rows that had
     levels: tuple[tuple[Any, ...], ...] = ()  # of every column, in the order of its codes; () for numbers
     label: str = "x"  # what errors call it: the argument, or the name of a labelled sample
+    gaps: tuple[int, ...] = ()  # missing values of every column, in all rows that were given
 
     def column(self, d: int) -> Self:
         """One column, as a table."""
         values, kind = np.ascontiguousarray(self.values[:, [d]]), self.categorical[[d]]
         own = self.levels[d : d + 1]
-        return replace(self, values=values, names=self.names[d : d + 1], categorical=kind, levels=own)
+        one = {"names": self.names[d : d + 1], "categorical": kind, "gaps": self.gaps[d : d + 1]}
+        return replace(self, values=values, levels=own, **one)
 
     def decoded(self, d: int, value: float) -> Any:
         """The entry a number of column d stands for."""
@@ -105,7 +107,16 @@ def _coded(parts: list[Sample], kept: list[np.ndarray]) -> list[Table]:
         columns.append([column.astype(float) for column in entries])
     each = zip(zip(*columns, strict=True), parts, kept, strict=True)
     return [
-        Table(np.column_stack(own), part.names, categorical, places, part.size, tuple(levels), part.argument)
+        Table(
+            np.column_stack(own),
+            part.names,
+            categorical,
+            places,
+            part.size,
+            tuple(levels),
+            part.argument,
+            tuple(int(column.missing.sum()) for column in part.columns),
+        )
         for own, part, places in each
     ]
 
