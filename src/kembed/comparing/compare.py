@@ -17,7 +17,7 @@ from kembed.comparing.summaries import ColumnSummary, summarise
 from kembed.comparing.witness import MANY_ROWS, Witness, fit_witness, read_and_pool
 from kembed.core import checks
 from kembed.core.drawing import Drawn, below
-from kembed.core.progress import showing_progress
+from kembed.core.progress import showing_progress, stage
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
@@ -225,13 +225,16 @@ def compare(
         (kernel,) = kernel
     with showing_progress(progress):
         how: Any = {"statistic": "unbiased" if pool.size <= MANY_ROWS else "features", "by_column": True}
+        stage("testing", 0.05)
         test = test_pool(pool, kernel=kernel, n_resamples=n_resamples, rng=generator, **how)
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
+        stage("looking where they differ", 0.4)
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
             chosen = one_kernel("auto", pool.space, 1, seed, next(iter(test.learned), None))
         else:
             chosen = test.kernel, next(iter(test.learned), None)
         difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)
+    stage("summing up columns", 0.7)
     columns = summarise(tables, test.columns or (), difference.sensitivity, labels)
     auc = separation((tables[0].values, tables[1].values), difference.kernel, seed)
     given = int(rng) if isinstance(rng, int | np.integer) else None

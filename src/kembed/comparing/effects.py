@@ -85,16 +85,3 @@ def fisher_pvalue(first: int, of_first: int, second: int, of_second: int) -> flo
     chances = np.exp(weights - weights.max())
     own = chances[first - counts[0]]
     return float(chances[chances <= own * (1.0 + 1e-7)].sum() / chances.sum())  # ties, up to rounding
-
-
-def holm(pvalues: Column, others: int = 0) -> Column:
-    """P-values corrected for their number and for so many others (Holm 1979).
-
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(pvalues, kind="stable")
-    factors = len(pvalues) + others - np.arange(len(pvalues))
-    adjusted = np.empty(len(pvalues))
-    adjusted[order] = np.minimum(np.maximum.accumulate(pvalues[order] * factors), 1.0)
-    return adjusted

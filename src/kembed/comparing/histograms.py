@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kembed.comparing.effects import fisher_pvalue, holm
+from kembed.comparing.effects import fisher_pvalue
 from kembed.core.backend import Float
+from kembed.permutation.nulls import holm
 
 Column = Float[np.ndarray, " n"]
 LEAST, MOST = 8, 24  # bars: fewer show no shape, more do not fit a small picture

@@ -10,7 +10,6 @@ from kembed.comparing.difference import Values
 from kembed.comparing.effects import (
     auc_interval,
     fisher_pvalue,
-    holm,
     standardised_difference,
     superiority,
 )
@@ -18,6 +17,7 @@ from kembed.comparing.histograms import Histogram, histogram
 from kembed.core.backend import Float
 from kembed.core.text import plain
 from kembed.data.tables import Tables
+from kembed.permutation.nulls import holm
 from kembed.testing.outcome import ColumnResults
 
 # What is worth a word: a shift of so many standard deviations, a ratio of spreads this far from 1.
@@ -155,8 +155,8 @@ def beside(value: float, step: float) -> str:
     """
     if not 0.0 < step < np.inf:
         return plain(value)
-    decimals = 1 - int(np.floor(np.log10(step)))
-    shown = round(value, decimals) + 0.0 if abs(decimals) < 300 else value  # no minus before 0
+    decimals = max(0, 1 - int(np.floor(np.log10(step))))
+    shown = round(value, decimals) + 0.0 if decimals < 300 else value  # no minus before 0
     if not 1e-4 <= abs(shown) < 1e7:
         return plain(shown)
     return f"{shown:.{decimals}f}".rstrip("0").rstrip(".") if decimals > 0 else f"{shown:.0f}"

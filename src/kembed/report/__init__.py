@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kembed.comparing.compare import Comparison
+from kembed.core.progress import stage
 from kembed.core.writing import write_text
 
 __all__ = ["render", "save"]
@@ -39,6 +40,7 @@ def render(
     """
     from kembed.report.page import About, fill
 
+    stage("drawing", 0.75)
     date = datetime.date.today() if date is None else date
     about = About(command, tuple(notes), dict(left_out or {}))
     return fill(comparison, date if isinstance(date, str) else f"{date:%d %B %Y}".lstrip("0"), about)
