@@ -158,6 +158,16 @@ class Comparison(Drawn):
         """
         return below("report").save(self, path, **about)
 
+    def _table(self) -> Any:
+        header = ("column", "change", "p, of all columns", "AUC", "shift in sd")
+        rows = []
+        for one in self.columns:
+            low, high = one.auc_interval
+            shift = "" if one.standardised is None else f"{one.standardised:+.2f}"
+            auc = f"{one.auc:.2f} ({low:.2f} to {high:.2f})"
+            rows.append((one.name, one.change, f"{one.adjusted_pvalue:.3g}", auc, shift))
+        return header, rows
+
     def __repr__(self) -> str:
         lines = [self.verdict, *(f"  {column}" for column in self.columns[:8])]
         if len(self.columns) > 8:

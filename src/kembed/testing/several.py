@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core import checks
+from kembed.core.drawing import Shown
 from kembed.core.ordering import row_order
 from kembed.core.progress import showing_progress
 from kembed.core.writing import jsonable
@@ -44,7 +45,7 @@ class PairOutcome:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SeveralOutcome:
+class SeveralOutcome(Shown):
     """The outcome of `k_sample_test`: `test` of all samples at once, `pairs` the tests of every two."""
 
     labels: tuple[str, ...]
@@ -63,6 +64,10 @@ class SeveralOutcome:
             for pair in self.pairs
         ]
         return jsonable({**outcome_to_dict(self.test), "by_pair_of_samples": pairs})
+
+    def _table(self) -> Any:
+        rows = [(" and ".join(p.labels), f"{p.pvalue:.4g}", f"{p.adjusted_pvalue:.4g}") for p in self.pairs]
+        return ("pair", "p, by itself", "p, of all pairs"), rows
 
     def __repr__(self) -> str:
         return "\n".join([repr(self.test), *(f"  {pair}" for pair in self.pairs)])
