@@ -261,9 +261,10 @@ def _matched(frames: list[pl.DataFrame], labels: tuple[str, ...], reading: Readi
             f"{labels[0]} and {labels[1]} share no column that can be compared ({common[0]!r}: "
             f"{left_out[common[0]]}); name columns with --columns to compare them all the same"
         )
-    named = {name: frame.select(kept) for name, frame in zip(labels, frames, strict=True)}
-    columns.tell_text(named, screen)
-    whole = tuple(columns.check_complete(frame, name, reading, screen) for name, frame in named.items())
+    chosen = [frame.select(kept) for frame in frames]
+    columns.tell_text(dict(zip(labels, chosen, strict=True)), screen)
+    named = zip(chosen, labels, strict=True)
+    whole = tuple(columns.check_complete(frame, name, reading, screen) for frame, name in named)
     return Loaded(whole, labels, left_out, tuple(frame.height for frame in frames))
 
 

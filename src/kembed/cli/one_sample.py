@@ -60,7 +60,9 @@ def run_independence(
     facts = [loaded.facts(result.sizes)[0], *columns]
     if second := getattr(result, "second_opinion", None):
         facts.append(("second opinion", second))
-    return show_outcome(screen, loaded, result, testing, sentence, facts, "dependent", **named)
+    return show_outcome(
+        screen, loaded, result, testing, sentence, facts, "dependent", **{"given": [], **named}
+    )
 
 
 @command()

@@ -52,7 +52,8 @@ def run_test(
         how = testing.settings(reading, bar, fast)
         result = mmd_test(*loaded.labelled, by_column=by_column, paired=paired, null=null, weights=own, **how)
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
-    return show_outcome(screen, loaded, result, testing, sentence, loaded.facts(result.sizes), found="differ")
+    facts = loaded.facts(result.sizes)
+    return show_outcome(screen, loaded, result, testing, sentence, facts, "differ", by_pair_of_samples=None)
 
 
 def _several(screen: Screen, loaded: Loaded, reading: options.Grouping, testing: options.Testing) -> bool:
