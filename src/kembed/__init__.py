@@ -49,6 +49,7 @@ _HOME = {
     "empirical": "embeddings.empirical",
     "fit_embedding": "embeddings.posterior",
     "hsic_test": "testing.independence",
+    "k_sample_test": "testing.several",
     "learn_kernel": "learning.learn",
     "log_pseudolikelihood": "learning.paper.pseudolikelihood",
     "median_lengthscale": "embeddings.landmarks",

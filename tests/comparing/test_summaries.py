@@ -20,10 +20,10 @@ def summary(x, y):
     [
         ([0.0, 2.0], [2.0, 4.0], "mean 1 in a, 3 in b (1.4 sd higher)"),
         ([2.0, 4.0], [0.0, 2.0], "mean 3 in a, 1 in b (1.4 sd lower)"),
-        ([0.0, 2.0], [-1.5, 3.5], "mean 1 in a, 1 in b; spread 2.5 times as wide in b"),
-        ([1.0, 1.0], [0.0, 2.0], "mean 1 in a, 1 in b; constant in a"),
-        ([0.0, 2.0], [1.0, 1.0], "mean 1 in a, 1 in b; constant in b"),
-        ([1.0, 1.0], [1.0, 1.0], "mean 1 in a, 1 in b"),
+        ([0.0, 2.0], [-1.5, 3.5], "mean 1 in both; spread 2.5 times as wide in b"),
+        ([1.0, 1.0], [0.0, 2.0], "mean 1 in both; constant in a"),
+        ([0.0, 2.0], [1.0, 1.0], "mean 1 in both; constant in b"),
+        ([1.0, 1.0], [1.0, 1.0], "mean 1 in both"),
         (["u", "u", "v", "v"], ["v", "v"], "'u' is 50.0% of a and 0.0% of b"),
     ],
 )

@@ -16,10 +16,11 @@ import pytest
 from matplotlib.figure import Figure
 
 import kembed
+from kembed.comparing.histograms import histogram
 from kembed.comparing.summaries import QUANTILES, ColumnSummary
 from kembed.plotting import plot_learned
 from kembed.report import figures, render, save, words
-from kembed.report.glyphs import WIDTH, of_column
+from kembed.report.glyphs import WIDTH, large, of_column
 from kembed.report.page import at_a_shell, in_python
 
 DATE = "2 March 2025"
@@ -155,7 +156,7 @@ def test_page_needs_nothing_and_runs_nothing(pages, name):
 
 def test_names_from_the_data_are_text(page, pages):
     """Nothing that looks like a tag became one, and every name can be read."""
-    assert len(page.all("img")) == len(re.findall("<img ", pages["nasty"])) == 3
+    assert len(page.all("img")) == len(re.findall("<img ", pages["nasty"])) == 2
     assert page.all("style") == [{}]
     for text in [*NAMES[:4], *NAMES[6:], *LEVELS, *LABELS]:
         assert " ".join(words.clean(text).split()) in page.said, text
@@ -210,13 +211,15 @@ def test_numbers_are_those_of_the_comparison(nasty, page):
     assert "A difference was found" in said
     assert f"Separation {nasty.separation:.0%} 50%: cannot tell 100%: always" in said
     assert f"p-value {nasty.test.pvalue:.3f} If both" in said
-    assert f"MMD² {nasty.test.effect:.3f} The squared" in said
+    low, high = nasty.separation_interval
+    assert f"95% interval {low:.0%} to {high:.0%}" in said
+    assert "Columns that differ by themselves 1 of 8 The clearest is 😀 mood." in said
     assert "119 rows and 120 rows · 8 columns" in said
     for column in nasty.columns:
         name = " ".join(words.short(column.name, 80).split())
         change = " ".join(words.clean(column.change).split())
-        row = f"{name} {change} {words.p_value(column.adjusted_pvalue)} {words.percent(column.sensitivity)}"
-        assert row in said
+        effects = f"{words.of_column_effect(column)} {words.of_standardised(column)}"
+        assert f"{name} {change} {words.p_value(column.adjusted_pvalue)} {effects}" in said
         for side in (column.x, column.y):
             if not column.categorical:
                 keys = ("mean", "sd", "minimum", "median", "maximum")
@@ -380,13 +383,40 @@ def test_a_large_drawing_becomes_pixels():
 
 
 def test_constant_and_huge_columns_are_drawn():
-    """Boxes stay inside their frame whatever the numbers."""
+    """Bars stay inside their frame whatever the numbers."""
     for x, y in [([1.0, 1.0], [1.0, 1.0]), ([-8e307, 8e307], [0.0, 1.0]), ([0.0] * 9 + [1e9], [0.0, 1.0])]:
         sides = [{key: float(np.quantile(side, q)) for key, q in QUANTILES.items()} for side in (x, y)]
-        drawn = of_column(ColumnSummary("c", False, 1.0, 1.0, 0.0, *sides, ""), ("x", "y"))
-        places = [float(value) for value in re.findall(r'(?:M|H| x=")(-?[\d.]+)', drawn)]
-        assert len(places) >= 8
-        assert all(0.0 <= place <= WIDTH for place in places)
+        bars = histogram(np.array(x), np.array(y))
+        drawn = of_column(ColumnSummary("c", False, 1.0, 1.0, 0.0, *sides, "", histogram=bars), ("x", "y"))
+        assert drawn.count("<rect") == 2 * len(bars.x)
+        for place, width in re.findall(r' x="([\d.]+)"[^>]* width="([\d.]+)"', drawn):
+            assert 0.0 <= float(place) + float(width) <= WIDTH
+
+
+def test_a_large_picture_says_where(shifted):
+    (column,) = shifted.columns
+    drawn = large(column, shifted.labels)
+    assert "Surely more x at " in drawn
+    assert ", more y at " in drawn
+    assert " sure" in drawn
+
+
+def test_what_only_the_caller_knows_is_on_the_page(same):
+    about = {"command": "kembed report 'a b.csv' --group g", "notes": ["3 rows are left out"]}
+    page = Page(render(same, date=DATE, **about, left_out={"id<b>": "it holds dates"}))
+    assert "Before you rely on it 3 rows are left out." in page.said.replace("3 rows", "3 rows")
+    assert "Not compared: id<b> (it holds dates)." in page.said
+    assert "At a shell: kembed report 'a b.csv' --group g In Python:" in page.said.replace("  ", " ")
+
+
+def test_missing_values_are_on_the_page():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(100, 2)), rng.normal(size=(100, 2))
+    y[:40, 1] = np.nan
+    found = kembed.compare(x, y, nan_policy="omit", n_resamples=99)
+    said = Page(render(found, date=DATE)).said
+    assert "Missing values Column x y p column 1 0% 40% < 0.001" in said
+    assert "Missing values differ: column 1" in said
 
 
 def contrast(one, other):

@@ -32,9 +32,11 @@ COMMANDS = {
     "demo": tour.run_demo,
 }
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+HELP = {"help_option_names": ["-h", "--help"]}
+
+app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=HELP)
 for _name, _function in COMMANDS.items():
-    app.command(_name, epilog=CODES)(_function)
+    app.command(_name, epilog=CODES, context_settings=HELP)(_function)
 
 
 def _version(wanted: bool) -> None:

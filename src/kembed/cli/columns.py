@@ -94,7 +94,7 @@ def _counts_up(series: pl.Series) -> bool:
     return whole and series[0] in (0, 1) and bool((series.diff().drop_nulls() == 1).all())
 
 
-def refuse_mixed(column: str, x: pl.DataFrame, y: pl.DataFrame, labels: tuple[str, str]) -> None:
+def refuse_mixed(column: str, x: pl.DataFrame, y: pl.DataFrame, labels: tuple[str, ...]) -> None:
     """Refuse a column that is text in one and numbers in the other, or dates and numbers."""
     kinds = _kind(x[column]), _kind(y[column])
     if len(set(kinds)) > 1:

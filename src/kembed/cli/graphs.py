@@ -47,7 +47,7 @@ def run_graph(
     payload = {
         "verdict": sentence,
         **loaded.described((frame.height,)),
-        **_described(graph),
+        **graph.to_dict(),
         "prewhitened": [vars(one) for one in prewhitened],
         "test": searching.test,
         "kernel": searching.kernel if residuals else None,
@@ -168,21 +168,3 @@ def _how(searching: Searching) -> str:
     kernel = {"bkl": "learned kernels", "median": "the median rule", "fused": "several kernels"}
     chosen = kernel.get(searching.kernel, f"lengthscale {searching.kernel}")
     return f"{chosen}, {searching.resamples:,} resamples"
-
-
-def _described(graph: CausalGraph) -> dict[str, Any]:
-    """The graph for machines."""
-    return {
-        "alpha": graph.alpha,
-        "edges": [vars(edge) for edge in graph.edges],
-        "pairs": graph.table(),
-        "separating_sets": [
-            {"pair": sorted(pair), "given": given, "pvalue": graph.pvalues[pair]}
-            for pair, given in graph.separating_sets.items()
-        ],
-        "conflicts": [conflict._asdict() for conflict in graph.conflicts],
-        "ambiguous": graph.ambiguous,
-        "tests": graph.n_tests,
-        "orders": graph.n_orders,
-        "bootstrap": graph.n_bootstrap,
-    }

@@ -6,7 +6,7 @@ Columns that cannot be compared are left out and told, unless they were asked fo
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import exists, samefile
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
     from kembed.data.columns import Labelled
 
+MOST_GROUPS = 12  # 66 pairs: more is hardly a question, and an identifier given by mistake
+
 
 @dataclass(frozen=True)
 class Loaded:
-    """One sample, or two with the same columns, and what they are called."""
+    """One sample, or several with the same columns, and what they are called."""
 
     frames: tuple[pl.DataFrame, ...]
     labels: tuple[str, ...]
@@ -95,17 +97,28 @@ def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
     if is_text(source) and not reading.no_header and 2 * len(numbers) >= frame.width:
         seen = f"the first line of {label(source)} has numbers ({listing(numbers, 3)}), taken for names"
         screen.note(f"{seen}; use --no-header if it is data")
-    return frame
+    return _without(frame, split(reading.exclude) or [], label(source), screen)
 
 
-def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Loaded:
-    """Two samples: two files, or two groups of one."""
+def _without(frame: pl.DataFrame, excluded: list[str], name: str, screen: Screen) -> pl.DataFrame:
+    """The columns that were not excluded; one that is not there may be in another file."""
+    for column in excluded:
+        if column not in frame.columns:
+            screen.note(f"{name} has no column {column!r} to exclude; it has {listing(frame.columns)}")
+    kept = frame.drop([column for column in excluded if column in frame.columns])
+    if not kept.width:
+        raise InputError(f"--exclude leaves no column of {name}; leave one in")
+    return kept
+
+
+def load_samples(a: str, b: str | None, reading: Grouping, screen: Screen, seed: int = 0) -> Loaded:
+    """Two samples, or as many as there are groups in a file."""
     if reading.group is not None:
         if b is not None:
             raise InputError(f"--group splits one file, but two were given; leave out {label(b)}")
         whole = load(a, reading, screen)
         left_out = _row_numbers(reading, whole)
-        x, y, labels = _groups(whole, a, reading, screen)
+        frames, labels = _groups(whole, a, reading, screen)
     else:
         if b is None:
             raise InputError("one file was given; give a second, or --group COLUMN to split the first")
@@ -115,10 +128,15 @@ def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Loade
             raise InputError("both samples are '-', but there is one standard input; give a file for one")
         if STANDARD_INPUT not in (a, b) and all(map(exists, (a, b))) and samefile(a, b):
             screen.note(f"{label(a)} and {label(b)} are the same file, so they cannot differ")
-        x, y = load(a, reading, screen), load(b, reading, screen)
-        left_out = _row_numbers(reading, x, y)
+        frames = [load(a, reading, screen), load(b, reading, screen)]
+        left_out = _row_numbers(reading, *frames)
         labels = (label(a), label(b))
-    return _matched(x, y, labels, [a] if b is None else [a, b], left_out, reading, screen)
+    if reading.max_rows is not None:
+        frames = [
+            _drawn(frame, reading.max_rows, seed, *about)
+            for frame, *about in zip(frames, labels, [screen] * len(frames), strict=True)
+        ]
+    return _matched(frames, labels, [a] if b is None else [a, b], left_out, reading, screen)
 
 
 def _row_numbers(reading: Reading, *frames: pl.DataFrame) -> dict[str, str]:
@@ -127,6 +145,40 @@ def _row_numbers(reading: Reading, *frames: pl.DataFrame) -> dict[str, str]:
     for frame in frames if reading.columns is None else ():
         found |= columns.row_numbers(frame)
     return found
+
+
+def _drawn(frame: pl.DataFrame, most: int, seed: int, name: str, screen: Screen) -> pl.DataFrame:
+    """At most so many rows, in their order; of samples of one size the same ones, so that pairs stay."""
+    if frame.height <= most:
+        return frame
+    import numpy as np
+
+    screen.note(f"{most:,} of the {frame.height:,} rows of {name} were drawn at random (--max-rows)")
+    return frame[np.sort(np.random.default_rng(seed).choice(frame.height, most, replace=False))]
+
+
+def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen, seed: int = 0) -> Loaded:
+    """Two samples: two files, or two groups of one."""
+    loaded = load_samples(a, b, reading, screen, seed)
+    if len(loaded.frames) > 2:
+        seen = f"column {reading.group!r} has {len(loaded.frames)} groups ({listing(loaded.labels)})"
+        raise InputError(f"{seen}; choose two with --groups a,b, or compare all with kembed test")
+    return loaded
+
+
+def weighed(loaded: Loaded, column: str | None) -> tuple[Loaded, tuple[Any, ...] | None]:
+    """The samples without their column of weights, and the weights."""
+    if column is None:
+        return loaded, None
+    for frame, name in zip(loaded.frames, loaded.labels, strict=True):
+        checked([column], frame.columns, name)
+    if loaded.frame.width == 1:
+        raise InputError(f"column {column!r} has the weights, and there is no other to compare")
+    weights = tuple(
+        frame[column].cast(float, strict=False).fill_null(1.0).to_numpy() for frame in loaded.frames
+    )
+    rest = [name for name in loaded.frame.columns if name != column]
+    return replace(loaded, frames=tuple(picked(frame, rest) for frame in loaded.frames)), weights
 
 
 def load_columns(source: str, wanted: list[str], reading: Reading, screen: Screen) -> Loaded:
@@ -188,8 +240,8 @@ def load_variables(
 
 def _groups(
     frame: pl.DataFrame, source: str, reading: Grouping, screen: Screen
-) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, str]]:
-    """The rows with each of two values of a column, without that column."""
+) -> tuple[list[pl.DataFrame], tuple[str, ...]]:
+    """The rows with each of the values of a column, without that column, and what to call them."""
     import polars as pl
 
     name, column = label(source), str(reading.group)
@@ -207,43 +259,45 @@ def _groups(
     for value in chosen:
         if value not in present:
             raise InputError(f"column {column!r} of {name} has no value {value!r}; it has {listing(present)}")
-    if len(set(chosen)) != 2:
+    if len(set(chosen)) != len(chosen) or len(chosen) < 2:
         if reading.groups is not None:
-            what = "--groups takes two different values, as in a,b"
+            what = "--groups takes two or more different values, as in a,b"
             raise InputError(f"{what}, but {reading.groups!r} was given")
-        seen = f"{len(present)} values ({listing(present)})" if len(present) > 1 else "a single value"
-        remedy = "choose two with --groups a,b" if len(present) > 2 else "give a column with two"
-        raise InputError(f"column {column!r} of {name} has {seen}; {remedy}")
+        raise InputError(f"column {column!r} of {name} has a single value; give a column with two")
+    if len(chosen) > MOST_GROUPS:
+        seen = f"column {column!r} of {name} has {len(present)} values ({listing(present)})"
+        raise InputError(f"{seen}; choose at most {MOST_GROUPS} with --groups a,b")
     if values.null_count():
         screen.note(f"{values.null_count():,} rows of {name} have no {column!r} and are left out")
     rest = [other for other in frame.columns if other != column]
-    x, y = (picked(frame.filter(values == value), rest) for value in chosen)
-    return x, y, (f"{column}={chosen[0]}", f"{column}={chosen[1]}")
+    frames = [picked(frame.filter(values == value), rest) for value in chosen]
+    return frames, words.of_groups(column, chosen)
 
 
 def _matched(
-    x: pl.DataFrame,
-    y: pl.DataFrame,
-    labels: tuple[str, str],
+    frames: list[pl.DataFrame],
+    labels: tuple[str, ...],
     sources: list[str],
     left_out: dict[str, str],
     reading: Reading,
     screen: Screen,
 ) -> Loaded:
-    """The columns that both have and that can be compared."""
+    """The columns that all have and that can be compared."""
     wanted = split(reading.columns)
-    for frame, name in zip((x, y), labels, strict=True):
+    for frame, name in zip(frames, labels, strict=True):
         checked(wanted or (), frame.columns, name)
+    x, y = frames[0], frames[1]  # groups of one file have the same columns
     common = wanted or [column for column in x.columns if column in y.columns]
     if not common:
         raise _nothing_in_common(x, y, labels)
-    for frame, name in ((x, labels[0]), (y, labels[1])) if wanted is None else ():
+    for frame, name in zip(frames, labels, strict=True) if wanted is None else ():
         only = [column for column in frame.columns if column not in common and column not in left_out]
         left_out |= dict.fromkeys(only, f"only {name} has it")
     common = [column for column in common if column not in left_out]
-    x, y = columns.understand([x, y], sources, common, reading, screen)
+    frames = columns.understand(frames, sources, common, reading, screen)
+    x, y = frames[0], frames[1]
     for column in common:
-        why = columns.why_unfit([x[column], y[column]], named=wanted is not None)
+        why = columns.why_unfit([frame[column] for frame in frames], named=wanted is not None)
         if why and wanted is not None:
             raise InputError(f"column {column!r} cannot be compared: {why}; leave it out of --columns")
         if why:
@@ -258,14 +312,14 @@ def _matched(
             f"{labels[0]} and {labels[1]} share no column that can be compared ({column!r}: "
             f"{why}); name columns with --columns to compare them all the same"
         )
-    x, y = picked(x, kept), picked(y, kept)
-    columns.tell_text([x, y], screen)
-    named = zip((x, y), labels, strict=True)
+    chosen = [picked(frame, kept) for frame in frames]
+    columns.tell_text(chosen, screen)
+    named = zip(chosen, labels, strict=True)
     whole = tuple(columns.check_complete(frame, name, reading, screen) for frame, name in named)
-    return Loaded(whole, labels, left_out, (x.height, y.height))
+    return Loaded(whole, labels, left_out, tuple(frame.height for frame in frames))
 
 
-def _nothing_in_common(x: pl.DataFrame, y: pl.DataFrame, labels: tuple[str, str]) -> InputError:
+def _nothing_in_common(x: pl.DataFrame, y: pl.DataFrame, labels: tuple[str, ...]) -> InputError:
     folded = {column.casefold(): column for column in y.columns}
     pairs = [(column, folded[column.casefold()]) for column in x.columns if column.casefold() in folded]
     remedy = "rename columns until the names agree"

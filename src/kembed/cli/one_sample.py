@@ -1,5 +1,6 @@
 """`kembed independence` and `kembed learn`: columns of one file."""
 
+from itertools import combinations
 from typing import Annotated, Any, Literal
 
 import typer
@@ -24,29 +25,44 @@ def run_independence(
     testing: options.Testing,
     x: Annotated[str, typer.Option("--x", metavar="A,B,...", help="Columns of one side.")],
     y: Annotated[str, typer.Option("--y", metavar="C,D,...", help="Columns of the other.")],
+    given: Annotated[
+        str | None, typer.Option("--given", metavar="E,F,...", help="Columns that are held fixed.")
+    ] = None,
     fast: options.Fast = False,
 ) -> bool:
-    """Do columns of a file depend on other columns of it? An exact test of independence."""
-    named = {"x": split(x) or [], "y": split(y) or []}
+    """Do columns of a file depend on other columns of it? An exact test; with --given, by regressions."""
+    named = {"x": split(x) or [], "y": split(y) or [], **({"given": split(given) or []} if given else {})}
+    if given and fast:
+        raise InputError("--fast is for the test without --given; leave out one of them")
     if reading.columns is not None:
         raise InputError("--columns is not for independence; name columns with --x and --y")
-    both = [column for column in named["x"] if column in named["y"]]
-    if both:
-        raise InputError(f"column {both[0]!r} is in --x and in --y; leave it out of one")
-    loaded = load_columns(file, named["x"] + named["y"], reading, screen)
+    for one, other in combinations(named, 2):
+        if both := [column for column in named[one] if column in named[other]]:
+            raise InputError(f"column {both[0]!r} is in --{one} and in --{other}; leave it out of one")
+    loaded = load_columns(file, [column for names in named.values() for column in names], reading, screen)
     screen.patience(loaded.frame.height, fast)
-    from kembed import hsic_test
+    from kembed import conditional_test, hsic_test
     from kembed.data.columns import Labelled
 
     frame, of = loaded.frame, loaded.labels[0]
     sides = [Labelled(picked(frame, names), f"the {side} side of {of}") for side, names in named.items()]
     with screen.waiting(f"pairing {frame.height:,} rows") as bar:
-        result = hsic_test(*sides, **testing.settings(reading, bar, fast))
-    yes, no = "The two sides depend on each other", "No dependence was found"
+        if given:
+            how = testing.settings(reading, bar)
+            how.pop("progress")
+            result: Any = conditional_test(*sides, **how)
+        else:
+            result = hsic_test(*sides, **testing.settings(reading, bar, fast))
+    fixed = f" given {words.of_columns(named['given'])}" if given else ""
+    yes, no = f"The two sides depend on each other{fixed}", f"No dependence was found{fixed}"
     sentence = verdict(result, testing.alpha, yes, no, "independence")
     columns = [(side, words.of_columns(names)) for side, names in named.items()]
     facts = [loaded.facts(result.sizes)[0], *columns]
-    return show_outcome(screen, loaded, result, testing, sentence, facts, "dependent", **named)
+    if second := getattr(result, "second_opinion", None):
+        facts.append(("second opinion", second))
+    return show_outcome(
+        screen, loaded, result, testing, sentence, facts, "dependent", **{"given": [], **named}
+    )
 
 
 @command()

@@ -45,6 +45,12 @@ GraphFile = Annotated[
 ]
 Page = Annotated[Path, output("The page to write.", *TO_FILE)]
 ByColumn = Annotated[bool, method("Also test every column by itself.", "", "--by-column")]
+Paired = Annotated[bool, method("Row i of A and row i of B belong together.", "", "--paired")]
+Weights = Annotated[Text, data("Weigh rows by this column, which is not compared.", "COLUMN")]
+Null = Annotated[
+    Literal["permutation", "wild"],
+    method("Shuffled labels, or the wild bootstrap for time series (rows in order of time).", None),
+]
 Fast = Annotated[bool, method("Random features: time linear in the rows.", "", "--fast")]
 
 
@@ -53,6 +59,7 @@ class Reading:
     """How to read a file."""
 
     columns: Annotated[Text, data("Use only these columns.", "A,B,...")] = None
+    exclude: Annotated[Text, data("Leave these columns out.", "A,B,...")] = None
     missing: Annotated[str, data("Rows with missing values: an error, or left out.", "raise|omit")] = "raise"
     na: Annotated[Text, data("More words that mean missing.", "A,B,...")] = None
     delimiter: Annotated[Text, data("What separates fields; 'tab' for tabs.", "CHAR")] = None
@@ -71,8 +78,9 @@ class Reading:
 class Grouping(Reading):
     """How to read two samples, from two files or from one."""
 
-    group: Annotated[Text, data("Compare the two groups of this column of one file.", "COLUMN")] = None
-    groups: Annotated[Text, data("Which two of its values, if it has more.", "A,B")] = None
+    group: Annotated[Text, data("Compare the groups of this column of one file.", "COLUMN")] = None
+    groups: Annotated[Text, data("Which of its values, if it has more.", "A,B")] = None
+    max_rows: Annotated[int | None, data("Draw so many rows of each sample at random.", "N", min=2)] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,7 +81,6 @@ def evidence(result: TestOutcome, kernel: str) -> list[tuple[str, str]]:
         ("kernel", f"{kernel}, {len(result.members)} members in one test"),
         ("strongest", words.of_kernel(result.kernel)),
         ("evidence", of_surprise(result)),
-        ("effect", f"{effect} with the strongest"),
         *([(label, " ".join(findings))] if (findings := _findings(result)) else []),
     ]
 

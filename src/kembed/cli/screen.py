@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,19 +13,20 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from kembed import __version__
 from kembed.cli.words import readable
-from kembed.core.progress import making_room
+from kembed.core.progress import making_room, telling_stages
 from kembed.core.text import printable, visible
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.data.files import label
 
 # An exact test of more rows than this may take minutes.
 LONG = 20_000
+FORETOLD = 0.3  # the share of the work after which the time left can be told
 
 
 class _Pipe(Console):
@@ -55,6 +57,18 @@ def _cell(value: Any, form: str) -> str:
     return value if isinstance(value, str) else "" if value is None else format(value, form)
 
 
+class _Left(ProgressColumn):
+    """How much is done, and the time left if the rest goes on like it; nothing where no stage is known."""
+
+    def render(self, task: Task) -> Text:
+        """Of one task."""
+        if not task.completed:
+            return Text("")
+        end = task.fields.get("end")
+        left = "" if end is None else f", about {max(end - time.monotonic(), 1.0):.0f} s left"
+        return Text(f"{task.completed:.0%}{left}")
+
+
 class Screen:
     """The output of one command: for people, for people in a hurry (`quiet`), or for machines (`json`)."""
 
@@ -82,14 +96,23 @@ class Screen:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[bool]:
-        """A spinner on a terminal, which makes room for bars; yields whether the library may draw them."""
+        """A line on a terminal with the stage, how much is done and the time left, where that is known.
+
+        It makes room for bars; yields whether the library may draw them.
+        """
         if self.quiet or not self.err.is_terminal or self.err.is_dumb_terminal:
             yield False
             return
-        columns = SpinnerColumn("line"), "{task.description}", TimeElapsedColumn()
+        columns = SpinnerColumn("line"), "{task.description}", TimeElapsedColumn(), _Left()
         how: Any = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
         spinner = Progress(*columns, console=self.err, **how)
-        spinner.add_task(escape(printable(what)))
+        title = escape(printable(what))
+        task, start = spinner.add_task(title, total=1.0), time.monotonic()
+
+        def tell(now: str, share: float) -> None:
+            elapsed = time.monotonic() - start
+            end = None if share < FORETOLD else start + elapsed / share
+            spinner.update(task, description=f"{title}: {escape(now)}", completed=share, end=end)
 
         @contextmanager
         def aside() -> Iterator[None]:
@@ -97,7 +120,7 @@ class Screen:
             yield
             spinner.start()
 
-        with spinner, making_room(aside):
+        with spinner, making_room(aside), telling_stages(tell):
             yield True
 
     def say(self, sentence: str, style: str = "bold") -> None:
@@ -146,16 +169,19 @@ class Screen:
         if payload.get("output") is not None:
             self.wrote([payload["output"]])
         seed = payload.get("seed")  # None where nothing is drawn
-        seeded = seed is None or any(word.partition("=")[0] == "--seed" for word in self.arguments)
-        again = ["kembed", *self.arguments, *([] if seeded else ["--seed", str(seed)])]
         title = f"kembed {__version__}{'' if seed is None else f', seed {seed}'}{how}. To repeat:"
-        self.more(title, f"  {shlex.join(again)}", style="dim")
+        self.more(title, f"  {self.repeated(seed)}", style="dim")
         if self.json:
             try:
                 sys.stdout.write(self.as_json(payload) + "\n")
                 sys.stdout.flush()
             except BrokenPipeError:
                 _close_pipe()
+
+    def repeated(self, seed: int | None) -> str:
+        """The command that gives the same again."""
+        seeded = seed is None or any(word.partition("=")[0] == "--seed" for word in self.arguments)
+        return shlex.join(["kembed", *self.arguments, *([] if seeded else ["--seed", str(seed)])])
 
     def as_json(self, payload: dict[str, Any]) -> str:
         """The object as text, with the versions, the command and all notes; docs/json.md has every key."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kembed.cli import options, outputs, words
-from kembed.cli.inputs import load_pair
+from kembed.cli.inputs import Loaded, load_pair, load_samples, weighed
 from kembed.cli.options import command, kernel_of, method
 from kembed.cli.outcomes import PVALUES, evidence, resampling, show_outcome, verdict
 from kembed.cli.screen import Screen
@@ -29,20 +29,53 @@ def run_test(
     b: options.SampleB = None,
     *,
     reading: options.Grouping,
+    weights: options.Weights = None,
     testing: options.Testing,
+    null: options.Null = "permutation",
+    paired: options.Paired = False,
     by_column: options.ByColumn = False,
     fast: options.Fast = False,
 ) -> bool:
-    """Do two samples differ? An exact test, by files or by the groups of one file."""
-    pair = load_pair(a, b, reading, screen)
-    screen.patience(sum(pair.given), fast)
+    """Do samples differ? An exact test, by files or by the groups of one file."""
+    loaded = load_samples(a, b, reading, screen, testing.seed)
+    screen.patience(sum(loaded.given), fast)
+    special = {"--paired": paired, "--weights": weights, "--null": null != "permutation"}
+    if len(loaded.frames) > 2:
+        special |= {"--by-column": by_column, "--fast": fast}
+        if used := [name for name, given in special.items() if given]:
+            raise InputError(f"{used[0]} is for two samples; choose two with --groups a,b")
+        return _several(screen, loaded, reading, testing)
+    loaded, own = weighed(loaded, weights)
     from kembed import mmd_test
 
-    with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
-        result = mmd_test(*pair.labelled, by_column=by_column, **testing.settings(reading, bar, fast))
+    with screen.waiting(f"comparing {loaded.given[0]:,} + {loaded.given[1]:,} rows") as bar:
+        how = testing.settings(reading, bar, fast)
+        result = mmd_test(*loaded.labelled, by_column=by_column, paired=paired, null=null, weights=own, **how)
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
-    sentence = pair.told(sentence)
-    return show_outcome(screen, pair, result, testing, sentence, pair.facts(result.sizes), found="differ")
+    sentence = loaded.told(sentence)
+    facts = loaded.facts(result.sizes)
+    return show_outcome(screen, loaded, result, testing, sentence, facts, "differ", by_pair_of_samples=None)
+
+
+def _several(screen: Screen, loaded: Loaded, reading: options.Grouping, testing: options.Testing) -> bool:
+    """More than two groups: all at once, then every pair."""
+    from kembed import k_sample_test
+
+    with screen.waiting(f"comparing {len(loaded.frames)} groups of {sum(loaded.given):,} rows") as bar:
+        how = testing.settings(reading, bar)
+        found = k_sample_test(*loaded.labelled, labels=loaded.labels, **how)
+    count = len(loaded.frames)
+    yes, no = f"The {count} groups do not all follow one distribution", "No difference between them was found"
+    sentence = loaded.told(verdict(found.test, testing.alpha, yes, no))
+    screen.say(sentence)
+    screen.facts([*loaded.facts(found.test.sizes), *evidence(found.test, testing.kernel)])
+    pairs = sorted(found.pairs, key=lambda pair: (pair.adjusted_pvalue, pair.pvalue))
+    header = {"pair": "", "p, by itself": ".3g", "p, of all pairs": ".3g"}
+    screen.table(header, [(" and ".join(one.labels), one.pvalue, one.adjusted_pvalue) for one in pairs])
+    differ = bool(found.pvalue <= testing.alpha)
+    told = {**loaded.described(found.test.sizes), **found.to_dict(), **testing.described, "output": None}
+    screen.finish({"verdict": sentence, "differ": differ, **told}, resampling(found.test))
+    return differ
 
 
 @command(options.Failing)
@@ -67,7 +100,7 @@ def run_witness(
         raise InputError(f"--level is a number between 0 and 1, 0.9 for 90%, but {level:g} was given")
     chosen = kernel_of(kernel, ("auto", *options.KERNELS[1:]))
     outputs.check_target(output, outputs.FIGURES, (a, b))
-    pair = load_pair(a, b, reading, screen)
+    pair = load_pair(a, b, reading, screen, seeded.seed)
     from kembed import witness
 
     with screen.waiting(f"looking where {pair.labels[0]} and {pair.labels[1]} differ"):
@@ -126,15 +159,15 @@ def run_report(
 ) -> bool:
     """Everything about two samples on one page: verdict, columns, pictures, how to repeat it."""
     outputs.check_target(output, outputs.PAGES, (a, b))
-    pair = load_pair(a, b, reading, screen)
+    pair = load_pair(a, b, reading, screen, testing.seed)
     from kembed import compare
 
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         how = testing.settings(reading, bar)
         found = compare(*pair.labelled, labels=pair.names, alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
-        found = replace(found, test=replace(found.test, notes=tuple(screen.notes)))  # all of them on the page
-        found.save_report(output)
+        about: Any = {"notes": screen.notes, "left_out": pair.left_out}
+        found.save_report(output, command=screen.repeated(testing.seed), **about)
     sentence = pair.told(found.verdict)
     screen.say(sentence)
     screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing.kernel)])

@@ -5,6 +5,8 @@ from typing import Any
 
 from kembed.core.text import printable, shortened, visible
 
+SAYS_LITTLE = 2  # letters: "m" and "f", "NY" and "LA" need the column beside them
+ANSWERS = ("yes", "no", "true", "false", "none", "other")
 # What the library's arguments are called at a shell.
 _OPTIONS = {
     r"nan_policy='omit'": "--missing omit",
@@ -82,6 +84,17 @@ def short(label: str, labels: tuple[str, ...]) -> str:
     """
     last = [each.replace("\\", "/").rstrip("/").rpartition("/")[2] for each in labels]
     return last[labels.index(label)] if len(set(last)) == len(labels) else label
+
+
+def of_groups(column: str, values: list[str]) -> tuple[str, ...]:
+    """What groups are called: by their values, and by the column too where those say little.
+
+    >>> of_groups("species", ["Adelie", "Gentoo"]), of_groups("survived", ["no", "yes"])
+    (('Adelie', 'Gentoo'), ('survived=no', 'survived=yes'))
+    """
+    telling = all(len(value) > SAYS_LITTLE and value.lower() not in ANSWERS for value in values)
+    plain = telling and not any(re.fullmatch(r"[-+.\d\s:eE]+", value) for value in values)
+    return tuple(values) if plain else tuple(f"{column}={value}" for value in values)
 
 
 def lengthscales(kernel: Any, spread: Any) -> list[list[float]]:

@@ -20,8 +20,8 @@ from kembed.kernels.base import Kernel
 Draws = Float[np.ndarray, "B p"]
 # Reference points: a step of 1% of the range, and of the rows the very ones that regions are formed from.
 GRID, REFERENCE_ROWS = 200, 600
-# Of the posterior, and of the rows: the Monte Carlo error of a 90% quantile is then about 2% of c.
-DRAWS, RESAMPLES = 2_000, 500
+# Of the posterior, and of the rows: the Monte Carlo error of a 90% quantile is then about 3% of c.
+DRAWS, RESAMPLES = 1_000, 500
 # Resampling more rows than this changes c by less than its Monte Carlo error.
 RESAMPLED_ROWS = 2_000
 # The least share of the largest sd that counts; measured, see the benchmark of coverage.

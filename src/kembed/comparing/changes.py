@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kembed.comparing.effects import fisher_pvalue, middle_ranks
 from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
 from kembed.core.text import plain
@@ -87,9 +88,7 @@ def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> str
 
 
 def _spearman(a: Column, b: Column) -> float:
-    from scipy.stats import rankdata
-
-    ranks = [rankdata(column) - 0.5 * (len(column) + 1) for column in (a, b)]
+    ranks = [middle_ranks(column) - 0.5 * (len(column) + 1) for column in (a, b)]
     lengths = [float(np.sqrt(rank @ rank)) for rank in ranks]
     return float(ranks[0] @ ranks[1]) / (lengths[0] * lengths[1]) if min(lengths) > 0.0 else 0.0
 
@@ -198,8 +197,6 @@ def _repeated(columns: Columns, labels: tuple[str, str]) -> str | None:
 
 def _far_out(columns: Columns, labels: tuple[str, str]) -> str | None:
     """Rows beyond five spreads of the median, where surely more of one sample are."""
-    from scipy.stats import fisher_exact
-
     both = np.concatenate(columns)
     middle = np.median(both)
     spread = float(robust_spread(both - middle))
@@ -207,8 +204,7 @@ def _far_out(columns: Columns, labels: tuple[str, str]) -> str | None:
         return None
     far = [np.abs(column - middle) > FAR * spread for column in columns]
     counts = [int(part.sum()) for part in far]
-    table = [[count, len(part) - count] for count, part in zip(counts, far, strict=True)]
-    if fisher_exact(table).pvalue > UNLIKELY:
+    if fisher_pvalue(counts[0], len(far[0]), counts[1], len(far[1])) > UNLIKELY:
         return None
     shares = [count / len(part) for count, part in zip(counts, far, strict=True)]
     more = int(shares[1] > shares[0])

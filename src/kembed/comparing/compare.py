@@ -9,13 +9,15 @@ import numpy as np
 
 from kembed import __version__
 from kembed.comparing.changes import Change, pair_changes
+from kembed.comparing.effects import auc_interval
 from kembed.comparing.regions import Region
 from kembed.comparing.scales import one_kernel
-from kembed.comparing.summaries import ColumnSummary, separation, summarise
+from kembed.comparing.separation import ROWS, separation
+from kembed.comparing.summaries import ColumnSummary, summarise
 from kembed.comparing.witness import Witness, fit_witness, read_and_pool
 from kembed.core import checks
 from kembed.core.drawing import Drawn, below
-from kembed.core.progress import showing_progress
+from kembed.core.progress import showing_progress, stage
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.data import remarks
 from kembed.kernels.base import Kernel
@@ -59,6 +61,19 @@ class Comparison(Drawn):
         """The columns that differ by themselves, at the level alpha for all of them together."""
         return tuple(column for column in self.columns if column.adjusted_pvalue <= self.alpha)
 
+    @property
+    def separation_interval(self) -> tuple[float, float]:
+        """The 95% interval of the separation."""
+        n, m = (min(size, ROWS) for size in self.test.sizes)
+        return auc_interval(self.separation, n, m)
+
+    @property
+    def missing(self) -> tuple[ColumnSummary, ...]:
+        """The columns whose shares of missing values differ, at the level alpha for all of them together."""
+        gaps = [column for column in self.columns if column.missing_pvalue is not None]
+        found = [column for column in gaps if (column.missing_pvalue or 0.0) <= self.alpha]
+        return tuple(sorted(found, key=lambda column: -abs(column.missing[0] - column.missing[1])))
+
     @functools.cached_property
     def regions(self) -> list[Region]:
         """Where they differ; see `Witness.where`."""
@@ -72,6 +87,22 @@ class Comparison(Drawn):
     @property
     def verdict(self) -> str:
         """The answer in words."""
+        return self._of_test + self._of_missing
+
+    @property
+    def _of_missing(self) -> str:
+        """What missing values say, which the test did not see."""
+        if not self.missing:
+            return ""
+        worst = self.missing[0]
+        shares = [f"{share:.1%} of {label}" for share, label in zip(worst.missing, self.labels, strict=True)]
+        others = len(self.missing) - 1
+        more = f" {others} more column{'s differ' if others > 1 else ' differs'} in that." if others else ""
+        p = f"p = {worst.missing_pvalue:.2g}"
+        return f" Missing values differ: {worst.name} is missing in {' and '.join(shares)} ({p}).{more}"
+
+    @property
+    def _of_test(self) -> str:
         first, second = self.labels
         p = f"p = {self.test.pvalue:.2g}"
         if not self.differ:
@@ -112,6 +143,7 @@ class Comparison(Drawn):
             "kernel": self.kernel if isinstance(self.kernel, str) else repr(self.kernel),
             "seed": self.seed,
             "separation": self.separation,
+            "separation_interval": self.separation_interval,
             "witness_kernel": repr(self.witness.kernel),
             "by_column": [column.to_dict() for column in self.columns],
             "by_pair": [asdict(pair) for pair in self.pairs],
@@ -119,9 +151,23 @@ class Comparison(Drawn):
         }
         return jsonable(told)
 
-    def save_report(self, path: str | Path) -> Path:
-        """Write the report, one self-contained HTML file, and return its path."""
-        return below("report").save(self, path)
+    def save_report(self, path: str | Path, **about: Any) -> Path:
+        """Write the report, one self-contained HTML file, and return its path.
+
+        `about` is what only the caller knows: `command`, what was typed at a shell, `notes`, sentences that
+        the reader should see, `left_out`, columns that were not compared with the reason of each, and `date`.
+        """
+        return below("report").save(self, path, **about)
+
+    def _table(self) -> Any:
+        header = ("column", "change", "p, of all columns", "AUC", "shift in sd")
+        rows = []
+        for one in self.columns:
+            low, high = one.auc_interval
+            shift = "" if one.standardised is None else f"{one.standardised:+.2f}"
+            auc = f"{one.auc:.2f} ({low:.2f} to {high:.2f})"
+            rows.append((one.name, one.change, f"{one.adjusted_pvalue:.3g}", auc, shift))
+        return header, rows
 
     def __repr__(self) -> str:
         lines = [self.verdict, *(f"  {column}" for column in self.columns[:8])]
@@ -191,14 +237,17 @@ def compare(
         (kernel,) = kernel
     with showing_progress(progress):
         how: Any = {"kernel": kernel, "n_resamples": n_resamples, "by_column": True}
+        stage("testing", 0.05)
         test = test_pool(tables, pool, rng=generator, **how)
         test = replace(test, notes=remarks.of_two_samples(*tables))
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
+        stage("looking where they differ", 0.4)
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
-            chosen = one_kernel("auto", pool.space, 1, seed)
+            chosen = one_kernel("auto", pool.space, 1, seed, next(iter(test.learned), None))
         else:
             chosen = test.kernel, next(iter(test.learned), None)
         difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)
+    stage("summing up columns", 0.7)
     columns = summarise(tables, test.columns or (), difference.sensitivity, labels)
     auc = separation((tables[0].values, tables[1].values), difference.kernel, seed)
     given = int(rng) if isinstance(rng, int | np.integer) else None

@@ -33,42 +33,25 @@ MINIMUM_ROWS = 5  # that a kernel can be learned from
 ENOUGH = 0.85  # a finer scale that shows this share of what the best one shows is preferred: it blurs less
 
 
-def one_kernel(kernel: Any, space: Space, n_kernels: int, seed: int) -> Chosen:
-    """The kernel of a witness, and what was learned; a list is a mean over several, a tuple scales to try."""
-    if isinstance(kernel, list | tuple) and len(kernel) == 1:
-        (kernel,) = kernel
-    if isinstance(kernel, KernelSamples):
-        if space.categorical.any():
-            raise ValueError("kernel=KernelSamples is for numeric columns; drop the columns with categories")
-        return list(kernel.kernels(n_kernels, seed)), kernel.learned.evidence()
-    if isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused"):
-        seen = "a witness takes one kernel, but kernel stands for several"
-        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
-    if callable(kernel) and not isinstance(kernel, Kernel):
-        seen = "kernel must be a word or a kernel object here"
-        raise TypeError(f"{seen}; a plain function has no known diagonal")
-    rows = len(space.values)
-    if isinstance(kernel, str) and kernel in ("auto", "bkl", "ard") and rows < MINIMUM_ROWS:
-        said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
-        warnings.warn(said, UserWarning, stacklevel=3)
-        kernel = "median"
-    space = thinned(space, seed)
-    if isinstance(kernel, str) and kernel == "auto":
-        kernels, learned = candidates(space)
-        return tuple(kernels) if len(kernels) > 1 else kernels[0][0], learned
-    return choose_kernel(kernel, space)
+def candidates(
+    space: Space, scanned: Evidence | None = None
+) -> tuple[list[tuple[Any, float]], Evidence | None]:
+    """Kernels about the learned scale with how much wider they are, the finest first; what was learned.
 
-
-def candidates(space: Space) -> tuple[list[tuple[Any, float]], Evidence | None]:
-    """Kernels about the learned scale with how much wider they are, the finest first; what was learned."""
-    kernel, learned = choose_kernel("bkl", space)
-    if learned is None:
-        return [(kernel, 1.0)], None
+    What a test has `scanned` of the same rows already need not be learned again.
+    """
+    if scanned is None:
+        kernel, learned = choose_kernel("bkl", space)
+        if learned is None:
+            return [(kernel, 1.0)], None
+        scale, lowest = float(learned.model.kernel.lengthscale), float(learned.model.curve.lengthscale[0])
+    else:
+        unit = 1.0 if scanned.unit else float(space.spread[0])  # of one column it is in that one's unit
+        learned, scale, lowest = scanned, scanned.peaks[0] / unit, scanned.lengthscales[0] / unit
     median = space.median()
-    model = learned.model
-    own = min(float(model.kernel.lengthscale), median)
+    own = min(scale, median)
     count = int(np.clip(np.ceil(1 + np.log(WIDEST * median / own) / np.log(STEP) - 0.5), 1, MOST))
-    finest = max(FINER * own, min(float(model.curve.lengthscale[0]), own))  # not below a column's resolution
+    finest = max(FINER * own, min(lowest, own))  # not below a column's resolution
     scales = np.unique([finest, *np.geomspace(own, WIDEST * median, count)])
     return [(space_kernel(space, float(scale)), float(scale / own)) for scale in scales], learned
 
@@ -106,3 +89,34 @@ def finest_sure(shown: Bands, scales: tuple[Scale, ...], points: Points, level: 
 def _share_above(values: Float[np.ndarray, " R"]) -> Float[np.ndarray, " R"]:
     """Of the other values, the share above each: 0 for the largest, 1 for the least."""
     return (len(values) - np.searchsorted(np.sort(values), values, side="right")) / (len(values) - 1)
+
+
+def one_kernel(
+    kernel: Any, space: Space, n_kernels: int, seed: int, scanned: Evidence | None = None
+) -> Chosen:
+    """The kernel of a witness, and what was learned; a list is a mean over several, a tuple scales to try.
+
+    `scanned` is what a test has learned of the same rows.
+    """
+    if isinstance(kernel, list | tuple) and len(kernel) == 1:
+        (kernel,) = kernel
+    if isinstance(kernel, KernelSamples):
+        if space.categorical.any():
+            raise ValueError("kernel=KernelSamples is for numeric columns; drop the columns with categories")
+        return list(kernel.kernels(n_kernels, seed)), kernel.learned.evidence()
+    if isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused"):
+        seen = "a witness takes one kernel, but kernel stands for several"
+        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
+    if callable(kernel) and not isinstance(kernel, Kernel):
+        seen = "kernel must be a word or a kernel object here"
+        raise TypeError(f"{seen}; a plain function has no known diagonal")
+    rows = len(space.values)
+    if isinstance(kernel, str) and kernel in ("auto", "bkl", "ard") and rows < MINIMUM_ROWS:
+        said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
+        warnings.warn(said, UserWarning, stacklevel=3)
+        kernel = "median"
+    space = thinned(space, seed)
+    if isinstance(kernel, str) and kernel == "auto":
+        kernels, learned = candidates(space, scanned)
+        return tuple(kernels) if len(kernels) > 1 else kernels[0][0], learned
+    return choose_kernel(kernel, space)

@@ -1,4 +1,4 @@
-"""What changed, in numbers a person knows: means, spreads, shares of a column, and the AUC of the witness."""
+"""What changed, in numbers a person knows: means, spreads, shares and missing values of a column."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -6,18 +6,22 @@ from typing import Any
 import numpy as np
 
 from kembed.comparing.changes import of_numbers
-from kembed.comparing.difference import Samples, Values
+from kembed.comparing.difference import Values
+from kembed.comparing.effects import (
+    auc_interval,
+    fisher_pvalue,
+    standardised_difference,
+    superiority,
+)
+from kembed.comparing.histograms import Histogram, histogram
 from kembed.core.backend import Float
-from kembed.core.ordering import sorted_rows
 from kembed.core.text import plain
 from kembed.data.tables import Tables
-from kembed.embeddings.empirical import empirical
-from kembed.kernels.base import Kernel
+from kembed.permutation.nulls import holm
 from kembed.testing.outcome import ColumnResults
 
 # What is worth a word: a shift of so many standard deviations, a ratio of spreads this far from 1.
 SHIFT, RATIO = 0.1, 1.1
-ROWS = 2_000  # of each sample: the standard error of an AUC is then at most .01
 LEVELS = 5  # as many categories as one looks at in a table
 QUANTILES = {"minimum": 0.0, "quartile": 0.25, "median": 0.5, "upper quartile": 0.75, "maximum": 1.0}
 
@@ -27,7 +31,10 @@ class ColumnSummary:
     """One column of both samples.
 
     For numbers `x` and `y` hold mean, sd, quartiles and range; for categories the shares of the levels that
-    changed most. `change` says it in words.
+    changed most. `change` says it in words. `auc` is P(y > x) + ½ P(y = x) for a value of each sample, for
+    categories that of having the level that changed most; `standardised` the difference of means in standard
+    deviations, None for categories. `missing` has the shares of missing values and `missing_pvalue` that of
+    Fisher's exact test of them, corrected for all columns; None where nothing is missing.
     """
 
     name: str
@@ -38,6 +45,12 @@ class ColumnSummary:
     x: dict[str, float]
     y: dict[str, float]
     change: str
+    auc: float = 0.5
+    auc_interval: tuple[float, float] = (0.0, 1.0)  # 95%
+    standardised: float | None = None
+    missing: tuple[float, float] = (0.0, 0.0)
+    missing_pvalue: float | None = None
+    histogram: Histogram | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain types."""
@@ -52,22 +65,53 @@ def summarise(
 ) -> tuple[ColumnSummary, ...]:
     """Every column, the clearest difference first: by p-value, then by statistic."""
     found = []
+    gaps = _missing(tables)
     for d, (test, share) in enumerate(zip(tests, sensitivity, strict=True)):
-        columns = [table.values[:, d] for table in tables]
+        first, second = (table.values[:, d] for table in tables)
         categorical = bool(tables[0].categorical[d])
+        levels = tables[0].levels[d] if categorical else ()
+        standardised = None
         if categorical:
-            x, y = (_shares(column, tables[0].levels[d]) for column in columns)
+            x, y = (_shares(column, levels) for column in (first, second))
             top = sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
             x, y = ({level: side[level] for level in top} for side in (x, y))
             change = f"{top[0]!r} is {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
+            auc = 0.5 * (1.0 + y[top[0]] - x[top[0]])
         else:
-            x, y = (_moments(column) for column in columns)
-            moments = _changed_moments(x, y, labels)
-            change = "; ".join([moments, *of_numbers((columns[0], columns[1]), labels)])
-        ps = test.pvalue, test.adjusted_pvalue
-        found.append(ColumnSummary(test.name, categorical, *ps, float(share), x, y, change))
+            x, y = (_moments(column) for column in (first, second))
+            change = "; ".join([_changed_moments(x, y, labels), *of_numbers((first, second), labels)])
+            auc, standardised = superiority(first, second), standardised_difference(first, second)
+        summary = ColumnSummary(
+            test.name,
+            categorical,
+            test.pvalue,
+            test.adjusted_pvalue,
+            float(share),
+            x,
+            y,
+            change,
+            auc,
+            auc_interval(auc, len(first), len(second)),
+            standardised,
+            *gaps.get(d, ((0.0, 0.0), None)),
+            histogram=histogram(first, second, len(levels)),
+        )
+        found.append(summary)
     order = sorted(range(len(found)), key=lambda d: (tests[d].adjusted_pvalue, -tests[d].statistic))
     return tuple(found[d] for d in order)
+
+
+def _missing(tables: Tables) -> dict[int, tuple[tuple[float, float], float]]:
+    """Of columns with missing values: their shares, and p corrected for these and for the columns' own tests.
+
+    All rows count that were given, also those that were dropped.
+    """
+    n, m = (table.given for table in tables)
+    both = zip(*(table.gaps for table in tables), strict=True)
+    counts = {d: (a, b) for d, (a, b) in enumerate(both) if a or b}
+    pvalues = [fisher_pvalue(a, n, b, m) for a, b in counts.values()]
+    adjusted = holm(np.array(pvalues), others=len(tables[0].names)) if pvalues else ()
+    return {d: ((a / n, b / m), float(p)) for (d, (a, b)), p in zip(counts.items(), adjusted, strict=True)}
 
 
 def _moments(column: Float[np.ndarray, " n"]) -> dict[str, float]:
@@ -89,8 +133,11 @@ def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str
     low, high = sorted((x["sd"], y["sd"]))
     pooled = high * np.sqrt(0.5 * (1.0 + (low / high) ** 2)) if high > 0.0 else 0.0
     gap = y["mean"] - x["mean"]
-    mean = f"mean {plain(x['mean'])} in {labels[0]}, {plain(y['mean'])} in {labels[1]}"
-    if pooled > 0.0 and abs(gap) >= SHIFT * pooled:
+    means = [beside(side["mean"], max(abs(gap), SHIFT * pooled)) for side in (x, y)]
+    mean = f"mean {means[0]} in {labels[0]}, {means[1]} in {labels[1]}"
+    if means[0] == means[1]:
+        mean = f"mean {means[0]} in both"
+    elif pooled > 0.0 and abs(gap) >= SHIFT * pooled:
         mean += f" ({abs(gap) / pooled:.2g} sd {'higher' if gap > 0 else 'lower'})"
     narrow, wide = labels if x["sd"] < y["sd"] else labels[::-1]
     if low > 0.0 and high >= RATIO * low:
@@ -100,23 +147,16 @@ def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str
     return mean
 
 
-def separation(samples: Samples, kernel: Kernel, seed: int) -> float:
-    """The AUC (area under the ROC curve) of the witness w as a score that tells rows of x from rows of y.
+def beside(value: float, step: float) -> str:
+    """A number with as many digits as it takes to see a step of this size, two of them its own.
 
-    It is P{w(X) > w(Y)} + ½ P{w(X) = w(Y)} for a random row of either sample: given one row of each, how
-    often their values tell which is which. ½ says that rows tell nothing, 1 that they always do. Rows are
-    split at random into halves, each half is judged by the empirical witness of the other, and the two are
-    averaged. At most 2,000 rows of each sample are used.
+    >>> beside(2008.0291, 0.13), beside(0.00123, 0.26), beside(41.7, 30.0)
+    ('2008.03', '0', '42')
     """
-    from sklearn.metrics import roc_auc_score
-
-    rng = np.random.default_rng(seed)
-    chosen = [sorted_rows(rows)[rng.permutation(len(rows))[:ROWS]] for rows in samples]
-    found = []
-    for fold in (0, 1):
-        x, y = (rows[fold::2] for rows in chosen)
-        mu, nu = (empirical(rows[1 - fold :: 2], kernel) for rows in chosen)
-        judged = np.concatenate([x, y])
-        is_x = np.arange(len(judged)) < len(x)
-        found.append(roc_auc_score(is_x, mu.mean(judged) - nu.mean(judged)))
-    return float(np.mean(found))
+    if not 0.0 < step < np.inf:
+        return plain(value)
+    decimals = max(0, 1 - int(np.floor(np.log10(step))))
+    shown = round(value, decimals) + 0.0 if decimals < 300 else value  # no minus before 0
+    if not 1e-4 <= abs(shown) < 1e7:
+        return plain(shown)
+    return f"{shown:.{decimals}f}".rstrip("0").rstrip(".") if decimals > 0 else f"{shown:.0f}"

@@ -15,6 +15,7 @@ from kembed.comparing.scales import Chosen, Scale, clearest, finest_sure, one_ke
 from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
+from kembed.core.writing import jsonable
 from kembed.data.pool import Pool, make_pool
 from kembed.data.tables import Table, Tables, read_like, read_tables
 from kembed.learning.evidence import Evidence
@@ -219,6 +220,16 @@ class Witness(Drawn):
         x, y = (table.column(d) for table in self.tables)
         kernel = one_kernel("auto", make_pool([x, y], None, "none").space, 1, self.seed)
         return fit_witness((x, y), kernel, seed=self.seed, level=self.level)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The regions and what the witness rests on, in the words of docs/json.md."""
+        told = {
+            "columns": self.names,
+            "rows": self.sizes,
+            "level": self.level,
+            "kernel_used": repr(self.kernel),
+        }
+        return jsonable({**told, "regions": [region.to_dict() for region in self.where()]})
 
     def __repr__(self) -> str:
         n, m = self.sizes

@@ -22,6 +22,7 @@ from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
 from kembed.conditional.sides import Settings, Sides, check, multipliers
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
+from kembed.core.writing import jsonable
 from kembed.data.tables import Table, read_tables
 from kembed.kernels.base import Kernel
 from kembed.permutation.fusion import Plan
@@ -48,6 +49,11 @@ class ConditionalOutcome(TestOutcome):
     regressions: tuple[tuple[ColumnRegression, ...], ...] = ()
     prewhitened: tuple[PrewhitenedColumn, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that can be said in JSON, in the words of docs/json.md."""
+        left = [[column.unexplained for column in columns] for columns in self.regressions]
+        return {**super().to_dict(), "given": list(self.given), "unexplained": jsonable(left)}
+
     @classmethod
     def of(cls, outcome: TestOutcome, **more: Any) -> Self:
         """An outcome with what a conditional test adds to it."""
@@ -57,7 +63,8 @@ class ConditionalOutcome(TestOutcome):
         lines = [super().__repr__()]
         for side, columns, residuals in zip("xy", self.regressions, self.residuals, strict=False):
             if columns:
-                left = ", ".join(f"{column.unexplained:.0%}" for column in columns)
+                # Of few rows a regression may foretell worse than the mean: then nothing is explained.
+                left = ", ".join(f"{min(column.unexplained, 1.0):.0%}" for column in columns)
                 what = "determined by what is given" if not residuals.shape[1] else f"unexplained: {left}"
                 lines.append(f"{side} given {len(self.given)} columns: {what}")
         return "\n".join([*lines, *map(repr, self.prewhitened)])

@@ -11,6 +11,8 @@ from typing import Any
 _wanted: ContextVar[bool | None] = ContextVar("_wanted", default=None)
 # What goes away while a bar is shown: a spinner on the same line, for instance.
 _aside: ContextVar[Callable[[], AbstractContextManager[object]]] = ContextVar("_aside", default=nullcontext)
+# Who is told which stage of the work has begun.
+_told: ContextVar[Callable[[str, float], object] | None] = ContextVar("_told", default=None)
 # A pass over fewer entries than this takes about a second or less.
 LONG = 50_000_000
 
@@ -23,6 +25,17 @@ def showing_progress(progress: bool | None) -> AbstractContextManager[None]:
 def making_room(aside: Callable[[], AbstractContextManager[object]]) -> AbstractContextManager[None]:
     """Every bar within this block is shown within `aside()`."""
     return _within(_aside, aside)
+
+
+def telling_stages(tell: Callable[[str, float], object]) -> AbstractContextManager[None]:
+    """Every stage within this block is told to `tell`: what is done now, and the share of work before it."""
+    return _within(_told, tell)
+
+
+def stage(what: str, share: float) -> None:
+    """Say what is done now, and which share of the work came before it."""
+    if (tell := _told.get()) is not None:
+        tell(what, share)
 
 
 @contextmanager

@@ -32,13 +32,13 @@ class Table:
     label: str = "x"  # what errors call it: the argument, or the name of a labelled sample
     units: tuple[str, ...] = ()  # what the numbers of every column count, where the data say so
     notes: tuple[str, ...] = ()  # how text was read; the same for samples that share their columns
+    gaps: tuple[int, ...] = ()  # missing values of every column, in all rows that were given
 
     def column(self, d: int) -> Self:
         """One column, as a table."""
         values, kind = np.ascontiguousarray(self.values[:, [d]]), self.categorical[[d]]
-        own, unit = self.levels[d : d + 1], self.units[d : d + 1]
-        names = self.names[d : d + 1]
-        return replace(self, values=values, names=names, categorical=kind, levels=own, units=unit)
+        own = {"levels": self.levels[d : d + 1], "units": self.units[d : d + 1], "gaps": self.gaps[d : d + 1]}
+        return replace(self, values=values, names=self.names[d : d + 1], categorical=kind, **own)
 
     def decoded(self, d: int, value: float) -> Any:
         """The entry a number of column d stands for."""
@@ -122,7 +122,15 @@ def _coded(parts: list[Sample], kept: list[np.ndarray]) -> list[Table]:
     all_levels = tuple(levels)
     return [
         Table(
-            np.column_stack(own), part.names, categorical, places, part.size, all_levels, part.argument, units
+            np.column_stack(own),
+            part.names,
+            categorical,
+            places,
+            part.size,
+            all_levels,
+            part.argument,
+            units,
+            gaps=tuple(int(column.missing.sum()) for column in part.columns),
         )
         for own, part, places in each
     ]

@@ -15,6 +15,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float, to_numpy
 from kembed.core.drawing import Drawn
+from kembed.core.writing import jsonable
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.convolution import Convolved, section_inner
 from kembed.kernels.measures import EmpiricalMeasure, Measure
@@ -40,6 +41,14 @@ class Embedding(Drawn):
     def _sections(self) -> list[Section]:
         """The sums it is made of."""
         raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """The kernel, and the points and weights it is a sum over (of k, or of r under a measure)."""
+        sums = [
+            {"measure": None if nu is None else repr(nu), "points": points, "weights": weights}
+            for nu, points, weights in self._sections()
+        ]
+        return jsonable({"kernel_used": repr(self.kernel), "sums": sums})
 
     def inner(self, other: "Embedding") -> float:
         """⟨μ, μ'⟩ in the RKHS, between the (posterior mean) embeddings.

@@ -10,6 +10,7 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn
 from kembed.core.text import plain
+from kembed.core.writing import jsonable
 from kembed.graphs.background import Background, Names, likely, reachable
 from kembed.graphs.orientation import Verdicts, directed, unshielded
 
@@ -164,22 +165,44 @@ class CausalGraph(Drawn):
         return table
 
     def table(self) -> list[dict[str, Any]]:
-        """A row for each pair that is adjacent in the graph or in a resample (else an order), frequent first.
+        """A row for each pair of variables, those that are adjacent most often first.
 
-        `mark` is "" where the graph itself lacks the edge; `pd.DataFrame(graph.table())` makes a data frame.
+        `mark` is "" where the graph lacks the edge, and `given` then has the variables that separate the two
+        (None where no test did); `frequency` is the share of resamples (else of orders) with an edge.
+        `pd.DataFrame(graph.table())` makes a data frame.
         """
         rows: list[dict[str, Any]] = []
         for a, b in combinations(self.names, 2):
             edge, frequency = self._edge(a, b), self.frequency(a, b)
-            if not edge and frequency == 0.0:
-                continue
+            given = None if edge else self.separating_sets.get(frozenset((a, b)))
             first, second = (edge.a, edge.b) if edge else (a, b)
             row: dict[str, Any] = {"a": first, "mark": edge.mark if edge else "", "b": second}
             row |= {"pvalue": self.pvalues.get(frozenset((a, b)), float("nan")), "frequency": frequency}
+            row["given"] = None if given is None else list(given)
             for mark in ("-->", "<--", "---", "<->"):
                 row[mark] = self.frequency(first, second, mark)
             rows.append(row)
         return sorted(rows, key=lambda row: (-row["frequency"], not row["mark"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The graph in the words of docs/json.md."""
+        separated = [
+            {"pair": sorted(pair), "given": given, "pvalue": self.pvalues[pair]}
+            for pair, given in self.separating_sets.items()
+        ]
+        told = {
+            "columns": self.names,
+            "alpha": self.alpha,
+            "edges": [vars(edge) for edge in self.edges],
+            "pairs": self.table(),
+            "separating_sets": separated,
+            "conflicts": [conflict._asdict() for conflict in self.conflicts],
+            "ambiguous": self.ambiguous,
+            "tests": self.n_tests,
+            "orders": self.n_orders,
+            "bootstrap": self.n_bootstrap,
+        }
+        return jsonable(told)
 
     def shd(self, other: "CausalGraph") -> int:
         """The structural Hamming distance: how many pairs have another edge, or none, in the other graph."""

@@ -13,6 +13,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
+from kembed.core.writing import jsonable
 from kembed.embeddings.posterior import fit_embedding
 from kembed.kernels.stationary import Stationary
 from kembed.learning.learned_kernel import LearnedKernel
@@ -179,6 +180,13 @@ class KernelSamples(Drawn):
         kernels = self.kernels(size, generator)
         fitted = (fit_embedding(x, kernel, measure=self.learned.measure) for kernel in kernels)
         return np.concatenate([embedding.sample(points, 1, generator) for embedding in fitted])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The kernel they surround, and quantiles of every lengthscale: 5%, 50% and 95%."""
+        scales = np.asarray(self.lengthscale)
+        scales = scales.reshape(-1, *scales.shape[2:])
+        told = {"learned": self.learned.to_dict(), "draws": len(scales), "divergences": self.divergences}
+        return jsonable({**told, "lengthscale_quantiles": np.quantile(scales, [0.05, 0.5, 0.95], axis=0)})
 
     def __repr__(self) -> str:
         C, N, _ = self.theta.shape

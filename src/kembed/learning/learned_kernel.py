@@ -13,6 +13,7 @@ from kembed.core import checks
 from kembed.core.backend import Float, to_numpy
 from kembed.core.drawing import Drawn
 from kembed.core.linalg import Cholesky
+from kembed.core.writing import jsonable
 from kembed.kernels.stationary import Stationary
 from kembed.learning.evidence import Evidence, typical_lengthscale
 from kembed.learning.frame import Frame
@@ -92,6 +93,13 @@ class LearnedKernel(Mode, Drawn):
         """The curve and its modes in one shape with what tests learn; `unit` says what x was measured in."""
         peaks = np.array([typical_lengthscale(mode.kernel) for mode in self.modes])
         return Evidence(*self.curve, peaks, unit, self.median, self, self.range)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was learned, in the words of docs/json.md; lengthscales in the units of the data."""
+        modes = [{"kernel": repr(mode.kernel), "log_evidence": mode.log_evidence} for mode in self.modes]
+        told = {"family": self.family, "lengthscale": typical_lengthscale(self.kernel), "median": self.median}
+        told |= {"kernel_used": repr(self.kernel), "log_evidence": self.log_evidence, "rows": self.n}
+        return jsonable({**told, "modes": modes, "families": self.families})
 
     def __repr__(self) -> str:
         others = f", {len(self.modes)} modes" if len(self.modes) > 1 else ""

@@ -106,3 +106,16 @@ def step_down(observed: Float[np.ndarray, " D"], draws: Float[np.ndarray, "B D"]
     adjusted = np.empty(len(observed))
     adjusted[order] = np.maximum.accumulate(found[order])
     return adjusted
+
+
+def holm(pvalues: Float[np.ndarray, " D"], others: int = 0) -> Float[np.ndarray, " D"]:
+    """P-values corrected for their number and for so many others (Holm 1979).
+
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(pvalues, kind="stable")
+    factors = len(pvalues) + others - np.arange(len(pvalues))
+    adjusted = np.empty(len(pvalues))
+    adjusted[order] = np.minimum(np.maximum.accumulate(pvalues[order] * factors), 1.0)
+    return adjusted

@@ -12,7 +12,7 @@ BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 GREY, PALE = "#767676", "#D4D4D4"
 
 # Longer names are cut in the middle.
-NAME_WIDTH, AXIS_WIDTH, LABEL_WIDTH = 24, 30, 12
+NAME_WIDTH, AXIS_WIDTH, LABEL_WIDTH = 24, 30, 16
 # Axes show the whole range unless it is more than this many times the central one: the middle 90% of the
 # values and three quarters of that on either side, which is ±4.1 sd for normal data.
 CENTRAL, MARGIN, STRETCH = 0.9, 0.75, 2.0

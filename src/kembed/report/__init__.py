@@ -1,16 +1,19 @@
 """A comparison as one HTML page that needs nothing else: no network, no scripts, no fonts."""
 
 import datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kembed.comparing.compare import Comparison
+from kembed.core.progress import stage
 from kembed.core.writing import write_text
 
 __all__ = ["render", "save"]
 
 
-def save(comparison: Comparison, path: str | Path, *, date: datetime.date | str | None = None) -> Path:
-    """Write the page, whole or not at all, and return its path.
+def save(comparison: Comparison, path: str | Path, **about: Any) -> Path:
+    """Write the page, whole or not at all, and return its path; `about` as for `render`.
 
     >>> import tempfile, numpy as np, kembed
     >>> rng = np.random.default_rng(0)
@@ -19,15 +22,25 @@ def save(comparison: Comparison, path: str | Path, *, date: datetime.date | str 
     ...     save(found, f"{folder}/report.html").read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    return write_text(path, render(comparison, date=date))
+    return write_text(path, render(comparison, **about))
 
 
-def render(comparison: Comparison, *, date: datetime.date | str | None = None) -> str:
-    """The page as text; the same comparison and the same date give the same page.
+def render(
+    comparison: Comparison,
+    *,
+    date: datetime.date | str | None = None,
+    command: str | None = None,
+    notes: Sequence[str] = (),
+    left_out: Mapping[str, str] | None = None,
+) -> str:
+    """The page as text; the same comparison, the same date and the same words about it give the same page.
 
-    `date` is today unless given, a date or a string.
+    `date` is today unless given, a date or a string. `command` is what was typed at a shell, `notes` are
+    sentences that the reader should see, `left_out` has columns that were not compared, and why.
     """
-    from kembed.report.page import fill
+    from kembed.report.page import About, fill
 
+    stage("drawing", 0.75)
     date = datetime.date.today() if date is None else date
-    return fill(comparison, date if isinstance(date, str) else f"{date:%d %B %Y}".lstrip("0"))
+    about = About(command, tuple(notes), dict(left_out or {}))
+    return fill(comparison, date if isinstance(date, str) else f"{date:%d %B %Y}".lstrip("0"), about)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from kembed import plotting
 from kembed.comparing.changes import Change
@@ -73,7 +74,7 @@ def draw(plot: Callable[[Any], Any], large: int = LARGE) -> str:
             kind, content = "png", _saved(figure, "png", dpi=DPI, metadata={"Software": None})
         else:
             content = _slim(content.decode()).encode()
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    return Markup(f"data:image/{kind};base64,{base64.b64encode(content).decode()}")  # needs no escaping
 
 
 def _saved(figure: Any, kind: str, **options: Any) -> bytes:

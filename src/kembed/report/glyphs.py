@@ -1,69 +1,142 @@
-"""Small pictures drawn by hand as SVG: two samples of a column side by side, and a bar from half to whole.
+"""Small pictures drawn by hand as SVG: both samples of a column as bars, and a bar from half to whole.
 
-They hold numbers only; names appear in their descriptions, which are escaped.
+They hold numbers, and names that are escaped. Their colours are those of the page, also in the dark.
 """
 
 from markupsafe import Markup
 
-from kembed.comparing.summaries import QUANTILES, ColumnSummary
+from kembed.comparing.histograms import Histogram
+from kembed.comparing.summaries import ColumnSummary
 from kembed.report.words import number, percent, short
 
-WIDTH, HEIGHT = 132.0, 30.0  # two bars of text height
-MIDDLES = (8.0, 22.0)  # of the bar of x and that of y
-# Ends lie at most this many times the middle half's width from it; whiskers that go further are cut.
-REACH = 2.0
+WIDTH, HEIGHT = 132.0, 40.0  # of a small picture: it stands in a row of a table
+WIDE, HIGH, TICKS = 440.0, 180.0, 26.0  # of a large one, and room below it for numbers
+LINE, NAMES = 34.0, 130.0  # of a large picture of categories: the height of a level, and room for its name
+LETTERS = 20  # of that name
+LEAST = 0.6  # a bar of a few rows can still be seen
+AT = 5  # places with a number below
 
 
 def of_column(column: ColumnSummary, labels: tuple[str, str]) -> Markup:
-    """A box for each sample, or bars of shares."""
-    inside, said = (_shares if column.categorical else _boxes)(column, labels)
-    opening = Markup('<svg class="glyph" viewBox="0 0 {} {}" role="img" aria-label="{}">')
-    return opening.format(f"{WIDTH:g}", f"{HEIGHT:g}", said) + Markup("".join(inside)) + Markup("</svg>")
+    """Bars of the first sample upwards and of the second downwards; strong where one surely has more rows."""
+    said = _said(column, labels)
+    if column.histogram is None:
+        return Markup("")
+    bars = _bars(column.histogram, WIDTH, HEIGHT)
+    return _drawing("glyph", WIDTH, HEIGHT, said, bars)
 
 
-def _boxes(column: ColumnSummary, labels: tuple[str, str]) -> tuple[list[str], str]:
-    """Whiskers over the range, a box over the middle half, a line at the median."""
-    size = max(abs(side[end]) for side in (column.x, column.y) for end in ("minimum", "maximum")) or 1.0
-    sides = [{key: value / size for key, value in side.items()} for side in (column.x, column.y)]
-    low, high = min(side["quartile"] for side in sides), max(side["upper quartile"] for side in sides)
-    span = high - low
-    first, last = min(side["minimum"] for side in sides), max(side["maximum"] for side in sides)
-    if span > 0.0:
-        first, last = max(first, low - REACH * span), min(last, high + REACH * span)
-
-    def place(value: float) -> float:
-        share = (min(max(value, first), last) - first) / (last - first) if last > first else 0.5
-        return 2.0 + share * (WIDTH - 4.0)
-
-    parts = []
-    for side, kind, middle in zip(sides, "ab", MIDDLES, strict=True):
-        a, box, median, end, b = (place(side[key]) for key in QUANTILES)
-        parts += [
-            f'<path class="{kind}" d="M{a:.1f} {middle:g}H{b:.1f}"/>',
-            _bar(kind, box, max(end - box, 1.0), middle),
-            f'<path class="m {kind}" d="M{median:.1f} {middle - 6:g}V{middle + 6:g}"/>',
+def large(column: ColumnSummary, labels: tuple[str, str]) -> Markup:
+    """The same with numbers below; of categories the levels that changed most, by name."""
+    said = _said(column, labels)
+    if column.categorical:
+        inside = [
+            part
+            for place, level in enumerate(column.x)
+            for part in _level(level, (column.x[level], column.y[level]), LINE * place)
         ]
-    said = "; ".join(
-        f"{short(label)}: median {number(side['median'])}, middle half {number(side['quartile'])} to "
-        f"{number(side['upper quartile'])}"
-        for label, side in zip(labels, (column.x, column.y), strict=True)
+        return _drawing("plot", WIDE, LINE * len(column.x), said, inside)
+    assert column.histogram is not None
+    inside = [*_bars(column.histogram, WIDE, HIGH), *_ticks(column.histogram)]
+    return _drawing("plot", WIDE, HIGH + TICKS, said, inside)
+
+
+def _drawing(kind: str, width: float, height: float, said: str, inside: list[Markup]) -> Markup:
+    opening = Markup('<svg class="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">')
+    return (
+        opening.format(kind, f"{width:g}", f"{height:g}", said) + Markup("").join(inside) + Markup("</svg>")
     )
-    return parts, said
 
 
-def _shares(column: ColumnSummary, labels: tuple[str, str]) -> tuple[list[str], str]:
-    """The share of the level that changed most."""
-    level = next(iter(column.x))
-    shares = column.x[level], column.y[level]
-    parts = []
-    for share, kind, middle in zip(shares, "ab", MIDDLES, strict=True):
-        parts += [_bar("rail", 2.0, WIDTH - 4.0, middle), _bar(kind, 2.0, share * (WIDTH - 4.0), middle)]
-    said = [f"{percent(share)} of {short(label)}" for share, label in zip(shares, labels, strict=True)]
-    return parts, f"{short(level)}: {', '.join(said)}"
+def _bars(bars: Histogram, width: float, height: float) -> list[Markup]:
+    """A bar of either sample at every place, from the line in the middle."""
+    top, step, middle = max(*bars.x, *bars.y), width / len(bars.x), 0.5 * height
+    found = []
+    for place, (a, b, more) in enumerate(zip(bars.x, bars.y, bars.more, strict=True)):
+        for share, kind, up in ((a, "a", True), (b, "b", False)):
+            tall = max((middle - 1.0) * share / top, LEAST) if share > 0.0 else 0.0
+            sure = " sure" if more == (1 if up else -1) else ""
+            found.append(_bar(kind + sure, step * place, 0.86 * step, middle - tall if up else middle, tall))
+    line = Markup('<path class="axis" d="M0 {}H{}"/>').format(f"{middle:g}", f"{width:g}")
+    return [*found, line]
 
 
-def _bar(kind: str, start: float, width: float, middle: float) -> str:
-    return f'<rect class="{kind}" x="{start:.1f}" y="{middle - 4.5:g}" height="9" width="{width:.1f}"/>'
+def _bar(kind: str, x: float, width: float, y: float, height: float) -> Markup:
+    return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>').format(
+        kind, *(f"{value:.1f}" for value in (x, y, width, height))
+    )
+
+
+def _ticks(bars: Histogram) -> list[Markup]:
+    """Numbers under the bars: values, or edges."""
+    if bars.values:
+        step = WIDE / len(bars.values)
+        every = -(-len(bars.values) // (2 * AT))
+        places = [(step * (k + 0.43), value) for k, value in enumerate(bars.values) if k % every == 0]
+    else:
+        count = len(bars.edges) - 1
+        chosen = [round(k * count / (AT - 1)) for k in range(AT)]
+        places = [(WIDE * k / count, bars.edges[k]) for k in chosen]
+    return [_text(x, HIGH + 18.0, number(value, 3), _anchor(x)) for x, value in places]
+
+
+def _anchor(x: float) -> str:
+    return "start" if x < 20.0 else "end" if x > WIDE - 20.0 else "middle"
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> Markup:
+    return Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(
+        f"{x:.1f}", f"{y:.1f}", anchor, text
+    )
+
+
+def _level(level: str, shares: tuple[float, float], y: float) -> list[Markup]:
+    """A level, and its share in either sample."""
+    room = WIDE - NAMES - 50.0
+    found = [_text(NAMES - 8.0, y + 20.0, short(level, LETTERS), "end")]
+    for share, kind, down in zip(shares, ("a sure", "b sure"), (3.0, 17.0), strict=True):
+        wide = max(room * share, LEAST)
+        found.append(_bar(kind, NAMES, wide, y + down, 11.0))
+        found.append(_text(NAMES + wide + 5.0, y + down + 10.0, percent(share), "start"))
+    return found
+
+
+def _said(column: ColumnSummary, labels: tuple[str, str]) -> str:
+    """What the picture shows."""
+    names = [short(label) for label in labels]
+    if column.categorical:
+        level = next(iter(column.x))
+        shares = zip((column.x[level], column.y[level]), names, strict=True)
+        return f"{short(level)}: {', '.join(f'{percent(share)} of {name}' for share, name in shares)}"
+    told = "; ".join(
+        f"{name}: median {number(side['median'])}, middle half {number(side['quartile'])} to "
+        f"{number(side['upper quartile'])}"
+        for name, side in zip(names, (column.x, column.y), strict=True)
+    )
+    places = _sure_places(column.histogram, names) if column.histogram else ""
+    return f"Bars of both samples. {told}.{places}"
+
+
+def _sure_places(bars: Histogram, names: list[str]) -> str:
+    """The runs of bars in which one sample surely has more rows."""
+    runs: list[tuple[int, int, int]] = []
+    for place, more in enumerate(bars.more):
+        if more and runs and runs[-1][0] == more and runs[-1][2] == place - 1:
+            runs[-1] = (more, runs[-1][1], place)
+        elif more:
+            runs.append((more, place, place))
+    if not runs:
+        return ""
+    said = []
+    for more, first, last in runs[:4]:
+        ends = (
+            (bars.values[first], bars.values[last])
+            if bars.values
+            else (bars.edges[first], bars.edges[last + 1])
+        )
+        span = number(ends[0], 3) if ends[0] == ends[1] else f"{number(ends[0], 3)} to {number(ends[1], 3)}"
+        said.append(f"more {names[0 if more > 0 else 1]} at {span}")
+    return f" Surely {', '.join(said)}."
 
 
 def gauge(share: float) -> Markup:

@@ -1,6 +1,7 @@
 """What goes where on the page; the words and the layout are in `page.html`."""
 
 import platform
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -17,17 +18,27 @@ from kembed.report import figures, glyphs, words
 from kembed.testing.outcome import of_surprise
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
-COLUMNS, PICTURES, REGIONS, REGION_COLUMNS = 50, 3, 6, 4
+COLUMNS, PICTURES, REGIONS, REGION_COLUMNS = 50, 6, 6, 4
 PAIRS = 2  # of columns with a picture; more are told in words
 # A region that covers more than this share of a column's range says nothing about it.
 WIDE = 0.95
 # Functions that the template calls by their names.
-NUMBERS = (words.number, words.p_value, words.percent, words.effect, rows)
-SENTENCES = (words.short, words.breakable, words.of_p, words.of_separation, words.of_effect)
-DRAWINGS = (glyphs.gauge, glyphs.of_column)
+NUMBERS = (words.number, words.p_value, words.percent, words.of_interval, rows)
+SENTENCES = (words.short, words.breakable, words.of_p, words.of_separation)
+EFFECTS = (words.of_column_effect, words.of_standardised)
+DRAWINGS = (glyphs.gauge, glyphs.of_column, glyphs.large)
 
 
-def fill(comparison: Comparison, date: str) -> str:
+@dataclass(frozen=True)
+class About:
+    """What only the caller knows: the command that was given, notes, and columns that were left out."""
+
+    command: str | None = None
+    notes: tuple[str, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def fill(comparison: Comparison, date: str, about: About) -> str:
     """The page."""
     environment = jinja2.Environment(
         autoescape=True,
@@ -36,14 +47,13 @@ def fill(comparison: Comparison, date: str) -> str:
         lstrip_blocks=True,
         finalize=lambda value: words.clean(value) if type(value) is str else value,
     )
-    environment.filters |= {made.__name__: made for made in (*NUMBERS, *SENTENCES, *DRAWINGS)}
+    environment.filters |= {made.__name__: made for made in (*NUMBERS, *SENTENCES, *EFFECTS, *DRAWINGS)}
     files = resources.files("kembed.report")
     page, style = (files.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "style.css"))
     w, columns = comparison.witness, comparison.columns
     if not comparison.differ:  # no order that would point at a column
         columns = tuple(sorted(columns, key=lambda column: w.names.index(column.name)))
-    pictured = comparison.changed[:PICTURES] if comparison.differ and len(columns) > 1 else ()
-    witnesses = [w, *(w.column(column.name) for column in pictured)]
+    pictured = comparison.changed if comparison.differ else ()
     return environment.from_string(page).render(
         c=comparison,
         style=Markup(style),
@@ -51,14 +61,17 @@ def fill(comparison: Comparison, date: str) -> str:
         columns=columns[:COLUMNS],
         hidden=len(columns[COLUMNS:]),
         pairs=[figures.of_pair(comparison, pair) for pair in comparison.pairs[:PAIRS]],
-        pictures=[figures.of_witness(one, comparison.labels) for one in witnesses],
+        pictures=[figures.of_witness(w, comparison.labels)],
+        pictured=pictured[:PICTURES],
+        gaps=[column for column in comparison.columns if column.missing_pvalue is not None][:COLUMNS],
+        about=about,
         regions=_places(comparison),
         evidence=figures.evidence(comparison),
         scale=_scale(comparison),
         null=figures.null(comparison.test),
         method=_method(comparison),
         python=in_python(comparison),
-        shell=at_a_shell(comparison),
+        shell=about.command or at_a_shell(comparison),
         versions=f"kembed {__version__}, NumPy {np.__version__}, Python {platform.python_version()}",
     )
 
@@ -95,7 +108,7 @@ def _scale(comparison: Comparison) -> str | None:
     scale = f"{learned.peaks[0]:.2g}"
     said = f"The kernel that was given has a lengthscale of {scale}."
     if isinstance(comparison.kernel, str):
-        unit = " spreads" if learned.unit else ""
+        unit = ("" if scale == "1" else "s").join([" spread", ""]) if learned.unit else ""
         said = f"Rows that are about {scale}{unit} apart or less count as alike."
     if (wider := comparison.witness.widened) > 1.0:
         said += f" The difference is shown at a scale {wider:.2g} times as wide, where it is clearest."
@@ -112,7 +125,7 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
     if fused:
         statistic += f", {len(test.members)} members fused into one statistic"
         value = of_surprise(test)
-    effect = f"{test.name} = {words.number(test.effect)}{' with the strongest member' if fused else ''}"
+    effect = [] if fused else [("Effect", f"{test.name} = {words.number(test.effect)}")]
     drawn = len(test.null_distribution)
     resamples = f"all {drawn:,} arrangements" if test.enumerated else f"{drawn:,} resamples"
     several = isinstance(w.kernel, list)
@@ -121,7 +134,7 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
     return [
         ("Test", f"two-sample test of kernel mean embeddings, level {comparison.alpha:g}"),
         ("Statistic", f"{statistic}: {value}"),
-        ("Effect", effect),
+        *effect,
         ("Null distribution", f"{test.null}, {resamples}"),
         ("Kernel of the test" + (", strongest" if fused else ""), repr(test.kernel)),
         ("Kernel of the witness", kernel),

@@ -6,10 +6,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from kembed.comparing.summaries import ColumnSummary
 from kembed.core.text import plain, shortened
 from kembed.testing.outcome import TestOutcome
 
 SHORT, LONG = 48, 80  # letters of a name that fit into a line of text, and into a cell that may break
+COMMAS = 10_000  # smaller numbers are read without them, and years must be
 MINUS = "\N{MINUS SIGN}"
 # Bidirectional classes of characters that turn the reading direction of what follows.
 TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -30,6 +32,8 @@ def clean(text: str) -> str:
     >>> clean("two\nlines\x00 \u202egnp")
     'two lines� gnp'
     """
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(_kept(letter) for letter in text)
 
 
@@ -62,12 +66,12 @@ def breakable(name: Any, width: int = LONG) -> Markup:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """So many digits that count, without powers of ten where people need none.
+    """So many digits that count, without powers of ten where people need none; years have no comma.
 
-    >>> number(1680.4), number(-0.012345, 3), number(123456.7), number(3.2e-9), number(0.0)
-    ('1,680', '−0.0123', '123,457', '3.2e−09', '0')
+    >>> number(2008.0), number(-0.012345, 3), number(123456.7), number(3.2e-9), number(0.0)
+    ('2008', '−0.0123', '123,457', '3.2e−09', '0')
     """
-    return plain(value, digits, thousands=True, minus=MINUS)
+    return plain(value, digits, thousands=abs(value) >= COMMAS, minus=MINUS)
 
 
 def p_value(p: float) -> str:
@@ -120,21 +124,32 @@ def of_separation(share: float) -> str:
     return next(said for below, said in SEPARATIONS if share < below)
 
 
-def of_effect(test: TestOutcome) -> str:
-    """What MMD² is, in two sentences."""
-    kernel = "strongest member" if len(test.members) > 1 else "kernel"
-    below = test.effect < 0.0
-    more = "Chance alone can put it below 0." if below else "It has no unit, and depends on the kernel."
-    return f"The squared distance between the two samples as the {kernel} sees them: 0 means the same. {more}"
+def of_interval(ends: tuple[float, float]) -> str:
+    """An interval of shares.
 
-
-def effect(value: float) -> str:
-    """An effect size in large type.
-
-    >>> effect(0.32931), effect(3e-20), effect(-0.0021)
-    ('0.329', 'about 0', '−0.002')
+    >>> of_interval((0.513, 0.604))
+    '51% to 60%'
     """
-    return "about 0" if abs(value) < 0.0005 else f"{value:.3f}".replace("-", MINUS)
+    return f"{percent(ends[0])} to {percent(ends[1])}"
+
+
+def of_column_effect(column: ColumnSummary) -> str:
+    """The effect size of a column, which compares across columns: an AUC with its interval.
+
+    >>> of_column_effect(ColumnSummary("age", False, 1.0, 1.0, 0.0, {}, {}, "", 0.64, (0.6, 0.68)))
+    '64% (60–68)'
+    """
+    low, high = column.auc_interval
+    return f"{column.auc:.0%} ({100 * low:.0f}–{100 * high:.0f})"
+
+
+def of_standardised(column: ColumnSummary) -> str:
+    """The difference of means in standard deviations, with its sign; a dash for categories.
+
+    >>> of_standardised(ColumnSummary("age", False, 1.0, 1.0, 0.0, {}, {}, "", 0.64, (0.6, 0.68), -0.5))
+    '−0.50'
+    """
+    return "–" if column.standardised is None else f"{column.standardised:+.2f}".replace("-", MINUS)
 
 
 def of_range(name: str, span: tuple[Any, ...]) -> tuple[str, str]:

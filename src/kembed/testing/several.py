@@ -1,0 +1,151 @@
+"""Do several samples come from one distribution? `k_sample_test`: all of them at once, then every pair.
+
+Labels of k kinds are shuffled over the pooled, unordered rows. For every kernel the statistic is the sum of
+n_g (N - n_g) / N² times MMD² of each sample against all the others, on the same relabelings. Kernels see no
+label, so the test is exact.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from kembed.core import checks
+from kembed.core.drawing import Shown
+from kembed.core.ordering import row_order
+from kembed.core.progress import showing_progress
+from kembed.core.writing import jsonable
+from kembed.data.pool import Pool, make_pool
+from kembed.data.space import make_space
+from kembed.data.tables import Table, read_tables
+from kembed.permutation.fusion import Values
+from kembed.permutation.labelings import Labelings
+from kembed.permutation.nulls import holm
+from kembed.testing.choice import choose
+from kembed.testing.outcome import TestOutcome, outcome_to_dict, resampled_outcome
+from kembed.testing.procedure import Procedure, read_procedure
+from kembed.testing.two_sample import mmd_values, test_pool
+
+# Beyond this many rows in all kernels are random features: labels of k kinds are written out.
+MANY_ROWS = 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class PairOutcome:
+    """The test of two of the samples, and its p-value corrected for all pairs (Holm)."""
+
+    labels: tuple[str, str]
+    pvalue: float
+    adjusted_pvalue: float
+    test: TestOutcome
+
+    def __repr__(self) -> str:
+        return f"{' and '.join(self.labels)}: p = {self.pvalue:.4g}, for all pairs {self.adjusted_pvalue:.4g}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeveralOutcome(Shown):
+    """The outcome of `k_sample_test`: `test` of all samples at once, `pairs` the tests of every two."""
+
+    labels: tuple[str, ...]
+    test: TestOutcome
+    pairs: tuple[PairOutcome, ...]
+
+    @property
+    def pvalue(self) -> float:
+        """That of all samples at once."""
+        return self.test.pvalue
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that can be said in JSON, in the words of docs/json.md."""
+        pairs = [
+            {"samples": pair.labels, "pvalue": pair.pvalue, "adjusted_pvalue": pair.adjusted_pvalue}
+            for pair in self.pairs
+        ]
+        return jsonable({**outcome_to_dict(self.test), "by_pair_of_samples": pairs})
+
+    def _table(self) -> Any:
+        rows = [(" and ".join(p.labels), f"{p.pvalue:.4g}", f"{p.adjusted_pvalue:.4g}") for p in self.pairs]
+        return ("pair", "p, by itself", "p, of all pairs"), rows
+
+    def __repr__(self) -> str:
+        return "\n".join([repr(self.test), *(f"  {pair}" for pair in self.pairs)])
+
+
+def k_sample_test(
+    *samples: Any,
+    labels: Any = None,
+    kernel: Any = "fused",
+    n_resamples: int = 999,
+    rng: Any = None,
+    nan_policy: str = "raise",
+    progress: bool | None = None,
+) -> SeveralOutcome:
+    """Test whether two or more samples come from one distribution, and which pairs of them differ.
+
+    Parameters
+    ----------
+    samples
+        Two or more samples, as for `mmd_test`.
+    labels
+        What to call them; "sample 1", "sample 2", ... unless given.
+    kernel, n_resamples, rng, nan_policy, progress
+        As for `mmd_test`; `nan_policy` is `"raise"` or `"omit"`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kembed import k_sample_test
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, c = rng.normal(size=60), rng.normal(size=60), rng.normal(1.5, size=60)
+    >>> found = k_sample_test(a, b, c, labels="abc", rng=0)
+    >>> [pair.labels for pair in found.pairs if pair.adjusted_pvalue <= 0.05]
+    [('a', 'c'), ('b', 'c')]
+
+    """
+    if len(samples) < 2:
+        raise TypeError(f"k_sample_test compares two or more samples, but {len(samples)} was given")
+    checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
+    names = tuple(f"sample {k}" for k in range(1, len(samples) + 1)) if labels is None else tuple(labels)
+    if len(names) != len(samples) or len(set(names)) < len(names):
+        raise ValueError(f"labels must be {len(samples)} different names, but {labels!r} was given")
+    given = {str(name): sample for name, sample in zip(names, samples, strict=True)}
+    tables, _ = read_tables(given, nan_policy, minimum=2, same_columns=True)
+    many = sum(len(table.values) for table in tables) > MANY_ROWS
+    statistic = "features" if many else "unbiased"
+    generator = checks.generator(rng)
+    procedure = read_procedure(statistic, "permutation", n_resamples, None, None, generator)
+    with showing_progress(progress):
+        whole = _all_at_once(tables, kernel, procedure)
+        how: Any = {"kernel": kernel, "statistic": statistic, "n_resamples": n_resamples}
+        found = [
+            test_pool(make_pool([a, b], None, "none"), by_column=False, rng=generator, **how)
+            for a, b in combinations(tables, 2)
+        ]
+    adjusted = holm(np.array([each.pvalue for each in found]))
+    each = zip(combinations(names, 2), found, adjusted, strict=True)
+    pairs = tuple(PairOutcome((a, b), test.pvalue, float(p), test) for (a, b), test, p in each)
+    return SeveralOutcome(names, whole, pairs)
+
+
+def _all_at_once(tables: list[Table], kernel: Any, procedure: Procedure) -> TestOutcome:
+    """The sum over samples of MMD² against the rest, for the data and shuffled labels."""
+    rows = np.concatenate([table.values for table in tables])
+    codes = np.repeat(np.arange(len(tables)), [len(table.values) for table in tables])
+    order = row_order(rows)
+    space, codes = make_space(rows[order], tables[0].categorical), codes[order]
+    choice = choose(kernel, space, procedure, names=tables[0].names)
+    shuffled = [codes, *(procedure.rng.permutation(codes) for _ in range(procedure.n_resamples))]
+    every = np.stack(shuffled, axis=1)
+    N, total, entry = len(codes), 0.0, None
+    for g, table in enumerate(tables):
+        columns = (every == g).astype(float)
+        n = len(table.values)
+        pool = Pool(space, columns[:, 0], None, table.names, (n, N - n))
+        values = mmd_values(pool, choice, Labelings(columns[:, 0], None, columns), procedure)
+        total = total + values.statistics * (n * (N - n) / N**2)
+        entry = values.entry
+    assert entry is not None
+    sizes = tuple(len(table.values) for table in tables)
+    return resampled_outcome("MMD²", sizes, choice, Values(total, entry), "permutation", False)
