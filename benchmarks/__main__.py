@@ -28,6 +28,7 @@ NAMES = [
     "conditional_hard",
     "oracle_pc",
     "graphs",
+    "engines",
 ]
 
 

@@ -48,6 +48,12 @@ class Lines(Part):
     stop: int = 0
     separator: str = ","
     rules: TextRules = PLAIN
+    hint: frozenset[str] = frozenset()  # columns that begin as numbers
+
+    @property
+    def likely(self) -> frozenset[str]:
+        """Those that begin so."""
+        return self.hint
 
     @property
     def comma(self) -> bool:
@@ -76,6 +82,7 @@ class Lines(Part):
                 frame = self._table(data, schema, null_values=self.missing)
                 # A line of nothing and a line of missing values look the same here: text tells them apart.
                 if not frame.select(pl.all_horizontal(pl.all().is_null()).any()).item():
+                    self._refuse_short(frame, data, where)
                     return self._cleaned(frame)
             except pl.exceptions.PolarsError:
                 pass  # blanks around numbers, say
@@ -85,8 +92,7 @@ class Lines(Part):
             refuse_lines(data, self.separator, len(self.names), where)
             seen = f"{where} cannot be read as a table"
             raise InputError(f"{seen}; check its quotes and its delimiter") from None
-        if not numbers:
-            self._refuse_short(frame, data, where)
+        self._refuse_short(frame, data, where)
         if frame.width > 1:
             frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
         return self._cleaned(frame)
@@ -147,14 +153,31 @@ def text_parts(path: str, rules: TextRules, size: int = BYTES) -> tuple[tuple[st
         stream.seek(3 if head.startswith(b"\xef\xbb\xbf") else 0)
         line = b"" if rules.header else b"data"
         while not line.strip() or line.count(b'"') % 2:  # names, after empty lines and perhaps over several
-            line += stream.readline()
+            if not (more := stream.readline()):
+                break
+            line += more
         start = stream.tell()
+    first_lines = Lines(file, tuple(names), 1, path, start, size, separator, rules)
+    told = (separator, rules, _hint(first_lines, lines[start:]))
     if zipped:
-        return tuple(names), [Unzipped(file, tuple(names), 1, path, start, size, separator, rules)]
+        return tuple(names), [Unzipped(file, tuple(names), 1, path, start, size, *told)]
     return tuple(names), [
-        Lines(file, tuple(names), number, path, first, first + len(data), separator, rules)
+        Lines(file, tuple(names), number, path, first, first + len(data), *told)
         for number, (first, data) in enumerate(_chunks(path, file, start, size, zipped=False), start=1)
     ]
+
+
+def _hint(part: Lines, data: bytes) -> frozenset[str]:
+    """The columns that hold numbers in the first lines."""
+    import polars as pl
+
+    try:
+        frame = part.frame(data, part.file, frozenset()) if data.strip() else pl.DataFrame()
+    except InputError:  # whatever it is, the pass over all of it will say so
+        return frozenset()
+    casts = {column.name: column.cast(pl.Float64, strict=False) for column in frame}
+    gaps = {column.name: column.null_count() for column in frame}
+    return frozenset(name for name, cast in casts.items() if cast.null_count() == gaps[name] < len(cast))
 
 
 def _is_gzip(path: Path) -> bool:

@@ -39,6 +39,11 @@ class Part(ABC):
         """These columns, block by block; `numbers` are text that is known to hold numbers."""
 
     @property
+    def likely(self) -> frozenset[str]:
+        """Columns of text that may well be numbers: worth trying, and no more."""
+        return frozenset()
+
+    @property
     def comma(self) -> bool:
         """Whether its text writes 1.5 as 1,5."""
         return False
