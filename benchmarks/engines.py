@@ -149,9 +149,7 @@ def main() -> None:
                     f"| {kind}: {name} | {found['cpu']:.2f} | {found['wall']:.2f} | {N / found['cpu']:,.0f} |"
                 )
                 print(line, f"{found['peak']:.0f} |", flush=True)
-        print(
-            "\n| Dask, Parquet: cos | cpu s of workers | wall s | peak MB of a worker | s a block (driver cpu) |"
-        )
+        print("\n| workers, Parquet, cos | cpu s of all | wall s | peak MB of one | s a block (driver cpu) |")
         print("|---|---|---|---|---|")
         for workers in (1, 2):
             found = in_process(f"with_dask({folder!r}, {workers})")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -133,7 +134,7 @@ class Unzipped(Lines):
         return self.file
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
-        """As many blocks as there are."""
+        """As many blocks as there are; `stop` is about how many bytes make one."""
         for number, (_, data) in enumerate(_chunks(self.path, self.file, self.start, self.stop), start=1):
             yield self.frame(data, f"block {number:,} of {self.file}", numbers).select(columns)
 
@@ -142,7 +143,7 @@ def text_parts(path: str, rules: TextRules, size: int = BYTES) -> tuple[tuple[st
     """The columns and the parts of a text table, in order; no parts if it has names and no rows."""
     file = label(path)
     zipped = _is_gzip(Path(path))
-    with reading_lines(file), _opened(path, zipped) as stream:
+    with _unzipping(file), _opened(path, zipped) as stream:
         head = stream.read(HEAD)
         if not head.strip():
             raise InputError(f"{file} is empty; check how it was written")
@@ -195,22 +196,18 @@ def _opened(path: str, zipped: bool) -> IO[bytes]:
     return gzip.open(path, "rb") if zipped else open(path, "rb")  # type: ignore[return-value]
 
 
-class reading_lines:  # noqa: N801  # reads as a sentence
+@contextmanager
+def _unzipping(file: str) -> Iterator[None]:
     """A damaged gzip file is one clear error."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
-            raise InputError(f"{self.file} is a damaged gzip file; make or download it again") from None
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError(f"{file} is a damaged gzip file; make or download it again") from None
 
 
 def _chunks(path: str, file: str, start: int, size: int, zipped: bool = True) -> Iterator[tuple[int, bytes]]:
     """Whole lines of about `size` bytes, with the place of the first; no line end in quotes counts."""
-    with reading_lines(file), _opened(path, zipped) as stream:
+    with _unzipping(file), _opened(path, zipped) as stream:
         stream.seek(start)
         while data := stream.read(size):
             pieces = [data, stream.readline()]
