@@ -133,6 +133,13 @@ class Places:
         return Places(self.places + other.places)
 
 
+def test_a_name_that_looks_like_a_pattern(tmp_path):
+    pl.DataFrame({"a": [1.0, 2.0]}).write_parquet(tmp_path / "a[1].parquet")
+    pl.DataFrame({"a": [5.0]}).write_parquet(tmp_path / "a1.parquet")
+    (source,) = open_sources({"x": tmp_path / "a[1].parquet"})
+    assert source.map_sum(lambda block: block.values.sum()) == 3.0
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_memmaps(order, tmp_path, rng):
     values = np.asfortranarray(rng.normal(size=(1_000, 6))) if order == "F" else rng.normal(size=(1_000, 6))

@@ -104,7 +104,10 @@ def scan(path: str, kind: str) -> pl.LazyFrame:
 
     if kind == "parquet":
         return pl.scan_parquet(path, glob=False, hive_partitioning=False)
-    return pl.scan_ipc(path, glob=False, hive_partitioning=False)
+    try:
+        return pl.scan_ipc(path, glob=False, hive_partitioning=False)
+    except TypeError:  # an older Polars has no such word
+        return pl.scan_ipc(path, hive_partitioning=False)
 
 
 def changed(part: Part) -> InputError:
