@@ -29,6 +29,7 @@ NAMES = [
     "conditional_hard",
     "oracle_pc",
     "graphs",
+    "engines",
 ]
 
 

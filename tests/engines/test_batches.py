@@ -1,4 +1,4 @@
-"""Rows in files, block by block: the same answer as in memory, and errors that name the file and the block."""
+"""Rows in files, block by block: the same answer as in memory; errors name the file and the block."""
 
 import gzip
 import os
@@ -133,6 +133,13 @@ class Places:
         return Places(self.places + other.places)
 
 
+def test_a_name_that_looks_like_a_pattern(tmp_path):
+    pl.DataFrame({"a": [1.0, 2.0]}).write_parquet(tmp_path / "a[1].parquet")
+    pl.DataFrame({"a": [5.0]}).write_parquet(tmp_path / "a1.parquet")
+    (source,) = open_sources({"x": tmp_path / "a[1].parquet"})
+    assert source.map_sum(lambda block: block.values.sum()) == 3.0
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_memmaps(order, tmp_path, rng):
     values = np.asfortranarray(rng.normal(size=(1_000, 6))) if order == "F" else rng.normal(size=(1_000, 6))
@@ -165,12 +172,12 @@ def test_samples_of_other_columns(tmp_path):
         ValueError, match=r"must have the same columns, but only .*x.parquet has 'b' and only"
     ):
         open_sources({"x": tmp_path / "x.parquet", "y": tmp_path / "y.parquet"})
-    with pytest.raises(ValueError, match="y has 3 columns where .*x.parquet has 2"):
+    with pytest.raises(ValueError, match=r"y has 3 columns where .*x.parquet has 2"):
         open_sources({"x": tmp_path / "x.parquet", "y": np.ones((2, 3))})
     x, y = open_sources({"x": tmp_path / "x.parquet", "y": np.ones((2, 3))}, same_columns=False)
     assert (len(x.schema.names), len(y.schema.names)) == (2, 3)
     with pytest.raises(
-        TypeError, match="column 'a' holds text or categories in y but numbers in .*x.parquet"
+        TypeError, match=r"column 'a' holds text or categories in y but numbers in .*x.parquet"
     ):
         open_sources({"x": tmp_path / "x.parquet", "y": pl.DataFrame({"a": ["u"], "b": [1.0]})})
 
@@ -260,7 +267,7 @@ def test_missing_and_infinite_values_name_file_and_row(folder, tmp_path, table):
     ):
         open_sources({"x": tmp_path / "inf.csv"}, rows=ROWS, nan_policy="omit")
     table.with_columns(height=None).write_csv(tmp_path / "none.csv")
-    with pytest.raises(ValueError, match="0 rows left after 3000 of 3000 with missing values were dropped"):
+    with pytest.raises(ValueError, match=r"0 rows left after 3000 of 3000 with missing values were dropped"):
         open_sources({"x": tmp_path / "none.csv"}, nan_policy="omit")
 
 
@@ -283,7 +290,7 @@ def in_places(frame):
 def test_faults_name_the_file_and_the_block(folder, tmp_path, table):
     whole = (folder / "all.parquet").read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="cut.parquet is not a readable Parquet file"):
+    with pytest.raises(InputError, match=r"cut.parquet is not a readable Parquet file"):
         open_sources({"x": tmp_path / "cut.parquet"})
     table.write_parquet(tmp_path / "bad.parquet", row_group_size=500, compression="zstd")
     damaged = bytearray((tmp_path / "bad.parquet").read_bytes())
@@ -324,7 +331,7 @@ def test_faults_name_the_file_and_the_block(folder, tmp_path, table):
         open_sources({"x": tmp_path / "latin.csv"}, rows=SMALL)
     zipped = (folder / "zipped.csv.gz").read_bytes()
     (tmp_path / "cut.csv.gz").write_bytes(zipped[: len(zipped) // 2])
-    with pytest.raises(InputError, match="cut.csv.gz is a damaged gzip file"):
+    with pytest.raises(InputError, match=r"cut.csv.gz is a damaged gzip file"):
         open_sources({"x": tmp_path / "cut.csv.gz"})
     with pytest.raises(InputError, match=r"no file is called .*none\*"):
         open_sources({"x": str(tmp_path / "none*")})

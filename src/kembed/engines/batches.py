@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kembed.core.progress import progress_bar
+from kembed.core.progress import LONG, progress_bar
 from kembed.engines.coding import Meaning, coded
 from kembed.engines.parts import Part, changed
 from kembed.engines.source import Block, Schema, Source, tree_sum
@@ -37,7 +37,11 @@ class Here(Engine):
     def total(self, label: str, work: Callable[..., Any], calls: Sequence[Call], *params: Any) -> Any:
         """One after the other."""
         rows = sum(call.rows for call in calls)
-        with progress_bar(rows or len(calls), 1e3 * rows or 1e8, f"reading {label}", "row") as shown:
+        # Before rows are counted there are blocks: some eight of them take a second, which is LONG.
+        steps, entries, unit = (
+            (rows, 1e3 * rows, "row") if rows else (len(calls), LONG / 8 * len(calls), "block")
+        )
+        with progress_bar(steps, entries, f"reading {label}", unit) as shown:
 
             def results() -> Iterator[Any]:
                 for call in calls:

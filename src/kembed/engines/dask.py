@@ -101,7 +101,12 @@ class Dask(Engine):
                 names[task.key] = call.part.where
                 yield task
 
-        total = tree_sum(tasks(), add)
+        def sum_of(one: Any, other: Any) -> Any:
+            both = add(one, other)
+            names[both.key] = f"what was read up to {names[other.key].removeprefix('what was read up to ')}"
+            return both
+
+        total = tree_sum(tasks(), sum_of)
         if self.client is None:
             return dask.compute(total, scheduler=self.scheduler, optimize_graph=False)[0]
         return self._result(total, label, names)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -49,6 +50,12 @@ class Lines(Part):
     stop: int = 0
     separator: str = ","
     rules: TextRules = PLAIN
+    hint: frozenset[str] = frozenset()  # columns that begin as numbers
+
+    @property
+    def likely(self) -> frozenset[str]:
+        """Those that begin so."""
+        return self.hint
 
     @property
     def comma(self) -> bool:
@@ -77,6 +84,7 @@ class Lines(Part):
                 frame = self._table(data, schema, null_values=self.missing)
                 # A line of nothing and a line of missing values look the same here: text tells them apart.
                 if not frame.select(pl.all_horizontal(pl.all().is_null()).any()).item():
+                    self._refuse_short(frame, data, where)
                     return self._cleaned(frame)
             except pl.exceptions.PolarsError:
                 pass  # blanks around numbers, say
@@ -86,8 +94,7 @@ class Lines(Part):
             refuse_lines(data, self.separator, len(self.names), where)
             seen = f"{where} cannot be read as a table"
             raise InputError(f"{seen}; check its quotes and its delimiter") from None
-        if not numbers:
-            self._refuse_short(frame, data, where)
+        self._refuse_short(frame, data, where)
         if frame.width > 1:
             frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
         return self._cleaned(frame)
@@ -128,7 +135,7 @@ class Unzipped(Lines):
         return self.file
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
-        """As many blocks as there are."""
+        """As many blocks as there are; `stop` is about how many bytes make one."""
         for number, (_, data) in enumerate(_chunks(self.path, self.file, self.start, self.stop), start=1):
             yield self.frame(data, f"block {number:,} of {self.file}", numbers).select(columns)
 
@@ -137,7 +144,7 @@ def text_parts(path: str, rules: TextRules, size: int = BYTES) -> tuple[tuple[st
     """The columns and the parts of a text table, in order; no parts if it has names and no rows."""
     file = label(path)
     zipped = _is_gzip(Path(path))
-    with reading_lines(file), _opened(path, zipped) as stream:
+    with _unzipping(file), _opened(path, zipped) as stream:
         head = stream.read(HEAD)
         if not head.strip():
             raise InputError(f"{file} is empty; check how it was written")
@@ -148,14 +155,31 @@ def text_parts(path: str, rules: TextRules, size: int = BYTES) -> tuple[tuple[st
         stream.seek(3 if head.startswith(b"\xef\xbb\xbf") else 0)
         line = b"" if rules.header else b"data"
         while not line.strip() or line.count(b'"') % 2:  # names, after empty lines and perhaps over several
-            line += stream.readline()
+            if not (more := stream.readline()):
+                break
+            line += more
         start = stream.tell()
+    first_lines = Lines(file, tuple(names), 1, path, start, size, separator, rules)
+    told = (separator, rules, _hint(first_lines, lines[start:]))
     if zipped:
-        return tuple(names), [Unzipped(file, tuple(names), 1, path, start, size, separator, rules)]
+        return tuple(names), [Unzipped(file, tuple(names), 1, path, start, size, *told)]
     return tuple(names), [
-        Lines(file, tuple(names), number, path, first, first + len(data), separator, rules)
+        Lines(file, tuple(names), number, path, first, first + len(data), *told)
         for number, (first, data) in enumerate(_chunks(path, file, start, size, zipped=False), start=1)
     ]
+
+
+def _hint(part: Lines, data: bytes) -> frozenset[str]:
+    """The columns that hold numbers in the first lines."""
+    import polars as pl
+
+    try:
+        frame = part.frame(data, part.file, frozenset()) if data.strip() else pl.DataFrame()
+    except InputError:  # whatever it is, the pass over all of it will say so
+        return frozenset()
+    casts = {column.name: column.cast(pl.Float64, strict=False) for column in frame}
+    gaps = {column.name: column.null_count() for column in frame}
+    return frozenset(name for name, cast in casts.items() if cast.null_count() == gaps[name] < len(cast))
 
 
 def _is_gzip(path: Path) -> bool:
@@ -173,22 +197,18 @@ def _opened(path: str, zipped: bool) -> IO[bytes]:
     return gzip.open(path, "rb") if zipped else open(path, "rb")  # type: ignore[return-value]
 
 
-class reading_lines:  # noqa: N801  # reads as a sentence
+@contextmanager
+def _unzipping(file: str) -> Iterator[None]:
     """A damaged gzip file is one clear error."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
-            raise InputError(f"{self.file} is a damaged gzip file; make or download it again") from None
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise InputError(f"{file} is a damaged gzip file; make or download it again") from None
 
 
 def _chunks(path: str, file: str, start: int, size: int, zipped: bool = True) -> Iterator[tuple[int, bytes]]:
     """Whole lines of about `size` bytes, with the place of the first; no line end in quotes counts."""
-    with reading_lines(file), _opened(path, zipped) as stream:
+    with _unzipping(file), _opened(path, zipped) as stream:
         stream.seek(start)
         while data := stream.read(size):
             pieces = [data, stream.readline()]

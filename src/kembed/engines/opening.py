@@ -96,7 +96,7 @@ def open_value(value: Any, argument: str, engine: Engine | None, rules: TextRule
             names, start = tuple(value.schema.names), of_dataset(value, rows)
             return Opened(given, [Stream(given, names, 1, start, rows)], names, True, first, Here())
         name, paths = _paths(value, argument)
-        name = given if isinstance(name, str) and given != argument else name
+        name = name if given == argument else given
         file_parts = _of_files(paths, name, rules, rows)
         return Opened(name, file_parts, file_parts[0].names, True, 1, engine)
     if type(value).__module__.startswith("pyarrow") and hasattr(value, "read_next_batch"):

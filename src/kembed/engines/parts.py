@@ -39,6 +39,11 @@ class Part(ABC):
         """These columns, block by block; `numbers` are text that is known to hold numbers."""
 
     @property
+    def likely(self) -> frozenset[str]:
+        """Columns of text that may well be numbers: worth trying, and no more."""
+        return frozenset()
+
+    @property
     def comma(self) -> bool:
         """Whether its text writes 1.5 as 1,5."""
         return False
@@ -99,7 +104,10 @@ def scan(path: str, kind: str) -> pl.LazyFrame:
 
     if kind == "parquet":
         return pl.scan_parquet(path, glob=False, hive_partitioning=False)
-    return pl.scan_ipc(path, glob=False, hive_partitioning=False)
+    try:
+        return pl.scan_ipc(path, glob=False, hive_partitioning=False)
+    except TypeError:  # an older Polars has no such word
+        return pl.scan_ipc(path, hive_partitioning=False)
 
 
 def changed(part: Part) -> InputError:

@@ -98,7 +98,7 @@ def survey_part(part: Part, number: int, columns: tuple[str, ...], as_words: fro
     """What there is in one part; `as_words` are columns of text of which all words are wanted."""
     rows = 0
     total: Survey | None = None
-    for raw in part.read(columns, frozenset()):
+    for raw in part.read(columns, part.likely - as_words):
         found = _survey_block(raw, part, number, rows, columns, as_words)
         rows += found.size
         total = found if total is None else total.plus(found)
