@@ -23,9 +23,6 @@ from kembed.testing.outcome import ColumnResults
 from kembed.testing.two_sample import column_tests
 
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
-# Beyond this many rows in all, tests use random features: linear in the rows, where the exact one is
-# quadratic and runs once more for every column.
-MANY_ROWS = 5_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)

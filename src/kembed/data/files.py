@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kembed.core.text import listing
-from kembed.data.delimited import UNNAMED, column_names, decoded, nameless, picked, read_delimited, refuse_duplicates
+from kembed.data.delimited import (
+    UNNAMED,
+    column_names,
+    decoded,
+    nameless,
+    picked,
+    read_delimited,
+    refuse_duplicates,
+)
 from kembed.data.sources import STANDARD_INPUT, InputError, label, missing_file, read_bytes, silent_stderr
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ class Table:
     def column(self, d: int) -> Self:
         """One column, as a table."""
         values, kind = np.ascontiguousarray(self.values[:, [d]]), self.categorical[[d]]
-        own = {"levels": self.levels[d : d + 1], "units": self.units[d : d + 1], "gaps": self.gaps[d : d + 1]}
-        return replace(self, values=values, names=self.names[d : d + 1], categorical=kind, **own)
+        own: Any = {name: getattr(self, name)[d : d + 1] for name in ("names", "levels", "units", "gaps")}
+        return replace(self, values=values, categorical=kind, **own)
 
     def decoded(self, d: int, value: float) -> Any:
         """The entry a number of column d stands for."""

@@ -58,11 +58,16 @@ def is_large_source(value: Any) -> bool:
     """
     if isinstance(value, Labelled):
         value = value.value
-    if hasattr(value, "__dask_graph__") or isinstance(value, str | os.PathLike | np.memmap):
+    if is_dask(value) or isinstance(value, str | os.PathLike | np.memmap):
         return True
     if isinstance(value, list | tuple):
         return bool(value) and all(map(_is_file, value))
     return _is_lazy(value) or _is_dataset(value)
+
+
+def is_dask(value: Any) -> bool:
+    """Whether it is a collection of Dask; some objects have the method and no graph."""
+    return hasattr(value, "__dask_graph__") and value.__dask_graph__() is not None
 
 
 def _is_file(value: Any) -> bool:
@@ -82,7 +87,7 @@ def open_value(value: Any, argument: str, engine: Engine | None, rules: TextRule
     first, given = 0, argument
     if isinstance(value, Labelled):
         value, given, first = value.value, value.label, 1
-    if hasattr(value, "__dask_graph__"):
+    if is_dask(value):
         from kembed.engines.dask import dask_parts, engine_of
 
         names, parts, framed = dask_parts(value, given, rows)

@@ -107,15 +107,14 @@ def sampled(bins: AnyBins, first: int, count: int, each: int) -> Bool[np.ndarray
     return (own < bins.count) & (place < each)
 
 
-def make_bins(sizes: tuple[int, int], key: int, *, unit: int = 1, bins: int = BINS) -> tuple[Bins, Bins]:
-    """Bins of equal size for two samples: about `bins` in all, and enough of them in the smaller sample."""
+def make_bins(sizes: tuple[int, ...], key: int, *, unit: int = 1, bins: int = BINS) -> tuple[Bins, ...]:
+    """Bins of equal size for all samples: about `bins` in all, and enough of them in the smallest sample."""
     units = [size // unit for size in sizes]
     rows = max(1, min(sum(units) // bins, min(units) // max(2, bins // SHARE)))
-    first, second = (
+    return tuple(
         Bins(size, rows, min(count // rows, max(MOST, bins)), key, unit)
         for size, count in zip(sizes, units, strict=True)
     )
-    return first, second
 
 
 def make_named_bins(

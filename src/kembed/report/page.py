@@ -12,7 +12,6 @@ from markupsafe import Markup
 from kembed import __version__
 from kembed.comparing.compare import Comparison
 from kembed.comparing.regions import Region
-from kembed.comparing.witness import MANY_ROWS
 from kembed.core.text import rows
 from kembed.report import figures, glyphs, words
 from kembed.testing.outcome import of_surprise
@@ -120,7 +119,7 @@ def _scale(comparison: Comparison) -> str | None:
 def _method(comparison: Comparison) -> list[tuple[str, str]]:
     test, w = comparison.test, comparison.witness
     fused = len(test.members) > 1
-    statistic = f"{test.name}, {'random features' if sum(test.sizes) > MANY_ROWS else 'unbiased'}"
+    statistic = f"{test.name}, {f'features of rows in {sum(test.bins)} bins' if test.bins else 'unbiased'}"
     value = words.number(test.statistic)
     if fused:
         statistic += f", {len(test.members)} members fused into one statistic"

@@ -32,20 +32,22 @@ LEAST = 2  # bins of a sample: with fewer nothing can change sides
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Sums of bins of two samples, and the labelings of the bins under which statistics are asked for."""
+    """Sums of the bins of two or more samples, and labelings of the bins: one sample against the others."""
 
-    sums: tuple[Sums, Sums]
-    labels: Float[np.ndarray, "S C"]  # 1 for bins of the first sample; the data's own labeling first
+    sums: tuple[Sums, ...]
+    labels: Float[np.ndarray, "S C"]  # 1 for bins of the one sample; the data's own labeling first
+    one: int = 0  # which it is
 
     def of(self, parts: list[Float[np.ndarray, "S+1 p"]]) -> tuple[Any, Any]:
-        """Sums of either sample under every labeling, (p, C); what is left over keeps its side."""
+        """Sums of it and of the others under every labeling, (p, C); what is left over keeps its side."""
         movable = np.concatenate([part[:-1] for part in parts])
-        first = movable.T @ self.labels + parts[0][-1][:, None]
-        whole = movable.sum(axis=0) + parts[0][-1] + parts[1][-1]
+        fixed = np.stack([part[-1] for part in parts])
+        first = movable.T @ self.labels + fixed[self.one][:, None]
+        whole = movable.sum(axis=0) + fixed.sum(axis=0)
         return first, whole[:, None] - first
 
     def features(self, k: int) -> list[Float[np.ndarray, "S+1 p"]]:
-        """The sums of one map of features, of either sample."""
+        """The sums of one map of features, of every sample."""
         return [each.features[k] for each in self.sums]
 
 
@@ -115,12 +117,33 @@ def binned_pairs(pairs: Source, kernel: Any, procedure: Procedure) -> TestOutcom
     return replace(result, bins=(bins.count,))
 
 
+def binned_several(sources: tuple[Source, ...], kernel: Any, procedure: Procedure) -> TestOutcome:
+    """Several samples at once: the sum over samples of MMD² against the rest, with bins that change sides."""
+    rng, schema = procedure.rng, sources[0].schema
+    layout = Layout(tuple(range(len(schema.names))))
+    every = make_bins(tuple(source.size for source in sources), int(rng.integers(2**62)))
+    space = _sample(sources, every, layout, None)
+    levels = layout.kinds(schema)[1]
+    streams = choose_streams(kernel, space, schema.names, levels, rng)
+    sums = _pass(sources, every, layout, streams, None)
+    own = np.repeat(np.arange(len(sources)), [bins.count for bins in every])
+    codes = np.column_stack([own, *(rng.permutation(own) for _ in range(procedure.n_resamples))])
+    sizes = tuple(each.rows for each in sums)
+    total, entry = np.zeros((codes.shape[1], len(streams.choice.kernels))), streams.entries(space)
+    for g, n in enumerate(sizes):
+        sides = Sides(sums, (codes == g).astype(float), g)
+        values = statistics_of(sides, streams.members, streams.features, entry).statistics
+        total += values * (n * (sum(sizes) - n) / sum(sizes) ** 2)
+    result = resampled_outcome("MMD²", sizes, streams.choice, Values(total, entry), "permutation", False)
+    return replace(result, bins=tuple(bins.count for bins in every))
+
+
 def _bins(
     sources: tuple[Source, Source], named: int | None, unit: Any, key: int, count: int
 ) -> tuple[AnyBins, AnyBins]:
     """Bins of rows, of so many consecutive rows, or of units that have names."""
     x, y = sources
-    both: tuple[AnyBins, AnyBins]
+    both: tuple[AnyBins, ...]
     if named is None:
         both = make_bins((x.size, y.size), key, unit=unit or 1, bins=count)
     else:
@@ -130,16 +153,14 @@ def _bins(
         if both[k].count < LEAST:
             seen = f"unit={unit!r} leaves {both[k].count} units of {source.label} that could change sides"
             raise ValueError(f"{seen}; give more rows or smaller units")
-    return both
+    return both[0], both[1]
 
 
-def _sample(
-    sources: tuple[Source, Source], both: tuple[AnyBins, AnyBins], layout: Layout, unit: Any
-) -> Space:
+def _sample(sources: tuple[Source, ...], every: tuple[AnyBins, ...], layout: Layout, unit: Any) -> Space:
     """The space of as many rows of every bin."""
-    rows = sum(bins.count for bins in both) * (unit if isinstance(unit, int) else 1)
+    rows = sum(bins.count for bins in every) * (unit if isinstance(unit, int) else 1)
     each = max(1, -(-SAMPLE // rows))
-    parts = [s.map_sum(take_sample, layout, bins, each).table for s, bins in zip(sources, both, strict=True)]
+    parts = [s.map_sum(take_sample, layout, bins, each).table for s, bins in zip(sources, every, strict=True)]
     kinds, _ = layout.kinds(sources[0].schema)
     return make_space(sorted_rows(np.concatenate(parts)), kinds)
 
@@ -155,18 +176,17 @@ def _comes_after(first: Sums, second: Sums) -> bool:
 
 
 def _pass(
-    sources: tuple[Source, Source],
-    both: tuple[AnyBins, AnyBins],
+    sources: tuple[Source, ...],
+    every: tuple[AnyBins, ...],
     layout: Layout,
     streams: Streams,
     cells: Cells | None,
-) -> tuple[Sums, Sums]:
+) -> tuple[Sums, ...]:
     maps = streams.features if cells is None else (*streams.features, cells)
-    first, second = (
+    return tuple(
         source.map_sum(sum_features, layout, bins, streams.fitted, maps)
-        for source, bins in zip(sources, both, strict=True)
+        for source, bins in zip(sources, every, strict=True)
     )
-    return first, second
 
 
 def statistics_of(

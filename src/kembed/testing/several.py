@@ -19,16 +19,15 @@ from kembed.core.writing import jsonable
 from kembed.data.pool import Pool, make_pool
 from kembed.data.space import make_space
 from kembed.data.tables import Table, read_tables
+from kembed.engines.memory import in_memory
 from kembed.permutation.fusion import Values
 from kembed.permutation.labelings import Labelings
 from kembed.permutation.nulls import holm
+from kembed.testing.binned import binned_several
 from kembed.testing.choice import choose
 from kembed.testing.outcome import TestOutcome, outcome_to_dict, resampled_outcome
 from kembed.testing.procedure import Procedure, read_procedure
 from kembed.testing.two_sample import mmd_values, test_pool
-
-# Beyond this many rows in all kernels are random features: labels of k kinds are written out.
-MANY_ROWS = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,16 +111,16 @@ def k_sample_test(
         raise ValueError(f"labels must be {len(samples)} different names, but {labels!r} was given")
     given = {str(name): sample for name, sample in zip(names, samples, strict=True)}
     tables, _ = read_tables(given, nan_policy, minimum=2, same_columns=True)
-    many = sum(len(table.values) for table in tables) > MANY_ROWS
-    statistic = "features" if many else "unbiased"
     generator = checks.generator(rng)
-    procedure = read_procedure(statistic, "permutation", n_resamples, None, None, generator)
+    procedure = read_procedure("auto", "permutation", n_resamples, None, None, generator)
     with showing_progress(progress):
-        whole = _all_at_once(tables, kernel, procedure)
-        how: Any = {"kernel": kernel, "statistic": statistic, "n_resamples": n_resamples}
+        if procedure.in_bins(sum(len(table.values) for table in tables)):
+            whole = binned_several(tuple(map(in_memory, tables)), kernel, procedure)
+        else:
+            whole = _all_at_once(tables, kernel, procedure)
+        how: Any = {"kernel": kernel, "n_resamples": n_resamples, "by_column": False, "rng": generator}
         found = [
-            test_pool(make_pool([a, b], None, "none"), by_column=False, rng=generator, **how)
-            for a, b in combinations(tables, 2)
+            test_pool((a, b), make_pool([a, b], None, "none"), **how) for a, b in combinations(tables, 2)
         ]
     adjusted = holm(np.array([each.pvalue for each in found]))
     each = zip(combinations(names, 2), found, adjusted, strict=True)
@@ -138,7 +137,8 @@ def _all_at_once(tables: list[Table], kernel: Any, procedure: Procedure) -> Test
     choice = choose(kernel, space, procedure, names=tables[0].names)
     shuffled = [codes, *(procedure.rng.permutation(codes) for _ in range(procedure.n_resamples))]
     every = np.stack(shuffled, axis=1)
-    N, total, entry = len(codes), 0.0, None
+    N, entry = len(codes), None
+    total: Any = 0.0
     for g, table in enumerate(tables):
         columns = (every == g).astype(float)
         n = len(table.values)
