@@ -12,10 +12,18 @@ kembed.learn_kernel(np.random.default_rng(0).normal(size=(30, 3)), kembed.Gaussi
 """
 
 
-def learn_in_a_new_process(home, **more):
+COMPILE = """
+import jax
+from kembed.core.backend import keep_compiled
+keep_compiled()
+jax.jit(lambda x: x + 1.0)(1.0)
+"""
+
+
+def in_a_new_process(code, home, **more):
     env = {**os.environ, "XDG_CACHE_HOME": str(home), "KEMBED_KEEP_COMPILED": "1", **more}
     env["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-    subprocess.run([sys.executable, "-W", "error", "-c", LEARN], check=True, env=env)
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, env=env)
 
 
 def test_programs_are_kept_and_used_again(tmp_path):
@@ -24,12 +32,12 @@ def test_programs_are_kept_and_used_again(tmp_path):
     for k in range(250):  # the oldest go
         (folder / f"{k:03}").touch()
         os.utime(folder / f"{k:03}", (k, k))
-    learn_in_a_new_process(tmp_path)
+    in_a_new_process(LEARN, tmp_path)
     kept = {path.name for path in folder.iterdir()}
     programs = {name for name in kept if "objective" in name}
     assert programs
     assert {name for name in kept if len(name) == 3} == {f"{k:03}" for k in range(50, 250)}
-    learn_in_a_new_process(tmp_path)
+    in_a_new_process(LEARN, tmp_path)
     assert {path.name for path in folder.iterdir() if "objective" in path.name} == programs
 
 
@@ -38,8 +46,8 @@ def test_programs_are_not_kept(tmp_path, why):
     home, other = tmp_path / "home", tmp_path / "other"
     if why == "no folder":
         home.write_text("a file where the folder should be")
-        return learn_in_a_new_process(home)
+        return in_a_new_process(COMPILE, home)
     more = {"KEMBED_KEEP_COMPILED": "0"} if why == "unwanted" else {"JAX_COMPILATION_CACHE_DIR": str(other)}
-    learn_in_a_new_process(home, **more)
+    in_a_new_process(COMPILE, home, **more)
     assert not (home / "kembed").exists()
     return None

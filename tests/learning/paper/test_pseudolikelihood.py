@@ -1,8 +1,10 @@
 """The marginal pseudolikelihood: values, volumes far and near, derivatives, streaming, errors.
 
-A compiled objective costs seconds, so nearly all data here are N rows, M landmarks and two columns: programs
-are then shared. What kernels do differently is in the sums over rows, tried `eager`, operation by operation,
-and in r, which `tests/kernels` tries. That compiling changes nothing is tried with one kernel.
+Plain numbers are computed in NumPy, and JAX traces the same lines. A compiled objective costs seconds, so
+nearly all data for it are N rows, M landmarks and two columns: programs are then shared. What kernels do
+differently is in the sums over rows, tried in NumPy where derivatives have a closed form, else `eager`, one
+operation after the other; and in r, which `tests/kernels` tries. That compiling changes nothing is tried with
+one kernel.
 """
 
 import json
@@ -33,6 +35,8 @@ from kembed import (
     Sum,
     log_pseudolikelihood,
 )
+from kembed.core.backend import namespace
+from kembed.learning.paper.feature_sums import chunk_sums, computed_plainly
 from kembed.learning.paper.volumes import log_volumes, moment_log_volumes, pivoted_log_volumes
 
 pytestmark = pytest.mark.usefixtures("double_precision")
@@ -54,6 +58,14 @@ def eager():
     """Operations one by one: every kernel shares those of the others, where each compiled would pay anew."""
     with jax.disable_jit():
         yield
+
+
+def sums_of(kernel, x, weights, z):
+    """The sums of plain numbers; by JAX only where it must differentiate the kernel."""
+    if computed_plainly(kernel, x, z):
+        with np.errstate(all="ignore"):
+            return chunk_sums(kernel, x, weights, z)
+    return pl.feature_sums(kernel, *map(jnp.asarray, (x, weights, z)))
 
 
 def make_measure(name, D):
@@ -179,10 +191,10 @@ def test_log_marginal_is_the_full_density(n, m, noise):
 # ------------------------------------------------------------------ volume elements
 
 
-def scaled_rows(D, seed=0):
+def scaled_rows(D, landmarks=6):
     """Landmarks, and rows from among them to 1000 lengthscales from all of them, for lengthscale 1."""
-    rng = np.random.default_rng(seed)
-    Z = rng.normal(size=(6, D))
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(landmarks, D))
     rows = [rng.normal(size=D)]
     for distance in (5, 27, 40, 1000):
         u = rng.normal(size=D)
@@ -190,13 +202,14 @@ def scaled_rows(D, seed=0):
     return np.array(rows), Z
 
 
-def near_and_far(D, seed=0):
+def near_and_far(D, landmarks=6):
     """One landmark half a lengthscale away, the others a hundred."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     x = rng.normal(size=D)
-    u = rng.normal(size=(6, D))
+    u = rng.normal(size=(landmarks, D))
     u /= np.linalg.norm(u, axis=1, keepdims=True)
-    return x[None], x + u * np.array([[0.5], [100.0], [100.3], [100.7], [101.0], [101.4]])
+    far = 100.0 + 0.35 * np.arange(landmarks - 1)
+    return x[None], x + u * np.concatenate([[0.5], far])[:, None]
 
 
 def pivoted(log_l, row, Z):
@@ -217,10 +230,9 @@ def with_slope(f):
 VOLUMES = {f.__name__: with_slope(f) for f in (pivoted, summed)}
 
 
-@pytest.mark.parametrize("way", VOLUMES)
 @pytest.mark.parametrize("place", [scaled_rows, near_and_far])
-@pytest.mark.parametrize("D", [1, 2, 3])
-def test_volumes_and_their_slopes_at_any_distance(D, place, way):
+@pytest.mark.parametrize(("D", "way"), [(1, "summed"), (2, "summed"), (3, "summed"), (3, "pivoted")])
+def test_volumes_and_their_slopes_at_any_distance(D, way, place):
     X, Z = place(D)
     for row in X:
         expected = ref.log_volume_gaussian_mp(row, Z, 1.0)
@@ -230,6 +242,21 @@ def test_volumes_and_their_slopes_at_any_distance(D, place, way):
             # log(unit) is rounded, which moves the distance by 1e-15
             assert float(value) + D * math.log(unit) == pytest.approx(expected, rel=1e-13, abs=1e-9)
             assert float(slope) == pytest.approx(expected_slope, rel=1e-10, abs=1e-9)
+
+
+@pytest.mark.parametrize("place", [scaled_rows, near_and_far])
+@pytest.mark.parametrize("D", [1, 2, 3, 4])
+def test_volumes_of_plain_numbers_at_any_distance(D, place):
+    X, Z = place(D, landmarks=max(6, D + 2))
+    for row in X:
+        expected = ref.log_volume_gaussian_mp(row, Z, 1.0)
+        for unit in (1.0, 2.0**-20, 2.0**30):
+            summed = sums_of(Gaussian(unit), unit * row[None], np.ones(1), unit * Z).log_volume
+            with np.errstate(divide="ignore"):
+                a = -0.5 * ((row - Z) ** 2).sum(axis=1)[None]
+                slow = pivoted_log_volumes(a, unit * (row - Z)[None])[0] - 2 * D * math.log(unit)
+            for value in (summed, slow):
+                assert value + D * math.log(unit) == pytest.approx(expected, rel=1e-13, abs=1e-9)
 
 
 @pytest.mark.parametrize("D", [2, 3, 4])
@@ -261,7 +288,7 @@ def test_sums_of_every_kernel_at_any_distance(family, name):
         kernel, k = other_family(name)
     X, Z = scaled_rows(2)
     for row, alone, features in zip(X, np.eye(N), ref.gram(k, X, Z), strict=True):  # one row with a weight
-        sums = pl.feature_sums(kernel, jnp.asarray(X), jnp.asarray(alone), jnp.asarray(Z))
+        sums = sums_of(kernel, X, alone, Z)
         np.testing.assert_allclose(sums.features, features, rtol=1e-10, atol=1e-300)
         np.testing.assert_allclose(sums.squares, (features**2).sum(), rtol=1e-10, atol=1e-300)
         assert float(sums.log_volume) == pytest.approx(ref.log_volume_fd(k, row, Z), rel=1e-11, abs=1e-9)
@@ -277,13 +304,14 @@ def hard_configurations(D, count, seed):
         yield x, Z
 
 
-@pytest.mark.parametrize("D", [1, 2, 3])
-def test_untrustworthy_moments_are_not_trusted(D):
-    @jax.jit
+@pytest.mark.parametrize(("D", "compiled"), [(1, False), (2, True), (3, False)])
+def test_untrustworthy_moments_are_not_trusted(D, compiled):
+    @(jax.jit if compiled else np.errstate(all="ignore"))
     def both(x, Z):
+        xp = namespace(x)
         a = -0.5 * ((x - Z) ** 2).sum(axis=1)[None]
-        fast, trusted = moment_log_volumes(jnp.exp(2 * a), x[None], Z)
-        whole = log_volumes(jnp.exp(2 * a), x[None], Z, lambda rows: a)
+        fast, trusted = moment_log_volumes(xp.exp(2 * a), x[None], Z)
+        whole = log_volumes(xp.exp(2 * a), x[None], Z, lambda rows: a)
         return fast[0], trusted[0], whole[0]
 
     verdicts = []
@@ -415,21 +443,31 @@ def test_chunks_do_not_matter():
     assert float(chunked) == pytest.approx(float(value), rel=1e-12)
     np.testing.assert_allclose(chunked_slopes, slopes, rtol=1e-11)
     row_by_row = jax.jit(lambda kernel, z: pl.feature_sums(kernel, x, np.ones(N), z, 1))(Gaussian(0.8), z)
-    with jax.disable_jit():
-        at_once = pl.feature_sums(Gaussian(0.8), jnp.asarray(x), jnp.ones(N), jnp.asarray(z))
+    at_once = sums_of(Gaussian(0.8), x, np.ones(N), z)
     for one, other in zip(row_by_row, at_once, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-def test_jit_and_eager_agree():
+def test_compiled_and_plain_agree():
     x, z = data(N, 2), data(M, 2, 1)
     x[0] += 10.0  # a row that needs the slow way (10 lengthscales and more)
-    compiled = with_slopes(np.ones(N), x, z)[0]
-    with jax.disable_jit():
-        eager = objective(np.ones(N), x, z, jnp.asarray(0.8))
-    direct = log_pseudolikelihood(x, kernel=Gaussian(0.8), noise=0.3, landmarks=z)
-    assert float(eager) == pytest.approx(float(compiled), rel=1e-12)
-    assert direct == pytest.approx(float(compiled), rel=1e-12)
+    compiled = float(with_slopes(np.ones(N), x, z)[0])
+    assert log_pseudolikelihood(x, kernel=Gaussian(0.8), noise=0.3, landmarks=z) == pytest.approx(
+        compiled, rel=1e-12
+    )
+
+
+def test_more_than_a_chunk_is_compiled_and_says_the_same():
+    """The sums of a thousand copies of few rows are those of the few with weights."""
+    x, z = np.tile(data(50, 1), (1_000, 1)), data(M, 1, 1)
+    assert not computed_plainly(Gaussian(0.8), x, z)
+    with np.errstate(all="ignore"):
+        sums = chunk_sums(Gaussian(0.8), x[:50], np.full(50, 1_000.0), z)
+    R = Gaussian(0.8).convolved(Lebesgue()).gram(z)
+    expected = pl.log_marginal(sums, R, 0.3, 50_000.0) + sums.log_volume
+    assert log_pseudolikelihood(x, kernel=Gaussian(0.8), noise=0.3, landmarks=z) == pytest.approx(
+        expected, rel=1e-11
+    )
 
 
 # ------------------------------------------------------------------ derivatives
@@ -465,8 +503,7 @@ def test_gradient_in_lengthscale_and_noise(x):
 def test_gradient_through_the_measure(x):
     """It acts through R alone."""
     z = data(M, 2, 1)
-    with jax.disable_jit():
-        sums = pl.feature_sums(Gaussian(0.8), jnp.asarray(x), jnp.ones(N), jnp.asarray(z))
+    sums = sums_of(Gaussian(0.8), x, np.ones(N), z)
 
     @jax.jit
     @jax.value_and_grad
@@ -483,7 +520,7 @@ def test_gradient_through_the_measure(x):
     ("make", "start"),
     [
         (lambda t: Gaussian(t), [0.7, 1.3]),
-        (lambda t: Gaussian(covariance=jnp.array([[t[0], t[1]], [t[1], t[2]]])), [0.8, 0.2, 0.6]),
+        (lambda t: Gaussian(covariance=namespace(t).array([[t[0], t[1]], [t[1], t[2]]])), [0.8, 0.2, 0.6]),
         (lambda t: RationalQuadratic(t[0], t[1]), [0.9, 1.7]),
         (lambda t: t[1] * Matern32(t[0]), [0.9, 1.4]),
         (lambda t: MultiScale(t[:2], t[2:]), [0.5, 1.5, 0.4, 0.8]),
@@ -493,29 +530,26 @@ def test_gradient_through_the_measure(x):
 )
 def test_derivatives_of_the_sums(make, start, x):
     """Those of r, the other half of the objective, are in `tests/kernels/test_convolution.py`."""
-    z, t = jnp.asarray(data(M, 2, 1)), jnp.asarray(start)
+    z, t = data(M, 2, 1), jnp.asarray(start)
 
-    def f(t):  # one number in which all three sums count
-        sums = pl.feature_sums(make(t), jnp.asarray(x), jnp.ones(N), z)
+    def f(t, sums=pl.feature_sums):  # one number in which all three sums count
+        sums = sums(make(t), x, np.ones(N), z)
         return sums.features @ np.arange(1.0, M + 1) + 0.7 * sums.squares + sums.log_volume
 
     slope = np.array([jax.jvp(f, (t,), (jnp.asarray(unit),))[1] for unit in np.eye(len(t))])
-    agree(slope, differences(lambda t: f(jnp.asarray(t)), np.array(start)))
+    agree(slope, differences(lambda t: f(t, sums_of), np.array(start)))
 
 
 def test_gradient_in_landmarks_is_by_reverse_mode(x):
     """Few hyperparameters ride along in one pass; where landmarks move as well, reverse mode takes two."""
 
     def value(lengthscale, z):
-        return pl.paper_objective(Gaussian(lengthscale), 0.3, jnp.asarray(x), jnp.ones(N), z, Lebesgue())
+        return pl.paper_objective(Gaussian(lengthscale), 0.3, x, np.ones(N), z, Lebesgue())
 
-    lengthscale, z = jnp.array([0.7, 1.3]), data(M, 2, 1)
-    f = jax.jit(jax.value_and_grad(value, (0, 1)))
-    reverse, slope = f(lengthscale, z)[1]
-    agree(slope.ravel(), differences(lambda t: f(lengthscale, t.reshape(z.shape))[0], z.ravel()))
-    with jax.disable_jit():
-        forward = [jax.jvp(lambda t: value(t, jnp.asarray(z)), (lengthscale,), (v,))[1] for v in jnp.eye(2)]
-    np.testing.assert_allclose(forward, reverse, rtol=1e-10)
+    lengthscale, z = np.array([0.7, 1.3]), data(M, 2, 1)
+    of_lengthscale, of_landmarks = jax.jit(jax.grad(value, (0, 1)))(lengthscale, z)
+    agree(of_landmarks.ravel(), differences(lambda t: value(lengthscale, t.reshape(z.shape)), z.ravel()))
+    agree(of_lengthscale, differences(lambda t: value(t, z), lengthscale))
 
 
 def test_second_derivatives_against_differences():
