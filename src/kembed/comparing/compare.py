@@ -14,16 +14,19 @@ from kembed.comparing.regions import Region
 from kembed.comparing.scales import one_kernel
 from kembed.comparing.separation import ROWS, separation
 from kembed.comparing.summaries import ColumnSummary, summarise
-from kembed.comparing.witness import Witness, fit_witness, read_and_pool
+from kembed.comparing.witness import Witness, fit_witness, pool_of_sources, read_and_pool
 from kembed.core import checks
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress, stage
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.data import remarks
+from kembed.engines.opening import is_large_source
+from kembed.engines.settling import open_sources
+from kembed.engines.source import Source
 from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
-from kembed.testing.two_sample import test_pool
+from kembed.testing.two_sample import test_pool, test_sources
 
 # An AUC below this is not worth a number: guessing gives 50%.
 HARDLY = 0.55
@@ -197,7 +200,9 @@ def compare(
     Parameters
     ----------
     x, y
-        Samples, one row an observation: arrays, or data frames with the same columns.
+        Samples, one row an observation: arrays, data frames with the same columns, or what is larger than
+        memory (see `mmd_test`): then the test is of all rows, and regions, pictures and summaries are of
+        50,000 of each.
     labels
         What to call them.
     kernel
@@ -229,7 +234,13 @@ def compare(
     if not two or not all(isinstance(one, str) for one in labels):
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
     labels = labels[0], labels[1]
-    tables, pool = read_and_pool(x, y, nan_policy)
+    sources: list[Source] = []
+    told: tuple[str, ...] = ()
+    if is_large_source(x) or is_large_source(y):
+        sources = open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2)
+        tables, pool, told = pool_of_sources(sources)
+    else:
+        tables, pool = read_and_pool(x, y, nan_policy)
     generator = checks.generator(rng)
     (other,) = generator.spawn(1)  # what the witness draws has nothing to do with what the test draws
     seed = int(other.integers(2**31))
@@ -238,8 +249,11 @@ def compare(
     with showing_progress(progress):
         how: Any = {"kernel": kernel, "n_resamples": n_resamples, "by_column": True}
         stage("testing", 0.05)
-        test = test_pool(tables, pool, rng=generator, **how)
-        test = replace(test, notes=remarks.of_two_samples(*tables))
+        if told:  # of more rows than are looked at here
+            test = test_sources((sources[0], sources[1]), rng=generator, **how)
+        else:
+            test = test_pool(tables, pool, rng=generator, **how)
+        test = replace(test, notes=(*told, *remarks.of_two_samples(*tables)))
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         stage("looking where they differ", 0.4)
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function

@@ -18,6 +18,10 @@ from kembed.core.drawing import Drawn
 from kembed.core.writing import jsonable
 from kembed.data.pool import Pool, make_pool
 from kembed.data.tables import Table, Tables, read_like, read_tables
+from kembed.engines.opening import is_large_source
+from kembed.engines.sampling import sampled_table
+from kembed.engines.settling import open_sources
+from kembed.engines.source import Source
 from kembed.learning.evidence import Evidence
 from kembed.testing.outcome import ColumnResults
 from kembed.testing.two_sample import column_tests
@@ -298,10 +302,19 @@ def witness(
 
 
 def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[Tables, Pool]:
-    """Both samples as checked tables, and as one."""
+    """Both samples as checked tables, and as one; of what is larger than memory some rows."""
     checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
+    if is_large_source(x) or is_large_source(y):
+        return pool_of_sources(open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2))[:2]
     (first, second), _ = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True)
     return (first, second), make_pool([first, second], None, "none")
+
+
+def pool_of_sources(sources: list[Source]) -> tuple[Tables, Pool, tuple[str, ...]]:
+    """Some rows of two sources as tables and as one, and what to say of them."""
+    (first, one), (second, other) = map(sampled_table, sources)
+    notes = tuple(note for note in (one, other) if note)
+    return (first, second), make_pool([first, second], None, "none"), notes
 
 
 def fit_witness(

@@ -11,6 +11,10 @@ from kembed.core.backend import Float, to_numpy
 from kembed.core.linalg import Cholesky, cholesky
 from kembed.embeddings.empirical import BLOCK_ENTRIES, Embedding, Section, row_blocks, weighted_sum
 from kembed.embeddings.landmarks import choose_landmarks
+from kembed.engines.opening import is_large_source
+from kembed.engines.sampling import sampled_table
+from kembed.engines.settling import open_sources
+from kembed.engines.source import Block
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.measures import EmpiricalMeasure, Measure, as_measure
 
@@ -124,7 +128,7 @@ def fit_embedding(
     Parameters
     ----------
     x
-        Observations, (n, D).
+        Observations, (n, D); or what is larger than memory (see `mmd_test`), in two passes.
     kernel
         The kernel k.
     noise
@@ -153,24 +157,56 @@ def fit_embedding(
 
     """
     kernel = to_numpy(check_kernel(kernel))
+    source: Any = None
+    if is_large_source(x):
+        (source,) = open_sources({"x": x})
+        x = sampled_table(source)[0].values  # landmarks and ν are placed by some rows, μ̂ is of all
     x = np.asarray(checks.points(x, "x"))
     z = choose_landmarks(x, landmarks)
     nu = to_numpy(as_measure(measure, "data", x))
-    n, m = len(x), len(z)
+    n, m = len(x) if source is None else source.size, len(z)
     if isinstance(noise, str):
         checks.choice(noise, "noise", ("full", "diagonal"))
         if n < 2:
             seen = f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}"
             raise ValueError(f"{seen}; give noise as a number")
-        mean, covariance = feature_moments(kernel, x, z, want_covariance=True)
+        mean, covariance = _moments(kernel, x, source, z, want_covariance=True)
         given = covariance if noise == "full" else np.diag(np.diagonal(covariance))
         return condition(kernel, nu, z, n, mean, given, noise, prior_mean)
     value = np.asarray(checks.positive(noise, "noise", ndim=(0, 1)))
-    mean, _ = feature_moments(kernel, x, z, want_covariance=False)
+    mean, _ = _moments(kernel, x, source, z, want_covariance=False)
     if value.ndim == 1:
         given = np.diag(checks.vector(value, "noise", m))
         return condition(kernel, nu, z, n, mean, given, "given", prior_mean)
     return condition(kernel, nu, z, n, mean, float(value) * np.eye(m), f"{float(value):.6g}", prior_mean)
+
+
+def _moments(kernel: Kernel, x: np.ndarray, source: Any, z: np.ndarray, want_covariance: bool) -> Any:
+    """`feature_moments` of rows in memory, or of all rows of a source in one pass, or two."""
+    if source is None:
+        return feature_moments(kernel, x, z, want_covariance)
+    mean = source.map_sum(sum_features, kernel, z) / source.size
+    scatter = np.zeros((len(z), len(z)))
+    if want_covariance:
+        scatter = source.map_sum(sum_scatter, kernel, z, mean) / (source.size - 1)
+    return mean, scatter
+
+
+def sum_features(block: Block, kernel: Kernel, z: np.ndarray) -> np.ndarray:
+    """Σ φ_z(x_i) over a block."""
+    total = np.zeros(len(z))
+    for rows in row_blocks(len(block.values), len(z)):
+        total += kernel._gram(block.values[rows], z).sum(axis=0)
+    return total
+
+
+def sum_scatter(block: Block, kernel: Kernel, z: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Σ (φ_z(x_i) - μ̂)(φ_z(x_i) - μ̂)ᵀ over a block."""
+    total = np.zeros((len(z), len(z)))
+    for rows in row_blocks(len(block.values), len(z)):
+        centred = kernel._gram(block.values[rows], z) - mean
+        total += centred.T @ centred
+    return total
 
 
 def fit_with_pseudo_rows(

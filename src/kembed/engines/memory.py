@@ -43,7 +43,11 @@ class Memory(Source):
 
 def collected(source: Source) -> Table:
     """All whole rows of a source that is small enough, as a table of the door."""
-    values = source.map_sum(take_rows).table
+    return as_table(source, source.map_sum(take_rows).table)
+
+
+def as_table(source: Source, values: Float[np.ndarray, "n D"]) -> Table:
+    """Rows of a source as a table of the door, without those that have missing values."""
     whole = ~np.isnan(values).any(axis=1)
     schema = source.schema
     return Table(

@@ -17,7 +17,11 @@ from kembed.core import checks
 from kembed.core.backend import Float, to_numpy
 from kembed.core.linalg import robust_spread
 from kembed.core.ordering import sorted_rows
+from kembed.core.text import listing
 from kembed.embeddings.landmarks import Landmarks, as_rule, place
+from kembed.engines.opening import is_large_source
+from kembed.engines.sampling import sampled_table
+from kembed.engines.settling import open_sources
 from kembed.kernels.measures import GaussianMeasure, Lebesgue, Measure
 from kembed.kernels.stationary import Gaussian, Matern32, MultiScale, RationalQuadratic, Stationary
 from kembed.learning import search
@@ -50,7 +54,8 @@ def learn_kernel(
     Parameters
     ----------
     x
-        Observations, (n, D), of continuous variables.
+        Observations, (n, D), of continuous variables; or what is larger than memory (see `mmd_test`), of
+        which 50,000 rows are looked at and the scale found there is carried to all.
     kernel
         A pattern: its class and the shape of its lengthscale say what is learned, its numbers do not matter.
         `Gaussian()` is isotropic, `Gaussian(np.ones(D))` has a lengthscale for each column (ARD),
@@ -101,6 +106,17 @@ def fit_kernel(
     effort: Effort = Effort(),  # noqa: B008 - frozen
 ) -> tuple[LearnedKernel, Prepared]:
     """What `learn_kernel` does, without a word of warning; and the problem that was solved."""
+    rows_in_all = None
+    if is_large_source(x):
+        (source,) = open_sources({"x": x}, minimum=MINIMUM_ROWS)
+        if any(source.schema.categorical):
+            words = [
+                name
+                for name, kind in zip(source.schema.names, source.schema.categorical, strict=True)
+                if kind
+            ]
+            raise TypeError(f"x must hold numbers, but {listing(words)} hold text; leave those columns out")
+        x, rows_in_all = sampled_table(source)[0].values, source.size
     x = np.asarray(checks.points(x, "x", minimum=MINIMUM_ROWS))
     paper = checks.choice(objective, "objective", OBJECTIVES) == "paper"
     _check_paper(paper, noise=noise, landmarks=landmarks, measure=measure)
@@ -120,7 +136,7 @@ def fit_kernel(
     def learn(family: Family) -> tuple[LearnedKernel, Prepared]:
         spec = Spec(family, prior, paper)
         if not paper:
-            prepared = prepare(rows, family, effort, generator)
+            prepared = prepare(rows, family, effort, generator, rows_in_all)
             return _learned(rows, spec, prepared), prepared
         z = _landmarks(rows, landmarks, generator)
         ground = Lebesgue() if measure is None else to_numpy(measure)

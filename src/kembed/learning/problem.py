@@ -95,9 +95,13 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    rows: Float[np.ndarray, "n D"], family: Family, effort: Effort, rng: np.random.Generator
+    rows: Float[np.ndarray, "n D"],
+    family: Family,
+    effort: Effort,
+    rng: np.random.Generator,
+    in_all: int | None = None,
 ) -> Prepared:
-    """Frame, rows in it, grid and bounds, for rows in lexicographic order."""
+    """Frame, rows in it, grid and bounds, for rows in lexicographic order; of so many `in_all`."""
     frame = family.frame(rows)
     if family.shape != "isotropic" and not (frame.full_rank and (frame.scale > 0.0).all()):
         constant = np.flatnonzero(np.ptp(rows, axis=0) == 0.0)
@@ -142,7 +146,7 @@ def prepare(
         axes=frame.axes,
         scale=frame.scale,
     )
-    return Prepared(problem, n, frame, scales, box, float((M / n) ** (1.0 / (E + 4))))
+    return Prepared(problem, n, frame, scales, box, float((M / (in_all or n)) ** (1.0 / (E + 4))))
 
 
 def resolutions(rows: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "3 D"]:

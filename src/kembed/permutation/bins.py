@@ -12,39 +12,11 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
+from kembed.core.shuffling import shuffled
 
 BINS = 256  # in all, of two samples alike; 64 lose little power, and more cost memory
 SHARE = 8  # one bin in so many at least is of the smaller sample: fewer have too few arrangements
 MOST = 512  # of one sample: beyond, the larger of two unequal samples has rows enough that keep their side
-ROUNDS = 6  # of the network; four are enough to be pseudorandom (Luby & Rackoff 1988)
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
-
-
-def shuffled(numbers: Int[np.ndarray, " b"], size: int, key: int) -> Int[np.ndarray, " b"]:
-    """Where a keyed permutation of 0, ..., size - 1 sends these numbers, each by itself (a Feistel network).
-
-    >>> sorted(shuffled(np.arange(10), 10, key=1).tolist()) == list(range(10))
-    True
-    """
-    half = max(1, (max(size - 1, 1).bit_length() + 1) // 2)
-    found = _network(numbers.astype(np.uint64), half, key)
-    outside = np.flatnonzero(found >= size)
-    while len(outside):  # the network permutes more numbers than there are: walk on until one is of ours
-        found[outside] = _network(found[outside], half, key)
-        outside = outside[found[outside] >= size]
-    return found.astype(np.int64)
-
-
-def _network(numbers: Int[np.ndarray, " b"], half: int, key: int) -> Int[np.ndarray, " b"]:
-    shift, mask = np.uint64(half), np.uint64((1 << half) - 1)
-    left, right = numbers >> shift, numbers & mask
-    for turn in range(ROUNDS):
-        salt = np.uint64((0x9E3779B97F4A7C15 * (2 * key + 1) + turn * 0xD1B54A32D192ED03) % 2**64)
-        mixed = right + salt
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX[0]
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX[1]
-        left, right = right, left ^ ((mixed ^ (mixed >> np.uint64(31))) & mask)
-    return (left << shift) | right
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from kembed.data.units import UNIT, WEIGHT, side_by_side, split_units, unit_code
 from kembed.engines.memory import collected, in_memory
 from kembed.engines.opening import is_large_source
 from kembed.engines.settling import open_sources
+from kembed.engines.source import Source
 from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import Blocks
@@ -167,6 +168,21 @@ def test_pool(
         if procedure.in_bins(pool.size):
             return _in_bins(list(tables), kernel, procedure, False, by_column, None, None)
         return _permuted(pool, kernel, procedure, by_column)
+
+
+def test_sources(
+    sources: tuple[Source, Source],
+    *,
+    kernel: Any,
+    n_resamples: int,
+    by_column: bool,
+    rng: np.random.Generator,
+) -> TestOutcome:
+    """The permutation test of two sources of any number of rows; arguments as for `mmd_test`."""
+    procedure = read_procedure("features", "permutation", n_resamples, None, None, rng)
+    kernel = _for_one_column(kernel, sources[0].schema.names[0]) if by_column else kernel
+    with np.errstate(**QUIETLY):
+        return binned_test(sources, kernel, procedure, by_column=by_column)
 
 
 def _in_bins(
