@@ -193,7 +193,8 @@ def _typed_entries(series: pl.Series, missing: tuple[str, ...], decimal_comma: b
     for kind in (pl.Int64, pl.Float64):
         numbers = plain.cast(kind, strict=False)
         if numbers.null_count() == text.null_count():
-            return numbers
+            # Numbers that begin with 0 may be codes: they stay text until it is said how they are read.
+            return text if kind == pl.Int64 and text.str.contains(r"^[-+]?0\d").any() else numbers
     lower = text.str.to_lowercase()
     if lower.drop_nulls().is_in(["true", "false"]).all():
         return lower == "true"
