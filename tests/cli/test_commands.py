@@ -234,6 +234,18 @@ def test_what_only_looks_like_numbers_is_refused(call, answer, tmp_path):
     assert call("test", words, words, *QUICK, "--na", "?", "--missing", "omit")[0] == 0
 
 
+def test_numbers_that_begin_with_0_are_told(answer, tmp_path):
+    (tmp_path / "zip.csv").write_text(
+        "zip,g\n" + "".join(f"0{k % 5}{k % 3}5,{'ab'[k % 2]}\n" for k in range(40))
+    )
+    found = answer("test", tmp_path / "zip.csv", "--group", "g", *QUICK)
+    assert any(
+        "column 'zip' is text read as numbers though some begin with 0" in note for note in found["notes"]
+    )
+    found = answer("test", tmp_path / "zip.csv", "--group", "g", "--as-text", "zip", *QUICK)
+    assert not any("read as numbers" in note for note in found["notes"])
+
+
 def test_row_numbers(call, answer, tmp_path):
     for start in (1, 11):
         (tmp_path / f"{start}.csv").write_text("x\n" + "".join(f"{start + k}\n" for k in range(5)))

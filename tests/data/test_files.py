@@ -227,6 +227,7 @@ def test_a_quote_inside_a_field_is_a_quote(written):
     assert frame.rows() == [(1, 'x"y'), (2, 'z"w"'), (3, 'say "no"')]
     assert read_table(written('"a ""b""",c\n1,2\n')).columns == ['a "b"', "c"]
     assert read_table(written('"a\nb",c\n1,2\n')).rows() == [(1, 2)]  # a name of two lines
+    assert read_table(written("a\u2028b\x0b,c\n1,2\n")).rows() == [(1, 2)]  # of one, whatever it looks like
 
 
 def test_a_field_may_be_long(written):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kembed import compare, hsic_test, mmd_test
+from kembed import compare, conditional_test, hsic_test, mmd_test
 from kembed.data import remarks
 from kembed.data.tables import read_tables
 
@@ -113,6 +113,10 @@ def test_results_carry_them(rng):
     told = hsic_test(smooth, rng.normal(size=100), **QUICK).notes
     assert any("neighbouring rows of x" in note for note in told)
     assert hsic_test(smooth, smooth, null="wild", **QUICK).notes == ()
+    given = conditional_test(
+        ["$1", "$2", "$3", "$5", "$8"] * 8, smooth[:40], rng.normal(size=40), rng=0, n_resamples=19
+    )
+    assert "x is text read as numbers in $: '$1' is 1" in " ".join(given.notes)
     prices = mmd_test(["$1", "$2", "$3"] * 3, ["$2", "$4", "$5"] * 4, **QUICK).notes
     assert "column 0 of x and y is text read as numbers in $: '$1' is 1" in prices
 

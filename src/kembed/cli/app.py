@@ -16,11 +16,6 @@ FILES = (
     "Files: CSV, TSV, JSON, Excel, Parquet, Feather or Arrow; text may be gzipped; '-' is CSV "
     "on standard input."
 )
-CODES = (
-    "Exit codes: 0 it ran; 1 a difference was found, with --fail-on-difference; 2 bad input; "
-    "70 a fault of kembed's own; 130 interrupted."
-)
-FILES = "Files: CSV, TSV, JSON, Excel, Parquet, Feather or Arrow; text may be gzipped; '-' is CSV on standard input."
 COMMANDS = {
     "test": two_samples.run_test,
     "witness": two_samples.run_witness,

@@ -1,11 +1,13 @@
 """Are two variables independent, given others? `conditional_test`."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kembed.conditional.prewhitening import WEEK
 from kembed.conditional.tester import MINIMUM, ConditionalOutcome, ConditionalTester, WholeTables
+from kembed.data import remarks
 from kembed.data.tables import read_tables
 from kembed.testing.outcome import nothing
 
@@ -73,4 +75,6 @@ def conditional_test(
         return ConditionalOutcome.of(nothing("HSIC", "multiplier", (tables[0].given,)))
     how: Any = {"kernel": kernel, "n_resamples": n_resamples, "memory": memory, "cross_fit": cross_fit}
     how |= {"prewhiten": prewhiten, "least_timescale": least_timescale, "rng": rng, "nan_policy": nan_policy}
-    return ConditionalTester(WholeTables(tables), **how).test(0, 1, tuple(range(2, len(tables))))
+    found = ConditionalTester(WholeTables(tables), **how).test(0, 1, tuple(range(2, len(tables))))
+    ordered = memory is not None or prewhiten is not None
+    return replace(found, notes=remarks.of_sides(tables, ordered=ordered))

@@ -90,7 +90,7 @@ def _lines(body: str, separator: str, names: list[str], whole: tuple[str, str]) 
     text, name = whole
     schema = {f"{place}": pl.String for place in range(len(names))}
     edge = re.escape(separator)
-    stray = re.search(rf'[^"\r\n{edge}]"[^"\r\n{edge}]', body)
+    stray = re.search(rf'[^"\r\n{edge}]"[^"\r\n{edge}]', body) if '"' in body else None
     try:
         if stray is None:
             source = io.BytesIO(body.encode())
@@ -129,7 +129,10 @@ def column_names(text: str, separator: str, header: bool, name: str) -> tuple[li
         raise InputError(f"{seen}; use --no-header")
     names = [column or f"{UNNAMED} {place}" for place, column in enumerate(names, start=1)]
     refuse_duplicates(names, name)
-    return names, "".join(text.splitlines(keepends=True)[lines:])
+    below = io.StringIO(text, newline="")
+    for _ in range(lines):  # as the reader counted them
+        below.readline()
+    return names, below.read()
 
 
 def _records(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
@@ -195,7 +198,8 @@ def _typed_entries(series: pl.Series, missing: tuple[str, ...], decimal_comma: b
     for kind in (pl.Int64, pl.Float64):
         numbers = plain.cast(kind, strict=False)
         if numbers.null_count() == text.null_count():
-            return numbers
+            # Numbers that begin with 0 may be codes: they stay text until it is said how they are read.
+            return text if kind == pl.Int64 and text.str.contains(r"^[-+]?0\d").any() else numbers
     lower = text.str.to_lowercase()
     if lower.drop_nulls().is_in(["true", "false"]).all():
         return lower == "true"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.core.text import listing
 from kembed.data.tables import Table
 
@@ -30,9 +30,10 @@ Column = Float[np.ndarray, " n"]
 def of_two_samples(x: Table, y: Table, *, ordered: bool = False, paired: bool = False) -> tuple[str, ...]:
     """What to know of two samples; `ordered` if the test minds the order of rows already."""
     notes = [*x.notes, *of_columns([x, y]), *spellings(x)]
-    notes += [*repeated(x), *repeated(y)]
+    rows = [np.unique(fingerprints(table.values), return_counts=True) for table in (x, y)]
+    notes += [*repeated(x, rows[0][1]), *repeated(y, rows[1][1])]
     if not paired:
-        notes += [*shared(x, y), *pairs(x, y)]
+        notes += [*shared(x, y, (rows[0][0], rows[1][0])), *pairs(x, y)]
     if not ordered:
         notes += [*ordered_rows(x), *ordered_rows(y)]
     return tuple(notes)
@@ -71,10 +72,9 @@ def counting(columns: list[Column]) -> str:
     for word, sign in (("rises", 1.0), ("falls", -1.0)):
         if all((sign * step > 0.0).all() for step in steps):
             return f"{word} from row to row, as identifiers and clocks do"
-    both = np.sort(np.concatenate(columns))
-    whole = bool((both == np.round(both)).all())
-    crowded = both[-1] / 2.0 - both[0] / 2.0 < len(both) ** 2 / CROWDED / 2.0
-    if whole and crowded and bool((both[1:] > both[:-1]).all()):
+    both = np.concatenate(columns)
+    wide = both.max() / 2.0 - both.min() / 2.0 >= len(both) ** 2 / CROWDED / 2.0
+    if not wide and bool((both == np.round(both)).all()) and len(np.unique(both)) == len(both):
         return "has a different whole number in every row, as identifiers have"
     return ""
 
@@ -93,27 +93,25 @@ def spellings(table: Table) -> Iterator[str]:
             yield f"{seen}; write them alike if they are one"
 
 
-def repeated(table: Table) -> Iterator[str]:
-    """Rows that occur more than once, where that is no chance."""
-    n = len(table.values)
-    marks, counts = np.unique(fingerprints(table.values), return_counts=True)
-    if len(marks) == n or n < 2 * FEW:
+def repeated(table: Table, counts: Int[np.ndarray, " k"]) -> Iterator[str]:
+    """Rows that occur more than once, where that is no chance; `counts` says how often each occurs."""
+    n, different = len(table.values), len(counts)
+    if different == n or n < 2 * FEW:
         return
     times = int(np.gcd.reduce(counts))
-    if times > 1 and len(marks) >= FEW:
+    if times > 1 and different >= FEW:
         often = "twice" if times == 2 else f"{times} times"
         more = " or a multiple of that" if counts.max() > times else ""
         seen = f"every row of {table.label} occurs {often}{more}"
-    elif n - len(marks) >= max(2.0, REPEATED * n) and _fine(table):
-        seen = f"{n - len(marks):,} of {n:,} rows of {table.label} repeat others"
+    elif n - different >= max(2.0, REPEATED * n) and _fine(table):
+        seen = f"{n - different:,} of {n:,} rows of {table.label} repeat others"
     else:
         return
     yield f"{seen}; the test takes rows for independent, so drop what was copied"
 
 
-def shared(x: Table, y: Table) -> Iterator[str]:
-    """Rows that are in both samples, where that is no chance."""
-    marks = [np.unique(fingerprints(table.values)) for table in (x, y)]
+def shared(x: Table, y: Table, marks: tuple[np.ndarray, np.ndarray]) -> Iterator[str]:
+    """Rows that are in both samples, where that is no chance; the fingerprints of their different rows."""
     count = len(np.intersect1d(marks[0], marks[1], assume_unique=True))
     fewer = min(map(len, marks))
     if count >= max(2.0, REPEATED * fewer) and _fine(x):
