@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from tests.report.test_report import Page
 
 import kembed
-from tests.report.test_report import Page
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,18 @@ def results():
 
 @pytest.mark.parametrize(
     "name",
-    "test independence conditional several comparison witness learned graph embedding posterior".split(),
+    [
+        "test",
+        "independence",
+        "conditional",
+        "several",
+        "comparison",
+        "witness",
+        "learned",
+        "graph",
+        "embedding",
+        "posterior",
+    ],
 )
 def test_results_are_shown_and_told(results, name):
     result = results[name]

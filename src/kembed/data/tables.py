@@ -34,7 +34,7 @@ class Table:
         """One column, as a table."""
         values, kind = np.ascontiguousarray(self.values[:, [d]]), self.categorical[[d]]
         own = self.levels[d : d + 1]
-        one = {"names": self.names[d : d + 1], "categorical": kind, "gaps": self.gaps[d : d + 1]}
+        one: Any = {"names": self.names[d : d + 1], "categorical": kind, "gaps": self.gaps[d : d + 1]}
         return replace(self, values=values, levels=own, **one)
 
     def decoded(self, d: int, value: float) -> Any:

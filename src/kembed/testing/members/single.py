@@ -25,10 +25,11 @@ LEVELS = ("the commonest level", "the two commonest levels", "levels")
 
 def single_column(name: str, column: Column, categorical: bool) -> Choice:
     """The members of the test of one column, pooled and unordered, and how they are fused."""
+    parts: list[tuple[Blocks, tuple[str, ...]]]
     if categorical:
         parts = [(Blocks(indicators(column), DEGREE, (1, 2, DEGREE), centred=True), LEVELS)]
     else:
-        strips = [
+        strips: list[tuple[Blocks, tuple[str, ...]]] = [
             (Blocks(_strips(column, count), count, (count,), centred=True), (f"{count} strips of ranks",))
             for count in STRIPS
         ]
