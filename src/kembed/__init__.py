@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Background": "graphs.background",
     "CausalGraph": "graphs.graph",
-    "ConditionalOutcome": "conditional.tester",
+    "ConditionalOutcome": "conditional.outcome",
     "ConditionalTester": "conditional.tester",
     "Convolved": "kernels.convolution",
     "Delta": "kernels.discrete",

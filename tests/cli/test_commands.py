@@ -1,5 +1,6 @@
 """The command line: answers that agree with the library, one-line errors, exit codes, whole files."""
 
+import importlib.util
 import io
 import json
 import os
@@ -736,3 +737,96 @@ def test_the_spinner_makes_room_for_bars(terminal, capsys):
         assert "comparing" in capsys.readouterr().err
     with showing_progress(True), progress_bar(3, 1e12, "passing"):
         assert "passing" in capsys.readouterr().err
+
+
+# What people expect of a command line.
+
+
+def test_short_help(call):
+    assert call("-h") == call("--help")
+    assert call("test", "-h") == call("test", "--help")
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"), [("kembed wit", "witness"), ("kembed test --by", "--by-column")]
+)
+def test_a_shell_can_complete(typed, wanted):
+    asked = {"_KEMBED_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    done = subprocess.run(
+        [sys.executable, "-m", "kembed"],
+        env={**os.environ, **asked},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [wanted]
+
+
+def test_columns_can_be_excluded(answer):
+    found = answer("test", "before.csv", "after.csv", "--exclude", "v,city", *QUICK)
+    assert found["columns"] == ["w"]
+    assert not found["differ"]
+    assert (
+        "has no column 'nix' to exclude"
+        in answer("test", "before.csv", "after.csv", "--exclude", "nix", *QUICK)["notes"][0]
+    )
+
+
+def test_rows_can_be_drawn(answer):
+    found = answer("test", "before.csv", "after.csv", "--columns", "v", "--max-rows", "20", *QUICK)
+    assert [sample["used"] for sample in found["samples"]] == [20, 20]
+    assert "20 of the 60 rows of before.csv were drawn at random" in found["notes"][0]
+
+
+def test_pairs_weights_and_time_series(answer, place):
+    x, y = (pl.read_csv(place / file).select("v") for file in ("before.csv", "after.csv"))
+    how = {"kernel": "median", "n_resamples": 39, "rng": 0}
+    paired = answer("test", "before.csv", "after.csv", "--columns", "v", "--paired", *QUICK)
+    assert paired["statistic"] == pytest.approx(kembed.mmd_test(x, y, paired=True, **how).statistic)
+    wild = answer("test", "before.csv", "after.csv", "--columns", "v", "--null", "wild", *QUICK)
+    assert (wild["null"], wild["pvalue"]) == ("wild", kembed.mmd_test(x, y, null="wild", **how).pvalue)
+    for name, frame in (("wx.csv", x), ("wy.csv", y)):
+        frame.with_columns(weight=pl.Series(np.linspace(1.0, 2.0, ROWS))).write_csv(place / name)
+    weights = (np.linspace(1.0, 2.0, ROWS),) * 2
+    found = answer("test", "wx.csv", "wy.csv", "--weights", "weight", *QUICK)
+    assert found["columns"] == ["v"]
+    assert found["statistic"] == pytest.approx(kembed.mmd_test(x, y, weights=weights, **how).statistic)
+
+
+def test_more_than_two_groups(answer, call):
+    found = answer("test", "both.csv", "--group", "year", "--columns", "v", *QUICK)
+    assert [sample["name"] for sample in found["samples"]] == ["year=2019", "year=2020", "year=2021"]
+    assert [pair["samples"] for pair in found["by_pair_of_samples"]] == [
+        ["year=2019", "year=2020"],
+        ["year=2019", "year=2021"],
+        ["year=2020", "year=2021"],
+    ]
+    code, _, err = call("test", "both.csv", "--group", "year", "--paired")
+    assert code == 2
+    assert "--paired is for two samples; choose two with --groups" in err
+
+
+def test_independence_given_others(answer, place):
+    found = answer("independence", "ring.csv", "--x", "s", "--y", "c", "--given", "noise", *QUICK)
+    table = pl.read_csv(place / "ring.csv")
+    sides = (table.select(name) for name in ("s", "c", "noise"))
+    direct = kembed.conditional_test(*sides, kernel="median", n_resamples=39, rng=0)
+    assert (found["pvalue"], found["given"]) == (direct.pvalue, ["noise"])
+
+
+def test_the_page_has_the_command_and_its_notes(call, place):
+    code, _, _ = call("report", "before.csv", "numbered.csv", *QUICK, "-o", "noted.html")
+    assert code == 0
+    page = (place / "noted.html").read_text(encoding="utf-8")
+    wanted = "kembed report before.csv numbered.csv --kernel median --resamples 39 -o noted.html --seed 0"
+    assert wanted in page
+    assert "Not compared:" in page
+
+
+def test_all_figures_are_those_that_can_be_made(monkeypatch):
+    """Without NumPyro the third figure is left out, and said so."""
+    said = []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(experiments, "NAMES", ("figure3",))
+    assert experiments.reproduce("all", Path("."), say=said.append) == []
+    assert said[0].startswith("figure3 is left out: ")

@@ -1,5 +1,6 @@
 """The conditional test: statistic, null, invariances, bad input, cache."""
 
+import dataclasses
 import gc
 import pickle
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import stats
 from tests import reference
 
 from kembed import ConditionalTester, Gaussian, conditional_test
@@ -589,3 +591,22 @@ def test_cache_must_be_a_folder(tmp_path):
         ConditionalTester(data, cache=tmp_path / "file")
     ConditionalTester(data, cache=tmp_path / "with.dot" / "inner", n_resamples=9, rng=0).pvalue(0, 1)
     assert (tmp_path / "with.dot" / "inner" / "kembed-pvalues.sqlite").exists()
+
+
+def test_a_partial_correlation_is_a_second_opinion():
+    """47 rows whose columns both dip where `given` is in the middle, and depend beyond that."""
+    rng = np.random.default_rng(3)
+    z, common = np.sort(rng.uniform(-2.0, 2.0, 47)), rng.normal(size=47)
+    x, y = common + 0.1 * rng.normal(size=47), common + 0.1 * rng.normal(size=47)
+    found = conditional_test(x, y, z, n_resamples=99, rng=0)
+    design = np.column_stack([np.ones(47), z])
+    left = [part - design @ np.linalg.lstsq(design, part, rcond=None)[0] for part in (x, y)]
+    assert found.linear.correlation == pytest.approx(np.corrcoef(*left)[0, 1])
+    wanted = 2.0 * stats.norm.sf(abs(np.arctanh(found.linear.correlation)) * np.sqrt(47 - 1 - 3))
+    assert found.linear.pvalue == pytest.approx(wanted, rel=1e-6)
+    assert found.second_opinion == ""  # both find it
+    doubtful = dataclasses.replace(found, pvalue=0.4)
+    assert doubtful.second_opinion.startswith(f"partial correlation {found.linear.correlation:.2f}, p = ")
+    assert "degrees of freedom of 47 rows" in doubtful.second_opinion
+    assert "second opinion: partial" in repr(doubtful)
+    assert conditional_test(x, y, np.where(z > 0, "a", "b"), n_resamples=19, rng=0).linear is None

@@ -873,3 +873,11 @@ def test_flags_are_flags(rng):
     for name in ("paired", "by_column"):
         with pytest.raises(TypeError, match=f"{name} must be True or False, but 'no'"):
             mmd_test(x, y, **{name: "no"})
+
+
+def test_findings_go_by_name_where_all_columns_are_text(rng):
+    """Kernel objects of discrete columns name them by place, which is no finding."""
+    x, y = ([[str(a), str(b)] for a, b in rng.integers(0, 3, (60, 2))] for _ in range(2))
+    found = mmd_test(x, [[a, a] for a, _ in y], n_resamples=99, rng=0)
+    assert found.findings
+    assert all(isinstance(name, str) for finding in found.findings for name in finding.columns)

@@ -131,11 +131,10 @@ def load_samples(a: str, b: str | None, reading: Grouping, screen: Screen, seed:
         frames = [load(a, reading, screen), load(b, reading, screen)]
         left_out = _row_numbers(reading, *frames)
         labels = (label(a), label(b))
-    if reading.max_rows is not None:
-        frames = [
-            _drawn(frame, reading.max_rows, seed, *about)
-            for frame, *about in zip(frames, labels, [screen] * len(frames), strict=True)
-        ]
+    most = reading.max_rows
+    if most is not None:
+        named = zip(frames, labels, strict=True)
+        frames = [_drawn(frame, most, seed, name, screen) for frame, name in named]
     return _matched(frames, labels, [a] if b is None else [a, b], left_out, reading, screen)
 
 

@@ -52,8 +52,8 @@ def histogram(x: Column, y: Column, levels: int = 0) -> Histogram:
     pvalues = holm(np.array([fisher_pvalue(int(a), n, int(b), m) for a, b in zip(*counts, strict=True)]))
     shares = counts[0] / n, counts[1] / m
     more = np.where(pvalues <= SURE, np.sign(shares[0] - shares[1]), 0.0).astype(int)
-    every = (edges, values, *shares)
-    return Histogram(*(tuple(part.tolist()) for part in every), tuple(more.tolist()))
+    first, second, ends, at, side = (tuple(part.tolist()) for part in (*shares, edges, values, more))
+    return Histogram(ends, at, first, second, side)
 
 
 def _places(part: Column, edges: Column) -> np.ndarray:

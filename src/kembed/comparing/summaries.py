@@ -81,6 +81,7 @@ def summarise(
             x, y = (_moments(column) for column in (first, second))
             change = "; ".join([_changed_moments(x, y, labels), *of_numbers((first, second), labels)])
             auc, standardised = superiority(first, second), standardised_difference(first, second)
+        missing, missing_pvalue = gaps.get(d, ((0.0, 0.0), None))
         summary = ColumnSummary(
             test.name,
             categorical,
@@ -93,15 +94,16 @@ def summarise(
             auc,
             auc_interval(auc, len(first), len(second)),
             standardised,
-            *gaps.get(d, ((0.0, 0.0), None)),
-            histogram=histogram(first, second, len(levels)),
+            missing,
+            missing_pvalue,
+            histogram(first, second, len(levels)),
         )
         found.append(summary)
     order = sorted(range(len(found)), key=lambda d: (tests[d].adjusted_pvalue, -tests[d].statistic))
     return tuple(found[d] for d in order)
 
 
-def _missing(tables: Tables) -> dict[int, tuple[tuple[float, float], float]]:
+def _missing(tables: Tables) -> dict[int, tuple[tuple[float, float], float | None]]:
     """Of columns with missing values: their shares, and p corrected for these and for the columns' own tests.
 
     All rows count that were given, also those that were dropped.

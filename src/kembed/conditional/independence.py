@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK
-from kembed.conditional.tester import MINIMUM, ConditionalOutcome, ConditionalTester, WholeTables
+from kembed.conditional.tester import MINIMUM, ConditionalTester, WholeTables
 from kembed.data import remarks
 from kembed.data.tables import read_tables
 from kembed.testing.outcome import nothing

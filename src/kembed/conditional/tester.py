@@ -9,7 +9,7 @@ conditioning set.
 import pickle
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -17,57 +17,23 @@ import numpy as np
 
 from kembed.conditional import prewhitening
 from kembed.conditional.cache import Store, digest
-from kembed.conditional.conditioning import ColumnRegression, as_variable, content_order
+from kembed.conditional.conditioning import as_variable, content_order
+from kembed.conditional.linear import PartialCorrelation, partial_correlation
+from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
 from kembed.conditional.sides import Settings, Sides, check, multipliers
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
-from kembed.core.writing import jsonable
 from kembed.data.tables import Table, read_tables
 from kembed.kernels.base import Kernel
 from kembed.permutation.fusion import Plan
-from kembed.testing.outcome import TestOutcome, resampled_outcome
+from kembed.testing.outcome import resampled_outcome
 from kembed.testing.procedure import Choice
 
 MINIMUM = 10  # rows; fewer leave no regression a chance
 MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
 VERSION = 5
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ConditionalOutcome(TestOutcome):
-    """The outcome of a conditional test: a `TestOutcome`, and what was regressed.
-
-    `residuals` are those of x and of y, in the order of the rows given, in units of their spread; a side
-    that is a function of what is given has none. `regressions` has the Gaussian processes of every column of
-    either side. `prewhitened` says what pre-whitening did to every column.
-    """
-
-    given: tuple[str, ...] = ()
-    residuals: tuple[Any, ...] = ()
-    regressions: tuple[tuple[ColumnRegression, ...], ...] = ()
-    prewhitened: tuple[PrewhitenedColumn, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything that can be said in JSON, in the words of docs/json.md."""
-        left = [[column.unexplained for column in columns] for columns in self.regressions]
-        return {**super().to_dict(), "given": list(self.given), "unexplained": jsonable(left)}
-
-    @classmethod
-    def of(cls, outcome: TestOutcome, **more: Any) -> Self:
-        """An outcome with what a conditional test adds to it."""
-        return cls(**vars(outcome), **more)
-
-    def __repr__(self) -> str:
-        lines = [super().__repr__()]
-        for side, columns, residuals in zip("xy", self.regressions, self.residuals, strict=False):
-            if columns:
-                # Of few rows a regression may foretell worse than the mean: then nothing is explained.
-                left = ", ".join(f"{min(column.unexplained, 1.0):.0%}" for column in columns)
-                what = "determined by what is given" if not residuals.shape[1] else f"unexplained: {left}"
-                lines.append(f"{side} given {len(self.given)} columns: {what}")
-        return "\n".join([*lines, *map(repr, self.prewhitened)])
 
 
 class WholeTables(list[Table]):
@@ -224,7 +190,16 @@ class ConditionalTester:
     def test(self, x: int | str, y: int | str, given: Sequence[int | str] = ()) -> ConditionalOutcome:
         """Test two columns given others, each by its name or number."""
         given = (given,) if isinstance(given, str | int) else given
-        return self._outcome(*self.places(x, y, given))
+        i, j, inner = self.places(x, y, given)
+        found = self._outcome(i, j, inner)
+        return replace(found, linear=self._linear(i, j, inner)) if inner else found
+
+    def _linear(self, i: int, j: int, given: tuple[int, ...]) -> PartialCorrelation | None:
+        """The partial correlation; None for categories, and for variables of several columns."""
+        if any(self._tables[k].categorical.any() for k in (i, j, *given)):
+            return None
+        between = np.column_stack([self._tables[k].values for k in given])
+        return partial_correlation(self._tables[i].values, self._tables[j].values, between)
 
     def places(
         self, x: Any, y: Any, given: Iterable[Any], arguments: tuple[str, str, str] = ("x", "y", "given")

@@ -45,7 +45,7 @@ def reproduce(
 
     """
     checks.choice(name, "name", (*NAMES, "all"))
-    names = NAMES if name == "all" else (name,)
+    names: tuple[str, ...] = NAMES if name == "all" else (name,)
     if "figure3" in names and not all(map(importlib.util.find_spec, ("numpyro", "arviz"))):
         lacking = "figure3 draws kernels with NumPyro and ArviZ: pip install 'kembed[bayes]'"
         if name != "all":

@@ -109,12 +109,8 @@ def fit_kernel(
     rows_in_all = None
     if is_large_source(x):
         (source,) = open_sources({"x": x}, minimum=MINIMUM_ROWS)
-        if any(source.schema.categorical):
-            words = [
-                name
-                for name, kind in zip(source.schema.names, source.schema.categorical, strict=True)
-                if kind
-            ]
+        kinds = zip(source.schema.names, source.schema.categorical, strict=True)
+        if words := [name for name, kind in kinds if kind]:
             raise TypeError(f"x must hold numbers, but {listing(words)} hold text; leave those columns out")
         x, rows_in_all = sampled_table(source)[0].values, source.size
     x = np.asarray(checks.points(x, "x", minimum=MINIMUM_ROWS))

@@ -12,6 +12,7 @@ from kembed.core.writing import jsonable
 from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
 from kembed.permutation.fusion import Values, fuse, gathered, refuse_non_finite
+from kembed.testing.members.group import Named
 from kembed.testing.procedure import Choice, Procedure
 
 SURE = 0.05  # findings at this level are told
@@ -197,8 +198,8 @@ def _findings(kernels: tuple[Any, ...], surprises: Float[np.ndarray, "C J"]) -> 
     """What single columns and pairs of them say, each by all its kernels, corrected for all."""
     places: dict[tuple[str, ...], int] = {}
     where = np.array([
-        places.setdefault(kernel.columns, len(places)) if getattr(kernel, "columns", ()) else -1
-        for kernel in kernels
+        places.setdefault(kernel.columns, len(places)) if isinstance(kernel, Named) and kernel.columns else -1
+        for kernel in kernels  # a kernel object that names columns does so by place
     ])  # fmt: skip
     if len(places) < 2:
         return ()

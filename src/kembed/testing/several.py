@@ -137,15 +137,15 @@ def _all_at_once(tables: list[Table], kernel: Any, procedure: Procedure) -> Test
     choice = choose(kernel, space, procedure, names=tables[0].names)
     shuffled = [codes, *(procedure.rng.permutation(codes) for _ in range(procedure.n_resamples))]
     every = np.stack(shuffled, axis=1)
-    N, entry = len(codes), None
-    total: Any = 0.0
+    N, parts, entry = len(codes), [], np.empty(0)
     for g, table in enumerate(tables):
         columns = (every == g).astype(float)
         n = len(table.values)
         pool = Pool(space, columns[:, 0], None, table.names, (n, N - n))
         values = mmd_values(pool, choice, Labelings(columns[:, 0], None, columns), procedure)
-        total = total + values.statistics * (n * (N - n) / N**2)
+        parts.append(values.statistics * (n * (N - n) / N**2))
         entry = values.entry
-    assert entry is not None
     sizes = tuple(len(table.values) for table in tables)
-    return resampled_outcome("MMD²", sizes, choice, Values(total, entry), "permutation", False)
+    return resampled_outcome(
+        "MMD²", sizes, choice, Values(np.sum(parts, axis=0), entry), "permutation", False
+    )

@@ -29,7 +29,7 @@ def single_column(name: str, column: Column, categorical: bool) -> Choice:
     if categorical:
         parts = [(Blocks(indicators(column), DEGREE, (1, 2, DEGREE), centred=True), LEVELS)]
     else:
-        strips = [
+        strips: list[tuple[Blocks, tuple[str, ...]]] = [
             (Blocks(_strips(column, count), count, (count,), centred=True), (f"{count} strips of ranks",))
             for count in STRIPS
         ]
