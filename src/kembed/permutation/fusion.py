@@ -8,7 +8,7 @@ surprise again. Some groups are also added up (Fisher's way), which sees what ma
 Every step treats the data and the resamples alike, so the test stays exact whatever the gamma law is worth.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,10 +66,12 @@ def in_places(parts: list[Values], places: list[int]) -> Values:
     rows, entry = np.empty((len(places), count)), np.empty(len(places))
     start = 0
     for part in parts:
-        own = places[start : start + len(part.entry)]
         refuse_non_finite(part.statistics)
-        rows[own], entry[own] = part.statistics.T, part.entry
+        own: Any = places[start : start + len(part.entry)]
         start += len(part.entry)
+        if own == list(range(own[0], own[0] + len(own))):  # mostly
+            own = slice(own[0], own[0] + len(own))
+        rows[own], entry[own] = part.statistics.T, part.entry
     return Values(rows.T, entry)
 
 
@@ -185,9 +187,14 @@ def gathered(surprises: Table, where: Int[np.ndarray, " J"]) -> Table:
     found = rows[order[starts]]
     several = counts > 1
     if several.any():
-        own = rows[order[np.repeat(several, counts)]]
-        ends = np.cumsum(counts[several])
-        mean = np.add.reduceat(np.exp(own, out=own), ends - counts[several], axis=0)
+        places = order[np.repeat(several, counts)]
+        voices = np.repeat(np.arange(several.sum()), counts[several])
+        mean = np.zeros((several.sum(), rows.shape[1]))
+        for start in range(0, len(places), AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            heard = np.arange(voices[part][0], voices[part][-1] + 1)
+            own = rows[places[part]]
+            mean[heard] += (voices[part] == heard[:, None]).astype(float) @ np.exp(own, out=own)
         mean /= counts[several][:, None]
         found[several] = surprise(np.log(mean, out=mean).T).T
     return found.T
