@@ -70,10 +70,9 @@ def main() -> None:
                 powers.append(np.mean(each, axis=1))
             if powers:
                 cells = [", ".join(f"{p:.2f}" for p in row) for row in np.mean(powers, axis=0)]
-                values = "few levels" if few else "10 values or more"
-                print(
-                    f"| {len(powers)} {name}, the coarsest has {values} | {' | '.join(cells)} |", flush=True
-                )
+                few_or_many = "few levels" if few else "10 values or more"
+                title = f"{len(powers)} {name}, the coarsest has {few_or_many}"
+                print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
