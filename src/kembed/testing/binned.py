@@ -84,7 +84,7 @@ def binned_test(
     result = replace(result, bins=(both[0].count, both[1].count))
     if cells is None:
         return result
-    return replace(result, columns=_by_column(sides, cells, space, names, levels, kernel, procedure))
+    return replace(result, columns=column_results(sides, cells, space, names, levels, kernel, procedure))
 
 
 def binned_pairs(pairs: Source, kernel: Any, procedure: Procedure) -> TestOutcome:
@@ -169,7 +169,7 @@ def statistics_of(sides: Sides, streams: Streams, space: Space) -> Values:
     return Values(np.concatenate(found).T, streams.entries(space))
 
 
-def _by_column(
+def column_results(
     sides: Sides,
     cells: Cells,
     space: Space,

@@ -30,6 +30,7 @@ from kembed.permutation.labelings import (
 )
 from kembed.permutation.low_rank import computed, kernel_count, pair_sums, with_low_rank
 from kembed.testing import outcome
+from kembed.testing.against import sketch_test
 from kembed.testing.binned import binned_pairs, binned_test
 from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
@@ -41,6 +42,7 @@ from kembed.testing.outcome import (
     resampled_outcome,
 )
 from kembed.testing.procedure import Choice, Procedure, read_procedure
+from kembed.testing.sketch import Sketch
 
 
 def mmd_test(
@@ -66,8 +68,8 @@ def mmd_test(
     Parameters
     ----------
     x, y
-        Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
-        compared as equal or not. Files and whatever does not fit into memory: see `docs/howto/large-data.md`.
+        Samples, one row an observation: arrays, or data frames with the same columns; or a `Sketch` in place of
+        either. Text and categories are compared as equal or not. Files and whatever does not fit into memory: see `docs/howto/large-data.md`.
     kernel
         - `"fused"`: shifts, shapes at several scales, single columns and pairs of them, trees, neighbours and
           more in one test; the default;
@@ -126,6 +128,10 @@ def mmd_test(
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
     _check_combination(null, paired, weights, by_column, unit)
+    if isinstance(x, Sketch) or isinstance(y, Sketch):
+        _refuse_for_sketches(paired, weights, unit)
+        with showing_progress(progress):
+            return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
     tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True, paired=paired)
     if missing:
         return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
@@ -187,6 +193,13 @@ def _check_combination(null: str, paired: bool, weights: Any, by_column: bool, u
     if paired and null not in ("permutation", "wild"):
         seen = "paired=True goes with null='permutation' (swaps within pairs) or 'wild'"
         raise ValueError(f"{seen}; change null, or leave paired out")
+
+
+def _refuse_for_sketches(paired: bool, weights: Any, unit: Any) -> None:
+    """A sketch has sums, and no rows to pair, to weigh or to keep together."""
+    given = {"paired": paired, "weights": weights is not None, "unit": unit is not None}
+    for name in (name for name, there in given.items() if there):
+        raise ValueError(f"{name} needs the rows of both samples, and a sketch has none; leave {name} out")
 
 
 def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
