@@ -152,8 +152,12 @@ class Sketch:
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file, whole: numbers and text under a checksum, no code."""
-        parts = {name: getattr(self, name) for name in ("lens", "powers", "weight", "sums")}
-        return write_sketch(path, parts)
+        return write_sketch(path, self.parts)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What a file holds."""
+        return {name: getattr(self, name) for name in ("lens", "powers", "weight", "sums")}
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
