@@ -1,8 +1,8 @@
 """Results as files: plain arrays and JSON under a checksum, and no code in them, so that reading is safe.
 
-A file is one line of text (what it is, its version, a checksum, its length) and then one compressed body: JSON,
-followed by the arrays that it names. Objects are written field by field, and only classes that the reader knows
-by name are made again.
+A file is one line of text (what it is, its version, a checksum, its length) and then one compressed body:
+JSON, followed by the arrays that it names. Objects are written field by field, and only classes that the
+reader knows by name are made again.
 """
 
 import hashlib
@@ -166,7 +166,9 @@ def _narrow(value: np.ndarray) -> np.ndarray:
     if value.dtype.kind in "iu" and value.size:
         low, high = int(value.min()), int(value.max())
         kinds: tuple[Any, ...] = (np.int8, np.int16, np.int32)
-        return next((value.astype(k) for k in kinds if np.iinfo(k).min <= low and high <= np.iinfo(k).max), value)
+        return next(
+            (value.astype(k) for k in kinds if np.iinfo(k).min <= low and high <= np.iinfo(k).max), value
+        )
     if value.dtype == np.float64:
         with np.errstate(over="ignore"):
             short = value.astype(np.float32)
@@ -206,12 +208,12 @@ class _Reader:
         return float(told["number"])
 
     def _object(self, told: Any) -> Any:
-        kind = self.known[told["object"]]
+        kind: Any = self.known[told["object"]]
         inside = {name: self.value(item) for name, item in told["fields"].items()}
         if is_dataclass(kind):
             if set(inside) != {one.name for one in fields(kind)}:
                 raise ValueError("other fields")
-            made = object.__new__(kind)  # type: ignore[call-overload]
+            made: Any = kind.__new__(kind)
             vars(made).update(inside)  # without `__init__`: what was checked once need not be again
         else:
             made = kind(**inside)

@@ -17,8 +17,7 @@ from kembed.testing.sketch import Sketch
 from kembed.testing.two_sample import mmd_test
 
 MINIMUM_ROWS = 2  # that a test takes of either sample
-# Rows of a reference from which on batches are compared with a sketch of it: a test of all rows then takes longer
-# than one against the sketch.
+# Rows of a reference from which on batches are compared with a sketch of it: a test of all rows takes longer.
 MANY = 20_000
 
 
@@ -31,9 +30,9 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     one given reference the share is near alpha only if the reference is much larger than the batches: a small
     one is itself a chance draw, and all its batches are compared with that.
 
-    Of a reference of 20,000 rows and more a `Sketch` is made, and batches are compared with that, in a time that
-    does not depend on its rows. `save` and `load` keep a detector in a file: the sketch, or the rows where they are
-    fewer.
+    Of a reference of 20,000 rows and more a `Sketch` is made, and batches are compared with that, in a time
+    that does not depend on its rows. `save` and `load` keep a detector in a file: the sketch, or the rows
+    where they are fewer.
 
     Parameters
     ----------
@@ -92,7 +91,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         checks.level(self.alpha, "alpha")
         checks.count(self.n_resamples, "n_resamples")
         table = self._table(X, reset=True)
-        self.sketch_ = None
+        self.sketch_: Sketch | None = None
         if len(table) >= MANY:
             how: Any = {"kernel": self.kernel, "nan_policy": self.nan_policy}
             self.sketch_ = Sketch.of(table, rng=checks.as_rng(self.random_state), **how)
@@ -117,13 +116,14 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """The detector in a file that `save` has written; nothing in a file is run."""
         params, fitted = read_detector(path)
         made = cls(**params)
-        vars(made).update(fitted)
+        made.__dict__.update(fitted)
         return made
 
     def _both(self, X: Any) -> tuple[Any, Any]:
         check_is_fitted(self, "reference_")
         if self.reference_ is None:
-            seen = f"this detector was loaded with a sketch of {rows(self.sketch_.rows)} and has no row of them"
+            kept = rows(self.sketch_.rows) if self.sketch_ else "its reference"
+            seen = f"this detector was loaded with a sketch of {kept} and has no row of them"
             raise ValueError(f"{seen}; use test, predict or pvalue, or fit it on the reference again")
         return self.reference_, self._table(X, reset=False)
 

@@ -24,7 +24,9 @@ def write_detector(detector: Any, path: str | Path) -> Path:
     names = {name: _listed(getattr(detector, name)) for name in NAMES if hasattr(detector, name)}
     sketch = detector.sketch_
     kept = _rows(detector) if sketch is None else sketch.parts
-    return write_sketch(path, {"params": params, "names": names, "sketched": sketch is not None, **kept}, KIND)
+    return write_sketch(
+        path, {"params": params, "names": names, "sketched": sketch is not None, **kept}, KIND
+    )
 
 
 def read_detector(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -32,7 +34,10 @@ def read_detector(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     parts = read_sketch(path, KIND)
     try:
         params = {name: parts["params"][name] for name in PARAMETERS}
-        named = {name: np.array(value, object) if isinstance(value, list) else value for name, value in parts["names"].items()}
+        named = {
+            name: np.array(value, object) if isinstance(value, list) else value
+            for name, value in parts["names"].items()
+        }
         if parts["sketched"]:
             return params, {**named, "reference_": None, "sketch_": Sketch.from_parts(parts, path)}
         return params, {**named, "reference_": _table(parts), "sketch_": None}

@@ -1,9 +1,9 @@
-"""Bins for a sample that is not there yet: rows in bins of 1, 2, 4, ... rows, from which larger ones are made.
+"""Bins for a sample that is not there yet: atoms of 1, 2, 4, ... rows, from which larger bins are made.
 
 A reference that is kept must have bins of as many rows as those of any later sample. Its rows are taken in a
-keyed order: the first `CAP` are atoms of one row, and each time twice as many rows follow in CAP/2 atoms twice as
-large. So there are CAP bins of r rows for every r = 2^k, each an atom or a sum of atoms, up to the size of the
-sample.
+keyed order: the first CAP are atoms of one row, and then each time as many rows again follow in CAP/2 atoms
+twice as large. So there are CAP bins of r rows for every r = 2^k, each an atom or a sum of atoms, up to the
+size of the sample.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.permutation.bins import MOST, shuffled
 
-# Bins of every size that are kept of a reference; the file grows with it, and a later sample is compared with
-# CAP/FEW to 2 CAP/FEW times... of its own rows (`benchmarks/sketches.py` has power and size for other choices).
+# Bins of every size that are kept of a reference. The file grows with it, and so do the rows of the reference
+# that may change sides, which are CAP/(2 FEW) to CAP/FEW times those of the later sample.
 CAP = 192
 FEW = 16  # bins that a later sample has at least, and fewer than twice as many, where it has so many rows
 
@@ -78,7 +78,7 @@ def bins_of(powers: Int[np.ndarray, " A"], power: int) -> Int[np.ndarray, " A"]:
 
 
 def largest_power(rows: int, powers: Int[np.ndarray, " A"]) -> int:
-    """log₂ of the rows of a bin for a sample of so many rows against atoms: FEW bins or more on either side."""
+    """log₂ of the rows of a bin, for a sample of so many rows against atoms: FEW bins on either side."""
     power = 0
     while rows >= FEW * 2 ** (power + 1) and bins_of(powers, power + 1).max(initial=-1) + 1 >= FEW:
         power += 1

@@ -64,7 +64,9 @@ def _lens(x: Any, y: Any) -> Lens:
 def _check(lens: Lens, kernel: Any, procedure: Procedure) -> None:
     """Refuse what a sketch cannot do."""
     own = lens.kernel
-    same = kernel is own or (isinstance(kernel, str | Kernel) and isinstance(own, type(kernel)) and kernel == own)
+    same = kernel is own or (
+        isinstance(kernel, str | Kernel) and isinstance(own, type(kernel)) and kernel == own
+    )
     if not (same or (isinstance(kernel, str) and kernel == "fused")):  # the default: whatever the sketch has
         seen = f"kernel={kernel!r} was given, but the sketch was made with kernel={own!r}"
         raise ValueError(f"{seen}; leave kernel out, or make another sketch")

@@ -14,7 +14,6 @@ from kembed.core.ordering import sorted_rows
 from kembed.core.text import listing
 from kembed.data.space import Space, make_space
 from kembed.engines.source import Block, Schema, Source, Stacked
-from kembed.kernels.base import Kernel
 from kembed.permutation.atoms import Atoms
 from kembed.permutation.bins import Bins, sums_by_bin
 from kembed.testing.binned import OF_A_COLUMN
@@ -22,7 +21,7 @@ from kembed.testing.cells import Cells, make_cells
 from kembed.testing.kernel_words import unwrapped
 from kembed.testing.members.fresh import Fitted, Fresh, Streamed
 from kembed.testing.passes import Layout, Sums, sum_features
-from kembed.testing.rounded import Rounded, rounded
+from kembed.testing.rounded import rounded
 from kembed.testing.streams import Streams, choose_streams
 
 ASIDE = 4_096  # rows that features are chosen on, about
@@ -111,11 +110,15 @@ def recoding(schema: Schema, source: Source) -> Recoding:
     codes: list[Any] = []
     for (levels, kind), place, name in zip(_columns(schema), places, schema.names, strict=True):
         if kind != own.categorical[place]:
-            held, wanted = ("text", "numbers") if own.categorical[place] else ("numbers", "text or categories")
+            held, wanted = (
+                ("text", "numbers") if own.categorical[place] else ("numbers", "text or categories")
+            )
             seen = f"column {name!r} of {label} holds {held} where the sketch has {wanted}"
             raise TypeError(f"{seen}; give it the same type")
         code = {level: number for number, level in enumerate(levels)}
-        codes.append(np.array([code.get(level, len(levels)) for level in own.levels[place]]) if kind else None)
+        codes.append(
+            np.array([code.get(level, len(levels)) for level in own.levels[place]]) if kind else None
+        )
     return Recoding(places, tuple(codes))
 
 

@@ -1,8 +1,8 @@
 """A reference kept as a file: sums of its features, without its rows. `Sketch`.
 
-"Compare next week's table with last year's, without last year's rows." Features are chosen on rows that are set
-aside; of the others only sums by bin are kept, in bins of 1, 2, 4, ... rows. A later sample is put into bins of as
-many rows, and whole bins change sides.
+"Compare next week's table with last year's, without last year's rows." Features are chosen on rows that are
+set aside; of the others only sums by bin are kept, in bins of 1, 2, 4, ... rows. A later sample is put into
+bins of as many rows, and whole bins change sides.
 """
 
 from dataclasses import dataclass, replace
@@ -35,11 +35,11 @@ LEAST_ROWS = 16  # of a reference: a few to choose features on, and a few to com
 class Sketch:
     """A sample as sums of features, which later samples are tested against: `mmd_test(sketch, new)`.
 
-    The test is exact. Features are functions of the rows set aside, which are not counted; given these, the rows
-    that were counted and the rows that come later are exchangeable if nothing has changed. Both are put into bins
-    of r rows by their numbers alone, r by the numbers of rows alone, and the p-value is the rank of the
-    statistic among those with whole bins exchanged. Rows of the reference in no such bin keep their side.
-    Levels of a category that no row set aside has count as one level, on either side.
+    The test is exact. Features are functions of the rows set aside, which are not counted; given these, the
+    rows that were counted and the rows that come later are exchangeable if nothing has changed. Both are put
+    into bins of r rows by their numbers alone, r is a function of the numbers of rows alone, and the p-value
+    is the rank of the statistic among those with whole bins exchanged. Rows of the reference in no such bin
+    keep their side. Levels of a category that no row set aside has count as one level, on either side.
 
     Sums are of whole steps (`testing/rounded.py`), so that nothing is lost by saving, loading and merging.
 
@@ -83,14 +83,15 @@ class Sketch:
         kernel
             As in `mmd_test`; what is chosen here is what later tests use.
         like
-            Another sketch, whose features this one shall have, so that the two can be merged; then no row is set
-            aside.
+            Another sketch, whose features this one shall have, so that the two can be merged; then no row is
+            set aside.
         rng
             Seed of the order of the rows and of random features.
         nan_policy
             `"raise"`, or `"omit"`: rows with missing values count nothing.
         progress
             Whether to show a progress bar; None: on a terminal only.
+
         """
         checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
         source, _ = as_rows(reference, "reference", nan_policy)
@@ -198,7 +199,11 @@ class Sketch:
             "bins": len(self.powers),
             "largest_bin": 2**largest,
             "by_column": [
-                {"name": name, "kind": "categories" if kind else "numbers", "levels": list(levels) if kind else None}
+                {
+                    "name": name,
+                    "kind": "categories" if kind else "numbers",
+                    "levels": list(levels) if kind else None,
+                }
                 for name, kind, levels in kinds
             ],
             "fingerprint": self.features[:16],

@@ -55,7 +55,8 @@ def known() -> dict[str, Any]:
         for item in vars(room).values()
         if isinstance(item, type) and issubclass(item, Kernel)
     ]
-    return {item.__name__: item for item in (*CLASSES, *FUNCTIONS, *kernels)}
+    items: tuple[Any, ...] = (*CLASSES, *FUNCTIONS, *kernels)
+    return {item.__name__: item for item in items}
 
 
 def digest(value: Any) -> str:

@@ -68,8 +68,9 @@ def mmd_test(
     Parameters
     ----------
     x, y
-        Samples, one row an observation: arrays, or data frames with the same columns; or a `Sketch` in place of
-        either. Text and categories are compared as equal or not. Files and whatever does not fit into memory: see `docs/howto/large-data.md`.
+        Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
+        compared as equal or not. A `Sketch` may stand in place of either. Files and whatever does
+        not fit into memory: see `docs/howto/large-data.md`.
     kernel
         - `"fused"`: shifts, shapes at several scales, single columns and pairs of them, trees, neighbours and
           more in one test; the default;
