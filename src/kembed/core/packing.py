@@ -210,10 +210,11 @@ class _Reader:
     def _object(self, told: Any) -> Any:
         kind: Any = self.known[told["object"]]
         inside = {name: self.value(item) for name, item in told["fields"].items()}
-        if is_dataclass(kind):
+        made: Any
+        if is_dataclass(kind) and isinstance(kind, type):
             if set(inside) != {one.name for one in fields(kind)}:
                 raise ValueError("other fields")
-            made: Any = kind.__new__(kind)
+            made = kind.__new__(kind)
             vars(made).update(inside)  # without `__init__`: what was checked once need not be again
         else:
             made = kind(**inside)
