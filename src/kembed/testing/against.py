@@ -55,7 +55,7 @@ def sketch_test(
 def _lens(x: Any, y: Any) -> Lens:
     """That of the sketch; of two, if they are the same."""
     found = [each for each in (x, y) if isinstance(each, Sketch)]
-    if len(found) == 2 and found[0].lens is not found[1].lens and found[0].features != found[1].features:
+    if len(found) == 2 and not found[0].alike(found[1]):
         seen = "x and y are sketches with different features"
         raise ValueError(f"{seen}; make one with those of the other: Sketch.of(table, like=sketch)")
     return found[0].lens

@@ -26,7 +26,7 @@ from kembed.permutation.atoms import Atoms, bins_of, joined
 from kembed.permutation.bins import sums_by_bin
 from kembed.testing.lens import ASIDE, SHARE, Lens, make_lens, recoding, sum_atoms
 from kembed.testing.passes import Sums
-from kembed.testing.sketch_file import digest, read_sketch, write_sketch
+from kembed.testing.sketch_file import digest, read_sketch, settled, write_sketch
 
 LEAST_ROWS = 16  # of a reference: a few to choose features on, and a few to compare
 
@@ -100,7 +100,10 @@ class Sketch:
         aside = 0 if like is not None else min(ASIDE, source.size // SHARE)
         atoms = Atoms(source.size, aside, int(generator.integers(2**62)))
         with showing_progress(progress):
-            lens = make_lens(source, atoms, kernel, generator) if like is None else _sketch(like, "like").lens
+            if like is None:
+                lens = settled(make_lens(source, atoms, kernel, generator))
+            else:
+                lens = _sketch(like, "like").lens
             coding, fitted = recoding(lens.schema, source), lens.streams.fitted
             found = source.map_sum(sum_atoms, coding, atoms, fitted, lens.maps)
         whole = (_in_steps(sums, steps) for sums, steps in zip(found.features, lens.steps, strict=True))
@@ -121,6 +124,15 @@ class Sketch:
         """A number that sketches with the same features share."""
         return digest(self.lens)
 
+    def alike(self, other: "Sketch") -> bool:
+        """Whether the two have the same features."""
+        if self.lens is other.lens:
+            return True
+        try:
+            return self.features == other.features
+        except TypeError:  # a kernel that is a function of the user's: nobody can tell
+            return False
+
     def merge(self, other: "Sketch") -> "Sketch":
         """The sketch of the rows of both (other sites, other days), which must have the same features.
 
@@ -132,7 +144,7 @@ class Sketch:
         600
         """
         other = _sketch(other, "other")
-        if self.lens is not other.lens and self.features != other.features:
+        if not self.alike(other):
             raise ValueError(
                 f"the sketches have different features (columns {listing(self.columns)} and "
                 f"{listing(other.columns)}), so that their sums cannot be added; "

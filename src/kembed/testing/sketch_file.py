@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kembed.core.packing import packed, read_packed, write_packed
+from kembed.core.packing import packed, read_packed, unpacked, write_packed
 from kembed.engines.source import Schema
 from kembed.kernels import composite, discrete, stationary
 from kembed.kernels.base import Kernel
@@ -62,6 +62,14 @@ def known() -> dict[str, Any]:
 def digest(value: Any) -> str:
     """A number that is the same for equal values: of features, whether two sketches can be added."""
     return hashlib.sha256(packed(value, known())).hexdigest()
+
+
+def settled(value: Any) -> Any:
+    """A value as a file would give it back, to the last bit; one that no file can hold as it is."""
+    try:
+        return unpacked(packed(value, known()), known())
+    except TypeError:  # a kernel that is a function of the user's
+        return value
 
 
 def write_sketch(path: str | Path, parts: dict[str, Any], kind: str = KIND) -> Path:
