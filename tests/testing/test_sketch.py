@@ -21,7 +21,9 @@ SEED = 3
 
 
 def table(rng, n, shift=0.0, towns=TOWNS):
-    return pl.DataFrame({"a": rng.normal(shift, 1.0, n), "town": rng.choice(towns, n), "b": rng.normal(size=n)})
+    return pl.DataFrame(
+        {"a": rng.normal(shift, 1.0, n), "town": rng.choice(towns, n), "b": rng.normal(size=n)}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +185,7 @@ def test_power_is_near_that_of_all_rows():
     x = rng.normal(size=(3_000, 2))
     sketch = Sketch.of(x, kernel=kernel)
     for seed in range(60):
-        y = rng.normal(size=(150, 2)) + [0.19, 0.0]
+        y = rng.normal([0.19, 0.0], 1.0, (150, 2))
         options = {"n_resamples": 79, "rng": seed, "kernel": kernel}
         found["sketch"] += mmd_test(sketch, y, **options).pvalue <= 0.05
         found["rows"] += mmd_test(x, y, statistic="features", **options).pvalue <= 0.05

@@ -34,7 +34,7 @@ class FileError(ValueError):
 def write_packed(path: str | Path, kind: str, value: Any, known: _Names) -> Path:
     """Write a value, whole; `known` has the classes and functions it may hold, by name."""
     body = packed(value, known)
-    squeezed = zlib.compress(body, 9)
+    squeezed = zlib.compress(body)
     digest = hashlib.sha256(squeezed).hexdigest()
     line = f"{MAGIC} {VERSION} {kind} {digest} {len(squeezed)} {len(body)}\n"
     return write_whole(path, lambda draft: draft.write_bytes(line.encode() + squeezed))
