@@ -4,7 +4,7 @@
 rows are drawn again every time.
 `python -m benchmarks.sketches power [DRAWS] [ROWS] [M,...] [rows]`: ten columns, one of them skewed, one
 rounded and one of four words, ROWS rows of the reference; a new sample of M rows has no difference, a shift
-of one column, another correlation of two, or another spread of all, each scaled down by √(500/M). Ten draws
+of one column, another correlation of two, or another spread of all, each scaled down by √(500/M). 25 draws
 share a reference. With `rows` the test on all rows is done as well. B = 199, level .05.
 """
 
@@ -23,7 +23,7 @@ from kembed import Sketch, mmd_test
 B = 199
 DIFFERENCES = ("none", "shift", "correlation", "spread")
 WORDS = ("north", "east", "south", "west")
-SHARED = 10  # draws of new rows for one reference
+SHARED = 25  # draws of new rows for one reference
 
 
 def table(rng: np.random.Generator, rows: int, difference: str = "none") -> pl.DataFrame:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from kembed.core.packing import FileError, is_packed, packed, read_packed, unpacked, write_packed
+from kembed.core.packing import FileError, packed, read_packed, unpacked, write_packed
+from kembed.core.writing import is_packed
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from kembed.cli.inputs import Loaded, load
 from kembed.cli.options import command, kernel_of, split
 from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
-from kembed.core.packing import is_packed
 from kembed.core.text import counted, listing, rows
+from kembed.core.writing import is_packed
 from kembed.data.files import InputError, checked, label
 
 if TYPE_CHECKING:

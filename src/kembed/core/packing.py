@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from kembed.core.text import printable
-from kembed.core.writing import write_whole
+from kembed.core.writing import MAGIC, write_whole
 
-MAGIC = "kembed-file"
 VERSION = 1  # of the form of files; one who changes it reads the older ones too
 LARGEST = 2**31  # bytes of a body: what claims to be larger is damaged, or means harm
 LINE = 256  # bytes of the first line at most
@@ -70,15 +69,6 @@ def read_packed(path: str | Path, kind: str, known: _Names) -> Any:
         return unpacked(_inflated(rest, int(words[5])), known)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error, RecursionError):
         raise FileError(f"{name} does not hold what its first line says; make it again") from None
-
-
-def is_packed(path: str | Path) -> bool:
-    """Whether a file begins as those of kembed's do."""
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC.encode()
-    except OSError:
-        return False
 
 
 def _inflated(data: bytes, size: int) -> bytes:

@@ -16,7 +16,7 @@ from kembed.permutation.bins import MOST, shuffled
 
 # Bins of every size that are kept of a reference. The file grows with it, and so do the rows of the reference
 # that may change sides, which are CAP/(2 FEW) to CAP/FEW times those of the later sample.
-CAP = 160
+CAP = 144
 FEW = 16  # bins that a later sample has at least, and fewer than twice as many, where it has so many rows
 
 
@@ -52,7 +52,7 @@ def atom_powers(rows: int) -> Int[np.ndarray, " A"]:
     """log₂ of the rows of the whole atoms that so many rows fill.
 
     >>> len(atom_powers(CAP)), np.bincount(atom_powers(4 * CAP)).tolist() == [CAP, CAP // 2, CAP // 2]
-    (160, True)
+    (144, True)
     """
     found, filled, power = [np.zeros(min(rows, CAP), dtype=int)], CAP, 1
     while filled < rows:
