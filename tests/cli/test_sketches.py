@@ -101,6 +101,8 @@ def test_days_are_put_together(call, answer, place):
         (["test", "monday.kembed", "new.csv", "--kernel", "median"], "--kernel"),
         (["test", "monday.kembed", "narrow.csv"], "narrow.csv has no column 'town'"),
         (["test", "monday.kembed", "gaps.csv"], "gaps.csv has missing values"),
+        (["report", "monday.kembed", "new.csv"], "monday.kembed has no rows"),
+        (["learn", "monday.kembed"], "monday.kembed has no rows"),
         (["test", "cut.kembed", "new.csv"], "cut.kembed is not whole"),
         (["test", "later.kembed", "new.csv"], "later.kembed is of version 9"),
     ],
