@@ -40,6 +40,7 @@ _HOME = {
     "Product": "kernels.composite",
     "RationalQuadratic": "kernels.stationary",
     "Scaled": "kernels.composite",
+    "Sketch": "testing.sketch",
     "Sum": "kernels.composite",
     "choose_landmarks": "embeddings.landmarks",
     "TestOutcome": "testing.outcome",

@@ -569,6 +569,7 @@ def demo(tmp_path_factory):
     tables = {"slow": slow, "fast": fast, "patients": tour.in_one(slow, fast)}
     for name, table in tables.items():
         table.write_csv(folder / "kembed-demo" / f"{name}.csv")
+    kembed.Sketch.of(slow.select("body mass", "blood sugar", "sex")).save(folder / "slow.kembed")
     return folder
 
 

@@ -20,6 +20,7 @@ CALLS = {
     "independence": ["independence", "a.csv", "--x", "v", "--y", "u,w", *QUICK],
     "witness": ["witness", "a.csv", "b.csv", *V, "--kernel", "median"],
     "learn": ["learn", "a.csv", *V],
+    "summarise": ["summarise", "a.csv", "-o", "a.kembed"],
     "graph": ["graph", "a.csv", "--test", "fisher-z", "--bootstrap", "2"],
 }
 COMMANDS = tuple(CALLS)

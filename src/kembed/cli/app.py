@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from kembed import __version__
-from kembed.cli import graphs, one_sample, tour, two_samples
+from kembed.cli import graphs, one_sample, sketches, tour, two_samples
 
 # What stands below the help of every command, and of all.
 CODES = (
@@ -20,6 +20,7 @@ COMMANDS = {
     "test": two_samples.run_test,
     "witness": two_samples.run_witness,
     "report": two_samples.run_report,
+    "summarise": sketches.run_summarise,
     "independence": one_sample.run_independence,
     "graph": graphs.run_graph,
     "learn": one_sample.run_learn,

@@ -14,6 +14,7 @@ from kembed.cli import columns, words
 from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.screen import Screen
 from kembed.core.text import listing
+from kembed.core.writing import is_packed
 from kembed.data.files import (
     STANDARD_INPUT,
     InputError,
@@ -84,6 +85,10 @@ class Loaded:
 
 def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
     """The whole table of one file."""
+    if is_packed(source):
+        raise InputError(
+            f"{label(source)} has no rows; only kembed test and kembed summarise take such files"
+        )
     if source == STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         screen.note("reading CSV from the keyboard; end with Ctrl-D")
     frame = read_table(

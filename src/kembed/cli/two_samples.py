@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kembed.cli import options, outputs, words
+from kembed.cli import options, outputs, sketches, words
 from kembed.cli.inputs import Loaded, load_pair, load_samples, weighed
 from kembed.cli.options import command, kernel_of, method
 from kembed.cli.outcomes import PVALUES, evidence, resampling, show_outcome, verdict
@@ -37,6 +37,8 @@ def run_test(
     fast: options.Fast = False,
 ) -> bool:
     """Do samples differ? An exact test, by files or by the groups of one file."""
+    if sketches.is_sketch(a, b):
+        return sketches.test_against(screen, a, b, reading, testing, by_column)
     loaded = load_samples(a, b, reading, screen, testing.seed)
     screen.patience(sum(loaded.given), fast)
     special = {"--paired": paired, "--weights": weights, "--null": null != "permutation"}

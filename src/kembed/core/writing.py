@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+MAGIC = "kembed-file"  # how files of kembed's own begin (`core/packing.py`)
 SCHEMA = 2  # the version of the keys that docs/json.md lists: a key that changes its meaning makes another
 
 
@@ -47,6 +48,15 @@ def place_of(path: str | Path) -> Path:
 def write_text(path: str | Path, text: str) -> Path:
     """Write a text, whole."""
     return write_whole(path, lambda draft: draft.write_bytes(text.encode()))
+
+
+def is_packed(path: str | Path) -> bool:
+    """Whether a file begins as those of kembed's do."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC.encode()
+    except OSError:
+        return False
 
 
 def jsonable(value: Any) -> Any:

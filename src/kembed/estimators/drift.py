@@ -1,6 +1,7 @@
 """Has a new batch drifted from the reference? `DriftDetector`."""
 
 import copy
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -9,11 +10,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
 from kembed.core.backend import as_numpy
+from kembed.core.text import rows
 from kembed.data.tables import read_tables
+from kembed.estimators.keeping import read_detector, write_detector
 from kembed.testing.outcome import TestOutcome
+from kembed.testing.sketch import Sketch
 from kembed.testing.two_sample import mmd_test
 
 MINIMUM_ROWS = 2  # that a test takes of either sample
+# Rows of a reference from which on batches are compared with a sketch of it: a test of all rows takes longer.
+MANY = 20_000
 
 
 class DriftDetector(BaseEstimator):  # type: ignore[misc]
@@ -24,6 +30,10 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     references and batches together at most a share `alpha` of batches that have not drifted is called so. For
     one given reference the share is near alpha only if the reference is much larger than the batches: a small
     one is itself a chance draw, and all its batches are compared with that.
+
+    Of a reference of 20,000 rows and more a `Sketch` is made, and batches are compared with that, in a time
+    that does not depend on its rows. `save` and `load` keep a detector in a file: the sketch, or the rows
+    where they are fewer.
 
     Parameters
     ----------
@@ -41,7 +51,9 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     reference_
-        The reference sample.
+        The reference sample; a loaded detector that has a sketch has none.
+    sketch_
+        The sketch of the reference; None where it has fewer than 20,000 rows.
     n_features_in_, feature_names_in_
         Its columns.
 
@@ -79,15 +91,41 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
         checks.reachable(self.alpha, checks.count(self.n_resamples, "n_resamples"))
-        self.reference_ = copy.deepcopy(self._table(X, reset=True))
+        table = self._table(X, reset=True)
+        self.sketch_: Sketch | None = None
+        if len(table) >= MANY:
+            how: Any = {"kernel": self.kernel, "nan_policy": self.nan_policy}
+            self.sketch_ = Sketch.of(table, rng=checks.as_rng(self.random_state), **how)
+        self.reference_ = copy.deepcopy(table)
         return self
 
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
         """The test of the batch against the reference; with `by_column` also of every column by itself."""
-        return mmd_test(*self._both(X), by_column=by_column, **self._options())
+        check_is_fitted(self, "reference_")
+        if self.sketch_ is None:
+            return mmd_test(*self._both(X), by_column=by_column, **self._options())
+        options = {**self._options(), "kernel": self.sketch_.lens.kernel}
+        return mmd_test(self.sketch_, self._table(X, reset=False), by_column=by_column, **options)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted detector to a file, whole: numbers and text under a checksum, no code."""
+        check_is_fitted(self, "reference_")
+        return write_detector(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The detector in a file that `save` has written; nothing in a file is run."""
+        params, fitted = read_detector(path)
+        made = cls(**params)
+        made.__dict__.update(fitted)
+        return made
 
     def _both(self, X: Any) -> tuple[Any, Any]:
         check_is_fitted(self, "reference_")
+        if self.reference_ is None:
+            kept = rows(self.sketch_.rows) if self.sketch_ else "its reference"
+            seen = f"this detector was loaded with a sketch of {kept} and has no row of them"
+            raise ValueError(f"{seen}; use test, predict or pvalue, or fit it on the reference again")
         return self.reference_, self._table(X, reset=False)
 
     def _options(self) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def binned_test(
     result = replace(result, bins=(both[0].count, both[1].count))
     if cells is None:
         return result
-    return replace(result, columns=_by_column(sides, cells, space, names, levels, kernel, rng))
+    return replace(result, columns=column_results(sides, cells, space, names, levels, kernel, rng))
 
 
 def binned_pairs(pairs: Source, kernel: Any, procedure: Procedure) -> TestOutcome:
@@ -214,7 +214,7 @@ def statistics_of(
     return Values(np.concatenate([found[k] for k in range(len(members))]).T, entry)
 
 
-def _by_column(
+def column_results(
     sides: Sides,
     cells: Cells,
     space: Space,
@@ -253,12 +253,12 @@ def _by_column(
 def _single(name: str, column: Space, points: Float[np.ndarray, " L"]) -> tuple[Choice, Any, Any, list[Any]]:
     """The fused test of one column: its members, the size of an entry of each, and features of the cells.
 
-    What stands for a cell is a value of the sample, and has its features; a level that is not there has none.
+    What stands for a cell has the features of the value next to it; a level that is not there has none.
     """
     values = column.values[:, 0]
     choice = single_column(name, values, bool(column.categorical[0]))
     rows = np.minimum(np.searchsorted(values, points), len(values) - 1)
-    known = (values[rows] == points)[:, None]
+    known = ((values[rows] == points) | ~column.categorical[0])[:, None]
     blocks: Any = choice.members
     members = tuple(Streamed(k, each.width, each.cuts) for k, each in enumerate(blocks))  # type: ignore[arg-type]
     entry = np.concatenate([each.diagonals.mean(axis=1) for each in blocks])

@@ -34,6 +34,7 @@ from kembed.permutation.labelings import (
 )
 from kembed.permutation.low_rank import computed, kernel_count, pair_sums, with_low_rank
 from kembed.testing import outcome
+from kembed.testing.against import sketch_test
 from kembed.testing.binned import binned_pairs, binned_test
 from kembed.testing.choice import choose
 from kembed.testing.kernel_words import parts_of, unwrapped
@@ -46,6 +47,7 @@ from kembed.testing.outcome import (
     resampled_outcome,
 )
 from kembed.testing.procedure import QUIETLY, Choice, Procedure, read_procedure
+from kembed.testing.sketch import Sketch
 
 
 def mmd_test(
@@ -73,7 +75,8 @@ def mmd_test(
     x, y
         Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
         compared as equal or not. Or whatever is larger than memory: the path of a file, a list of paths, a
-        pattern such as `"2024/*.parquet"`, a lazy polars frame, a Dask collection, a memmap.
+        pattern such as `"2024/*.parquet"`, a lazy polars frame, a Dask collection, a memmap. A `Sketch` may
+        stand in place of either.
     kernel
         - `"fused"`: shifts, shapes at several scales, single columns and pairs of them, trees, neighbours and
           more in one test; the default;
@@ -132,6 +135,10 @@ def mmd_test(
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
     _check_combination(null, paired, weights, by_column, unit)
+    if isinstance(x, Sketch) or isinstance(y, Sketch):
+        _refuse_for_sketches(paired, weights, unit)
+        with showing_progress(progress), np.errstate(**QUIETLY):
+            return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
     with showing_progress(progress), np.errstate(**QUIETLY):
         if is_large_source(x) or is_large_source(y):
             found = open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2)
@@ -222,6 +229,13 @@ def _check_combination(null: str, paired: bool, weights: Any, by_column: bool, u
     if paired and null not in ("permutation", "wild"):
         seen = "paired=True goes with null='permutation' (swaps within pairs) or 'wild'"
         raise ValueError(f"{seen}; change null, or leave paired out")
+
+
+def _refuse_for_sketches(paired: bool, weights: Any, unit: Any) -> None:
+    """A sketch has sums, and no rows to pair, to weigh or to keep together."""
+    given = {"paired": paired, "weights": weights is not None, "unit": unit is not None}
+    for name in (name for name, there in given.items() if there):
+        raise ValueError(f"{name} needs the rows of both samples, and a sketch has none; leave {name} out")
 
 
 def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:

@@ -1,0 +1,73 @@
+"""A fitted `DriftDetector` as a file: its parameters, and its reference as a sketch or as rows."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kembed.core.packing import FileError
+from kembed.data.tables import read_tables
+from kembed.testing.sketch import Sketch
+from kembed.testing.sketch_file import read_sketch, write_sketch
+
+KIND = "detector"
+PARAMETERS = ("kernel", "alpha", "n_resamples", "nan_policy", "random_state")
+NAMES = ("n_features_in_", "feature_names_in_")  # what scikit-learn asks of later tables
+
+
+def write_detector(detector: Any, path: str | Path) -> Path:
+    """Write a fitted detector, whole."""
+    params = {name: getattr(detector, name) for name in PARAMETERS}
+    if not isinstance(params["random_state"], int | None):
+        seen = f"random_state={params['random_state']!r} cannot be written to a file"
+        raise TypeError(f"{seen}; give a number, or None for fresh entropy")
+    names = {name: _listed(getattr(detector, name)) for name in NAMES if hasattr(detector, name)}
+    sketch = detector.sketch_
+    kept = _rows(detector) if sketch is None else sketch.parts
+    return write_sketch(
+        path, {"params": params, "names": names, "sketched": sketch is not None, **kept}, KIND
+    )
+
+
+def read_detector(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters, and what `fit` has learned."""
+    parts = read_sketch(path, KIND)
+    try:
+        params = {name: parts["params"][name] for name in PARAMETERS}
+        named = {
+            name: np.array(value, object) if isinstance(value, list) else value
+            for name, value in parts["names"].items()
+        }
+        if parts["sketched"]:
+            return params, {**named, "reference_": None, "sketch_": Sketch.from_parts(parts, path)}
+        return params, {**named, "reference_": _table(parts), "sketch_": None}
+    except (KeyError, TypeError, AttributeError, IndexError):
+        raise FileError(f"{path} does not hold a detector; make it again") from None
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _rows(detector: Any) -> dict[str, Any]:
+    """The reference as numbers and levels."""
+    reference = detector.reference_
+    (table,), _ = read_tables({"reference": reference}, detector.nan_policy, minimum=1)
+    levels = [list(own) if kind else None for own, kind in zip(table.levels, table.categorical, strict=True)]
+    framed = list(table.names) if hasattr(reference, "columns") else None
+    return {"values": table.values, "levels": levels, "framed": framed}
+
+
+def _table(parts: dict[str, Any]) -> Any:
+    """The reference again: a data frame where it was one, else an array."""
+    columns = [
+        [levels[int(code)] for code in column] if levels is not None else column
+        for column, levels in zip(parts["values"].T, parts["levels"], strict=True)
+    ]
+    if parts["framed"] is not None:
+        import polars as pl
+
+        return pl.DataFrame(dict(zip(parts["framed"], columns, strict=True)))
+    if all(levels is None for levels in parts["levels"]):
+        return parts["values"]
+    return np.array([list(row) for row in zip(*columns, strict=True)], dtype=object)

@@ -1,0 +1,82 @@
+"""A sketch as a file: which classes and functions may stand in one, and what else is in it."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kembed.core.packing import packed, read_packed, unpacked, write_packed
+from kembed.engines.source import Schema
+from kembed.kernels import composite, discrete, stationary
+from kembed.kernels.base import Kernel
+from kembed.learning.evidence import Evidence
+from kembed.permutation.fourier import Fourier
+from kembed.permutation.fusion import Plan
+from kembed.testing import cells, lens, rounded, streams
+from kembed.testing.members import (
+    axes,
+    columns,
+    density,
+    embeddings,
+    fresh,
+    gaussians,
+    group,
+    means,
+    neighbours,
+    pairs,
+    polynomials,
+    second_order,
+    trees,
+)
+from kembed.testing.procedure import Choice
+
+KIND = "sketch"
+CLASSES = (
+    *(Schema, Evidence, Fourier, Plan, Choice, cells.Cells, rounded.Rounded, lens.Lens, lens.KeptStreams),
+    *(streams.OfKernel, streams.Constant, streams.Norm, fresh.Fitted, fresh.Streamed, group.Named),
+    *(gaussians.AtLandmarks, pairs.Products, second_order.Covariance, trees.Forest, trees.Leaves),
+    *(polynomials.RankScale, polynomials.LevelScale, embeddings.WhitenedEmbedding),
+)
+FUNCTIONS = (
+    means.first_degrees,
+    columns.all_degrees,
+    axes.along_axes,
+    neighbours.nearest_landmark,
+    density.nearness,
+)
+
+
+@cache
+def known() -> dict[str, Any]:
+    """By name, all that a file may hold beside numbers and text."""
+    kernels = [
+        item
+        for room in (stationary, discrete, composite)
+        for item in vars(room).values()
+        if isinstance(item, type) and issubclass(item, Kernel)
+    ]
+    items: tuple[Any, ...] = (*CLASSES, *FUNCTIONS, *kernels)
+    return {item.__name__: item for item in items}
+
+
+def digest(value: Any) -> str:
+    """A number that is the same for equal values: of features, whether two sketches can be added."""
+    return hashlib.sha256(packed(value, known())).hexdigest()
+
+
+def settled(value: Any) -> Any:
+    """A value as a file would give it back, to the last bit; one that no file can hold as it is."""
+    try:
+        return unpacked(packed(value, known()), known())
+    except TypeError:  # a kernel that is a function of the user's
+        return value
+
+
+def write_sketch(path: str | Path, parts: dict[str, Any], kind: str = KIND) -> Path:
+    """Write the parts of a sketch, whole."""
+    return write_packed(path, kind, parts, known())
+
+
+def read_sketch(path: str | Path, kind: str = KIND) -> dict[str, Any]:
+    """The parts of a sketch."""
+    return dict(read_packed(path, kind, known()))

@@ -1,0 +1,130 @@
+"""`kembed summarise`, and `kembed test` against what it wrote."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import kembed
+
+ROWS = 400
+QUICK = ["--resamples", "39"]
+
+
+def table(rng, rows, shift=0.0):
+    return pl.DataFrame({
+        "id": np.arange(rows),
+        "v": rng.normal(shift, 1.0, rows),
+        "town": rng.choice(["Oslo", "Rome"], rows),
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sketches")
+    rng = np.random.default_rng(0)
+    for name, rows, shift in (
+        ("monday", ROWS, 0.0),
+        ("tuesday", 300, 0.0),
+        ("same", 90, 0.0),
+        ("new", 80, 1.0),
+    ):
+        table(rng, rows, shift).write_csv(folder / f"{name}.csv")
+    kembed.Sketch.of(pl.read_csv(folder / "monday.csv").drop("id")).save(folder / "monday.kembed")
+    return folder
+
+
+def test_a_reference_is_kept(call, place):
+    code, out, err = call("summarise", "monday.csv", "-o", "reference.kembed")
+    assert code == 0, err
+    assert "column 'id' left out" in err
+    for words in ("A sketch of 300 rows in v, town; 100 rows were set aside", "wrote reference.kembed", "MB"):
+        assert words in out
+    assert "'Oslo', 'Rome'" in out
+    assert kembed.Sketch.load(place / "reference.kembed").rows == 300
+
+
+def test_new_rows_are_tested_against_it(call, answer):
+    code, out, err = call("test", "monday.kembed", "new.csv", "--by-column", "--fail-on-difference", *QUICK)
+    assert code == 1, err
+    assert "The two samples differ: p = 0.025" in out
+    assert "monday.kembed  300 rows" in out
+    turned = answer("test", "same.csv", "monday.kembed", *QUICK)
+    assert [sample["used"] for sample in turned["samples"]] == [90, 300]
+    assert turned["differ"] is False
+    assert turned["left_out"] == {"id": "only same.csv has it"}
+    assert turned["columns"] == ["v", "town"]
+
+
+def test_what_is_in_a_sketch(call, answer):
+    code, out, _ = call("summarise", "monday.kembed")
+    assert code == 0
+    assert "A sketch of 300 rows" in out
+    told = answer("summarise", "monday.kembed")
+    assert told["output"] is None
+    assert told["by_column"][1] == {"name": "town", "kind": "categories", "levels": ["Oslo", "Rome"]}
+
+
+def test_days_are_put_together(call, answer, place):
+    assert call("summarise", "tuesday.csv", "--like", "monday.kembed", "-o", "tuesday.kembed", "-q")[0] == 0
+    both = answer("summarise", "monday.kembed", "tuesday.kembed", "-o", "both.kembed")
+    assert [sample["used"] for sample in both["samples"]] == [300, 300]
+    straight = answer("summarise", "monday.kembed", "tuesday.csv", "-o", "straight.kembed")
+    assert straight["fingerprint"] == both["fingerprint"]
+    assert kembed.Sketch.load(place / "both.kembed").rows == 600
+    tables = answer("summarise", "monday.csv", "tuesday.csv", "-o", "tables.kembed")
+    assert [sample["used"] for sample in tables["samples"]] == [300, 300]
+    assert answer("test", "monday.kembed", "tuesday.kembed", *QUICK)["differ"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["summarise", "monday.csv"], "as in -o reference.kembed"),
+        (["summarise", "monday.csv", "-o", "a.csv"], "must end in .kembed"),
+        (["summarise", "none.csv", "-o", "a.kembed"], "none.csv does not exist"),
+        (["summarise", "monday.csv", "-o", "a.kembed", "--columns", "w"], "no column 'w'"),
+        (
+            ["summarise", "same.csv", "--like", "monday.kembed", "--columns", "v", "-o", "a.kembed"],
+            "--columns",
+        ),
+        (
+            ["summarise", "same.csv", "--like", "monday.kembed", "--kernel", "bkl", "-o", "a.kembed"],
+            "--kernel",
+        ),
+        (
+            ["summarise", "same.csv", "--like", "same.csv", "-o", "a.kembed"],
+            "same.csv is no file of kembed's",
+        ),
+        (["summarise", "monday.kembed", "other.kembed", "-o", "a.kembed"], "different features"),
+        (["test", "monday.kembed"], "give a second file"),
+        (["test", "monday.kembed", "new.csv", "--columns", "v"], "--columns"),
+        (["test", "monday.kembed", "new.csv", "--kernel", "median"], "--kernel"),
+        (["test", "monday.kembed", "narrow.csv"], "narrow.csv has no column 'town'"),
+        (["test", "monday.kembed", "gaps.csv"], "gaps.csv has missing values"),
+        (["report", "monday.kembed", "new.csv"], "monday.kembed has no rows"),
+        (["learn", "monday.kembed"], "monday.kembed has no rows"),
+        (["test", "cut.kembed", "new.csv"], "cut.kembed is not whole"),
+        (["test", "later.kembed", "new.csv"], "later.kembed is of version 9"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_one_line_says_what_is_wrong(call, place, arguments, words):
+    table(np.random.default_rng(3), 50).drop("town").write_csv(place / "narrow.csv")
+    table(np.random.default_rng(3), 50).with_columns(v=pl.lit(None)).write_csv(place / "gaps.csv")
+    whole = (place / "monday.kembed").read_bytes()
+    (place / "cut.kembed").write_bytes(whole[:1_000])
+    (place / "later.kembed").write_bytes(whole.replace(b"kembed-file 1", b"kembed-file 9", 1))
+    if not (place / "other.kembed").exists():
+        kembed.Sketch.of(pl.read_csv(place / "same.csv").drop("id")).save(place / "other.kembed")
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert words in err.splitlines()[-1]
+    assert not (place / "a.kembed").exists()
+
+
+def test_missing_values_may_be_left_out(answer, place):
+    rng = np.random.default_rng(3)
+    rows = table(rng, 60).with_columns(v=pl.when(pl.col("id") < 6).then(None).otherwise(pl.col("v")))
+    rows.write_csv(place / "holes.csv")
+    told = answer("test", "monday.kembed", "holes.csv", "--missing", "omit", *QUICK)
+    assert told["samples"][1] == {"name": "holes.csv", "rows": 60, "used": 54}

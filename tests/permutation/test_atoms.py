@@ -1,0 +1,82 @@
+"""Atoms: bins of every size for samples that come later."""
+
+import numpy as np
+import pytest
+
+from kembed.permutation.atoms import (
+    CAP,
+    FEW,
+    Atoms,
+    atom_powers,
+    bins_of,
+    joined,
+    largest_power,
+    most_bins,
+)
+
+SIZES = [1, 17, CAP - 1, CAP, CAP + 1, CAP + 2, 3 * CAP + 5, 4 * CAP, 1_000, 12_345]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("aside", [0, 13])
+def test_every_row_is_in_one_atom_of_its_size(size, aside):
+    atoms = Atoms(size + aside, aside, key=5)
+    own = atoms.of(0, size + aside)
+    powers = atoms.powers
+    counts = np.bincount(own[own >= 0], minlength=len(powers) + 1)
+    assert (own < 0).sum() == aside
+    assert (counts[:-1] == 2**powers).all()
+    assert counts.sum() == size
+    assert (np.diff(powers) >= 0).all()
+    assert counts[-1] < 2 ** (powers[-1] + 1)  # what is left over would fill no further atom
+
+
+def test_blocks_do_not_matter():
+    atoms = Atoms(5_000, 100, key=1)
+    parts = [atoms.of(first, min(333, 5_000 - first)) for first in range(0, 5_000, 333)]
+    assert (np.concatenate(parts) == atoms.of(0, 5_000)).all()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_bins_of_every_size_are_full(size):
+    powers = atom_powers(size)
+    for power in range(int(powers.max()) + 1):
+        own = bins_of(powers, power)
+        rows = np.bincount(own[own >= 0], (2**powers)[own >= 0])
+        assert (rows == 2**power).all()
+        # As many as there could be, but for one that ends within a larger atom.
+        assert min(CAP, size // 2**power) - 1 <= len(rows) <= CAP
+
+
+def test_larger_bins_are_unions_of_smaller_ones():
+    powers = atom_powers(4_321)
+    for power in range(1, int(powers.max()) + 1):
+        small, large = bins_of(powers, power - 1), bins_of(powers, power)
+        for number in range(large.max() + 1):
+            inside = np.unique(small[large == number])
+            assert len(inside) == 2 or inside.tolist() == [-1]
+
+
+def test_the_size_of_a_bin():
+    powers = atom_powers(10**6)
+    for rows in (2, FEW - 1, FEW, 500, 5_000, 200_000, 10**7):
+        power = largest_power(rows, powers)
+        ours, theirs = most_bins(rows, power), bins_of(powers, power).max() + 1
+        assert theirs >= FEW
+        assert ours >= min(FEW, rows)
+        assert power == 0 or rows > 10**6 / 2 or ours < 2 * FEW
+
+
+def test_joined_atoms_hold_all_rows(rng):
+    one, other = atom_powers(3_000), atom_powers(700)
+    powers = np.concatenate([one, other])
+    order = np.argsort(powers, kind="stable")
+    table = np.column_stack([2.0**powers, rng.integers(0, 1_000, len(powers))])[order]
+    found, kept, left = joined(powers[order], table)
+    assert (kept[:, 0] == 2**found).all()
+    assert (np.diff(found) >= 0).all()
+    assert (kept.sum(axis=0) + left == table.sum(axis=0)).all()
+    for power in range(int(found.max()) + 1):
+        count = bins_of(found, power).max() + 1
+        both = sum(bins_of(each, power).max(initial=-1) + 1 for each in (one, other))
+        assert min(both, CAP) - 1 <= count <= CAP
