@@ -62,7 +62,7 @@ def test_missing_values_are_left_out_before_and_after(rng, tmp_path):
 
 def test_what_is_no_detector(rng, tmp_path):
     path = tmp_path / "a.detector"
-    detector = DriftDetector(n_resamples=9).fit(rng.normal(size=(50, 1)))
+    detector = DriftDetector(n_resamples=19).fit(rng.normal(size=(50, 1)))
     whole = detector.save(path).read_bytes()
     path.write_bytes(whole[:-3])
     with pytest.raises(FileError, match=r"a\.detector is not whole"):

@@ -71,7 +71,8 @@ def test_bins_that_change_sides_are_bins_of_the_other_sample(rng):
         coding, lens = recoding(sketch.lens.schema, source), sketch.lens
         new = source.map_sum(sum_later, coding, bins, lens.streams.fitted, lens.maps)
         sides = Sides((sketch.bins(power), new), labels)
-        return statistics_of(sides, lens.streams, lens.space).statistics[0]
+        kept = lens.streams
+        return statistics_of(sides, kept.members, kept.features, kept.entries(lens.space)).statistics[0]
 
     count = inside.max() + 1
     own = np.concatenate([np.ones(count), np.zeros(bins.count)])[:, None]

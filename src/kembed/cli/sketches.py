@@ -14,7 +14,7 @@ from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
 from kembed.core.text import counted, listing, rows
 from kembed.core.writing import is_packed
-from kembed.data.files import InputError, checked, label
+from kembed.data.files import InputError, checked, label, picked
 
 if TYPE_CHECKING:
     import polars as pl
@@ -131,20 +131,23 @@ def _table(
                 "--columns is for new sketches, and this has the columns of another; leave it out"
             )
         frame, more = _chosen(frame, name, like, screen)
+        (frame,) = columns.understand([frame], [file], frame.columns, reading, screen)
         return Labelled(columns.check_complete(frame, name, reading, screen), name), more
     if wanted is not None:
-        frame = frame.select(checked(wanted, frame.columns, name))
-    left_out = {
-        series.name: why for series in frame if (why := columns.why_unfit([series], wanted is not None))
-    }
+        frame = picked(frame, checked(wanted, frame.columns, name))
+    left_out = columns.row_numbers(frame) if wanted is None else {}
+    kept = [column for column in frame.columns if column not in left_out]
+    (frame,) = columns.understand([frame], [file], kept, reading, screen)
+    named = wanted is not None
+    left_out |= {series.name: why for series in frame if (why := columns.why_unfit([series], named))}
     if wanted is not None and left_out:
         column, why = next(iter(left_out.items()))
         raise InputError(f"column {column!r} cannot be compared: {why}; leave it out of --columns")
     columns.tell_left_out(left_out, screen)
-    frame = frame.drop(left_out)
+    frame = picked(frame, [column for column in frame.columns if column not in left_out])
     if not frame.width:
         raise InputError(f"{name} has no column that can be compared; name columns with --columns")
-    columns.tell_text({name: frame}, screen)
+    columns.tell_text([frame], screen)
     return Labelled(columns.check_complete(frame, name, reading, screen), name), left_out
 
 
@@ -157,9 +160,10 @@ def _chosen(
     if missing:
         seen = f"{name} has no column {listing(missing)}, which the sketch has"
         raise InputError(f"{seen}; it has {listing(frame.columns)}")
-    more = dict.fromkeys(frame.drop(names).columns, f"only {name} has it")
+    others = [column for column in frame.columns if column not in names]
+    more = dict.fromkeys(others, f"only {name} has it")
     columns.tell_left_out(more, screen)
-    return frame.select(names), more
+    return picked(frame, names), more
 
 
 def is_sketch(*files: str | None) -> bool:

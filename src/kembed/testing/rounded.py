@@ -1,8 +1,8 @@
 """Features in whole steps: sums of them are exact, in any order and on any machine, and small on disk.
 
 A feature φ becomes step · round(φ/step), the same function of a row whoever asks. The step is a power of 2,
-so that sums of whole numbers of steps have no rounding: a test against sums that were kept is exact to the last
-digit, sketches add up without error, and a file holds whole numbers.
+so that sums of whole numbers of steps have no rounding: a test against sums that were kept is exact to the
+last digit, sketches add up without error, and a file holds whole numbers.
 """
 
 from dataclasses import dataclass

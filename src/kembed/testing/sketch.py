@@ -80,8 +80,9 @@ class Sketch:
         Parameters
         ----------
         reference
-            One row an observation: an array, a data frame, or what is larger than memory (see `mmd_test`). Its rows may be in any order:
-            they are numbered, and a keyed shuffle of the numbers decides where each goes.
+            One row an observation: an array, a data frame, or what is larger than memory (see `mmd_test`).
+            Its rows may be in any order: they are numbered, and a keyed shuffle of the numbers decides
+            where each goes.
         kernel
             As in `mmd_test`; what is chosen here is what later tests use.
         like

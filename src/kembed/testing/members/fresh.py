@@ -142,7 +142,7 @@ class Streamed:
     width: int
     cuts: tuple[int, ...]
     linear: Any = None  # L, (p, P); None: the features as they are
-    diagonal: Diagonal | None = None  # where the unbiased statistic is wanted
+    diagonal: Callable[[Fresh], Any] | None = None  # `Diagonal`, where the unbiased statistic is wanted
 
     @property
     def maps(self) -> tuple[Callable[[Fresh], Any], ...]:
