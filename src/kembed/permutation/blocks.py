@@ -163,17 +163,32 @@ def block_hsic(
     tr(HKH) tr(HLH) / ((n - 1) n²). Order: blocks of the left, of the right, pairs of cuts.
     """
     n, F, G = left.size, left.columns.T, right.columns
-    shape = (-1, F.shape[0] // left.width, left.width, G.shape[1] // right.width, right.width)
-    firsts, seconds = ([side.cuts[pair[k]] - 1 for pair in cuts] for k, side in ((0, left), (1, right)))
     found = []
     for some in pairings:
-        products = np.square(F @ G[some])
-        running = products.reshape(shape).cumsum(axis=2).cumsum(axis=4)
-        kept = running[:, :, firsts, :, seconds]  # the cuts come first
-        found.append(np.moveaxis(kept, 0, -1).reshape(len(some), -1))
+        found.append(add_products(np.square(F @ G[some]), left, right, cuts))
     values = np.concatenate(found)
     if not biased:
         traces = (side.diagonals.sum(axis=1).reshape(-1, len(side.cuts)) for side in (left, right))
-        one, other = (trace[:, [pair[k] for pair in cuts]] for k, trace in enumerate(traces))
-        values -= (one[:, None, :] * other[None, :, :]).ravel() / (n - 1.0)
+        values -= trace_products(*traces, cuts) / (n - 1.0)
     return values / n**2
+
+
+def add_products(
+    squares: Float[np.ndarray, "C P Q"], left: Any, right: Any, cuts: tuple[tuple[int, int], ...]
+) -> Float[np.ndarray, "C J"]:
+    """What belongs to two blocks, added up: blocks of the left, of the right, pairs of cuts."""
+    shape = (-1, squares.shape[1] // left.width, left.width, squares.shape[2] // right.width, right.width)
+    if cuts == ((0, 0),) and (left.cuts, right.cuts) == ((left.width,), (right.width,)):
+        return squares.reshape(shape).sum(axis=(2, 4)).reshape(len(squares), -1)
+    firsts, seconds = ([side.cuts[pair[k]] - 1 for pair in cuts] for k, side in ((0, left), (1, right)))
+    running = squares.reshape(shape).cumsum(axis=2).cumsum(axis=4)
+    kept = running[:, :, firsts, :, seconds]  # the cuts come first
+    return np.moveaxis(kept, 0, -1).reshape(len(squares), -1)
+
+
+def trace_products(
+    first: Float[np.ndarray, "b c"], second: Float[np.ndarray, "d e"], cuts: tuple[tuple[int, int], ...]
+) -> Float[np.ndarray, " J"]:
+    """The traces of all blocks at every cut, of either side, multiplied in the order of `add_products`."""
+    one, other = (trace[:, [pair[k] for pair in cuts]] for k, trace in enumerate((first, second)))
+    return (one[:, None, :] * other[None, :, :]).ravel()

@@ -13,13 +13,18 @@ from kembed.data.space import Space
 from kembed.kernels.base import Kernel
 from kembed.permutation.fourier import Fourier, fourier
 from kembed.testing.kernel_words import choose_kernel
-from kembed.testing.members import streamed_members
+from kembed.testing.members import streamed_members, streamed_relations, streamed_side
 from kembed.testing.members.fresh import Fitted, Fresh, Streamed, fit
-from kembed.testing.members.rows import read_scales
+from kembed.testing.members.group import Meeting
+from kembed.testing.members.rows import Rows, read_scales
 from kembed.testing.procedure import Choice, every_one, together
 
 LANDMARKS = 256  # of the fused test; `benchmarks/binned.py` has its power beside the exact statistic's
 FEATURES = 512  # random Fourier features of a kernel, or landmarks of one that has none
+# Of a kernel of more than a few features an independence test takes the leading ones, down to a share of their
+# variance: cross-products cost their number on one side times that on the other.
+FEW, LEADING, NEGLIGIBLE = 16, 64, 1e-4
+WIDE = 600  # features of one kernel, beyond which their leading ones are found by iteration
 ROUNDING = 1e-10  # eigenvalues of the matrix of landmarks below this share of the largest
 
 
@@ -73,17 +78,96 @@ def choose_streams(
     return Streams(choice, members, fit(rows))
 
 
+@dataclass(frozen=True, eq=False)
+class Crossed:
+    """Which members of x meet which of y, what to call them, and what fresh rows of either are measured by."""
+
+    choice: Choice
+    meetings: tuple[Meeting, ...]
+    fitted: tuple[Fitted, Fitted]
+
+
+def choose_meetings(
+    kernels: tuple[Any, Any],
+    spaces: list[Space],
+    names: list[tuple[str, ...]],
+    levels: list[tuple[int, ...]],
+    rng: np.random.Generator,
+) -> Crossed:
+    """The pairs of kernels that `kernels` stands for on the rows of two sides, as leading features."""
+    both = zip(spaces, names, strict=True)
+    left, right = sides = [read_scales(space, names=own, points=LANDMARKS) for space, own in both]
+    if all(isinstance(kernel, str) and kernel == "fused" for kernel in kernels):
+        meetings, choice = streamed_relations(left, right)
+    else:
+        (one, firsts), (other, seconds) = (
+            _choose(kernel, rows, own, rng, side=True)
+            for kernel, rows, own in zip(kernels, sides, levels, strict=True)
+        )
+        meetings = tuple(Meeting(a, b) for a in firsts for b in seconds)
+        learned: tuple[Any, ...] = ()
+        if one.learned or other.learned:
+            learned = tuple(part.learned[0] if part.learned else None for part in (one, other))
+        pairs = tuple((a, b) for a in one.kernels for b in other.kernels)
+        choice = Choice((), pairs, every_one(len(pairs)), learned)
+    fitted = (fit(left), fit(right))
+    known: dict[Any, Any] = {}
+    rows = [Fresh(each, space.values) for each, space in zip(fitted, spaces, strict=True)]
+
+    def short(member: Streamed, which: int) -> Streamed:
+        if (id(member), which) not in known:
+            known[id(member), which] = (member, leading(member, rows[which]))
+        return known[id(member), which][1]
+
+    met = tuple(Meeting(short(each.left, 0), short(each.right, 1), each.pairs) for each in meetings)
+    return Crossed(choice, met, fitted)
+
+
+def leading(member: Streamed, rows: Fresh) -> Streamed:
+    """The principal features of a kernel of many, as these rows have them; kernels of few stay as they are."""
+    if member.cuts != (member.width,) or member.width <= FEW:
+        return member
+    F = member.features(rows) if member.linear is None else member.features(rows) @ member.linear
+    if F.shape[1] > member.width:  # several kernels
+        return member
+    values, vectors = _principal(F)
+    kept = np.flatnonzero(values > NEGLIGIBLE * max(float(values.sum()), 0.0))[::-1][:LEADING]
+    kept = kept if len(kept) else np.arange(1)
+    turned = vectors[:, kept] if member.linear is None else member.linear @ vectors[:, kept]
+    return Streamed(member.features, len(kept), (len(kept),), turned)
+
+
+def _principal(F: Any) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, "P r"]]:
+    """Eigenvalues of the covariance of features, rising, and vectors; of very many the largest by iteration."""
+    mean = np.asarray(F.mean(axis=0)).ravel()
+    if F.shape[1] <= WIDE:
+        dense = F.toarray() if hasattr(F, "toarray") else F
+        dense = dense - mean
+        values, vectors = np.linalg.eigh(dense.T @ dense)
+        return values, vectors
+
+    def turned(Q: Float[np.ndarray, "P r"]) -> Float[np.ndarray, "P r"]:
+        found = F @ Q - mean @ Q
+        return F.T @ found - np.outer(mean, found.sum(axis=0))
+
+    Q = np.random.default_rng(0).standard_normal((F.shape[1], LEADING + 16))
+    for _ in range(3):
+        Q, _ = np.linalg.qr(turned(Q))
+    values, small = np.linalg.eigh(Q.T @ turned(Q))
+    return values, Q @ small
+
+
 def _choose(
-    kernel: Any, rows: Any, levels: tuple[int, ...], rng: np.random.Generator
+    kernel: Any, rows: Rows, levels: tuple[int, ...], rng: np.random.Generator, *, side: bool = False
 ) -> tuple[Choice, tuple[Streamed, ...]]:
     if isinstance(kernel, list | tuple):
         if not kernel:
             raise ValueError("kernel is an empty list; give at least one kernel")
-        parts = [_choose(one, rows, levels, rng) for one in kernel]
+        parts = [_choose(one, rows, levels, rng, side=side) for one in kernel]
         choice = parts[0][0] if len(parts) == 1 else together([part for part, _ in parts])
         return choice, tuple(member for _, members in parts for member in members)
     if isinstance(kernel, str) and kernel == "fused":
-        return streamed_members(rows)
+        return streamed_side(rows) if side else streamed_members(rows)
     chosen, learned = choose_kernel(kernel, rows.space)
     choice = Choice((), (chosen,), every_one(1), (learned,) if learned else ())
     return choice, (kernel_stream(chosen, rows.space.values, levels, rng),)

@@ -14,7 +14,7 @@ from kembed.core.progress import showing_progress
 from kembed.data.pool import Pool, make_pool, row_weights
 from kembed.data.space import make_space
 from kembed.data.tables import Table, read_tables
-from kembed.data.units import UNIT, WEIGHT, side_by_side, split_units, unit_codes, with_column
+from kembed.data.units import UNIT, WEIGHT, beside, split_units, unit_codes, with_column
 from kembed.engines.memory import in_memory
 from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
@@ -161,7 +161,7 @@ def _in_bins(
 ) -> TestOutcome:
     """The test by features, on tables that are in memory."""
     if paired:
-        return binned_pairs(in_memory(side_by_side(tables)), kernel, procedure)
+        return binned_pairs(in_memory(beside(tables)), kernel, procedure)
     if unit is not None and not isinstance(unit, str | int):
         tables, unit = with_column(tables, UNIT, unit_codes(tables, unit)), UNIT
     if weights is not None:

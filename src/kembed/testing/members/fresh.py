@@ -131,6 +131,12 @@ class Streamed:
         """What must be summed."""
         return (self.features,) if self.diagonal is None else (self.features, self.diagonal)
 
+    def of(self, rows: Fresh) -> Float[np.ndarray, "b P"]:
+        """F L of these rows, written out."""
+        found = self.features(rows)
+        found = found if self.linear is None else found @ self.linear
+        return found.toarray() if hasattr(found, "toarray") else found
+
     def added(self, squares: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "J C"]:
         """What belongs to the features of a kernel, added up."""
         return add_blocks(squares, self.width, self.cuts)
