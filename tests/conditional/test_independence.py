@@ -39,7 +39,7 @@ def test_norms_are_the_double_sum():
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(8, 2)), rng.normal(size=(8, 3))
     E = multipliers(8, 5, None, rng)
-    found = squared_norms(products(A, B), E)
+    found = squared_norms(products(A, B), E, len(A))
     slow = [reference.product_statistic(A, B, signs) for signs in [np.ones(8), *E.T]]
     np.testing.assert_allclose(found, slow, rtol=1e-5)
     assert found[0] == pytest.approx(slow[0], rel=1e-12)  # the data's own in double precision

@@ -352,7 +352,7 @@ def test_bad_arguments():
     refused(["rng", "seed", "-1"], TypeError, rng=-1)
     refused(["memory", "positive", "0"], null="wild", memory=0.0)
     refused(["statistic", "'unbiased'", "'linear'"], statistic="linear")
-    refused(["null", "'permutation'", "'normal'"], null="normal")
+    refused(["null", "'permutation'", "'exact'"], null="exact")
 
 
 # Work.

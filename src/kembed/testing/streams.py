@@ -170,14 +170,22 @@ def _choose(
         return streamed_side(rows) if side else streamed_members(rows)
     chosen, learned = choose_kernel(kernel, rows.space)
     choice = Choice((), (chosen,), every_one(1), (learned,) if learned else ())
-    return choice, (kernel_stream(chosen, rows.space.values, levels, rng),)
+    return choice, (kernel_stream(chosen, rows.space.values, levels, rng, spectral=not side),)
 
 
 def kernel_stream(
-    kernel: Any, x: Float[np.ndarray, "N D"], levels: tuple[int, ...], rng: np.random.Generator
+    kernel: Any,
+    x: Float[np.ndarray, "N D"],
+    levels: tuple[int, ...],
+    rng: np.random.Generator,
+    *,
+    spectral: bool = True,
 ) -> Streamed:
-    """One kernel as features of a row, with K(x, x) among them for the unbiased statistic."""
-    found = fourier(kernel, x, FEATURES, rng, levels)
+    """One kernel as features of a row, with K(x, x) among them for the unbiased statistic.
+
+    Where only leading features are asked for, those at landmarks come nearer than random ones.
+    """
+    found = fourier(kernel, x, FEATURES, rng, levels) if spectral else None
     if found is not None:
         width = found.frequencies.shape[1] * 2
         return Streamed(OfKernel(found), width, (width,), diagonal=Constant(found.variance))
