@@ -95,8 +95,7 @@ def choose_meetings(
     rng: np.random.Generator,
 ) -> Crossed:
     """The pairs of kernels that `kernels` stands for on the rows of two sides, as leading features."""
-    both = zip(spaces, names, strict=True)
-    left, right = sides = [read_scales(space, names=own, points=LANDMARKS) for space, own in both]
+    left, right = sides = list(map(_read, kernels, spaces, names))
     if all(isinstance(kernel, str) and kernel == "fused" for kernel in kernels):
         meetings, choice = streamed_relations(left, right)
     else:
@@ -121,6 +120,14 @@ def choose_meetings(
 
     met = tuple(Meeting(short(each.left, 0), short(each.right, 1), each.pairs) for each in meetings)
     return Crossed(choice, met, fitted)
+
+
+def _read(kernel: Any, space: Space, names: tuple[str, ...]) -> Rows:
+    """The rows, and the scales in them where the kernel asks for those."""
+    listed = kernel if isinstance(kernel, list | tuple) else [kernel]
+    if any(isinstance(one, str | list | tuple) and "fused" in one for one in listed):
+        return read_scales(space, names=names, points=LANDMARKS)
+    return Rows(space, names, 1.0, (1.0,), None, LANDMARKS)
 
 
 def leading(member: Streamed, rows: Fresh) -> Streamed:
