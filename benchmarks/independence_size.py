@@ -68,7 +68,10 @@ def power(rows: int, repetitions: int) -> None:
 def null_pvalues(job: tuple[int, int]) -> list[float]:
     rows, r = job
     rng = seeded("independent", r)
-    x, y = rng.standard_t(2.0, size=(rows, 2)), np.column_stack([rng.exponential(size=rows), rng.poisson(1.0, rows)])
+    x, y = (
+        rng.standard_t(2.0, size=(rows, 2)),
+        np.column_stack([rng.exponential(size=rows), rng.poisson(1.0, rows)]),
+    )
     return [hsic_test(x, y, n_resamples=B, rng=rng, **way).pvalue for way in WAYS[1:]]
 
 
@@ -86,7 +89,9 @@ def levels(function, rows: int, draws: int) -> None:
     p = np.array(spread(function, [(rows, r) for r in range(draws)]))
     for alpha in (0.01, 0.05, 0.10):
         share = (p <= alpha + 1e-12).mean(axis=0)
-        print(f"{rows} rows, {draws} draws, level {alpha}: {share}, s.e. {np.sqrt(alpha * (1 - alpha) / draws):.4f}")
+        print(
+            f"{rows} rows, {draws} draws, level {alpha}: {share}, s.e. {np.sqrt(alpha * (1 - alpha) / draws):.4f}"
+        )
 
 
 def times() -> None:
@@ -138,7 +143,10 @@ def graphs(rows: int, count: int) -> None:
         edges = [{(e.a, e.mark, e.b) for e in graph.edges} for graph, _ in found]
         pairs = [{frozenset((e.a, e.b)) for e in graph.edges} for graph, _ in found]
         seconds = " and ".join(f"{took:.0f}" for _, took in found)
-        print(f"graph {g}: edges {len(pairs[0])} and {len(pairs[1])}, different pairs {len(pairs[0] ^ pairs[1])}, ", end="")
+        print(
+            f"graph {g}: edges {len(pairs[0])} and {len(pairs[1])}, different pairs {len(pairs[0] ^ pairs[1])}, ",
+            end="",
+        )
         print(f"marks {len(edges[0] ^ edges[1])}, {seconds} s", flush=True)
 
 

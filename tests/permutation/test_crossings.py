@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from tests import reference
 
 from kembed.permutation.crossings import (
     bin_rows,
@@ -12,7 +13,6 @@ from kembed.permutation.crossings import (
     draw_orders,
     normal_crossings,
 )
-from tests import reference
 
 
 @pytest.mark.parametrize(("size", "unit", "bins"), [(11, 1, 4), (11, 2, 3), (12, 3, 4), (5, 1, 8)])
@@ -71,7 +71,11 @@ def test_the_limit_has_the_covariance_of_all_pairings(rng):
     """Over all pairings of few rows the cross-products have covariance Σ_a ⊗ Σ_b n/(n - 1), for all members."""
     a, b = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
     slow = reference.pairing_covariance(a, b)
-    factors = [covariance_factor(np.cov(side.T, bias=True), starts) for side, starts in ((a, (0, 2, 3)), (b, (0, 2)))]
+    factors = [
+        covariance_factor(np.cov(side.T, bias=True), starts) for side, starts in ((a, (0, 2, 3)), (b, (0, 2)))
+    ]
     draws = normal_crossings(*factors, [(0, 0), (1, 0)], 40_000, rng)
     both = np.concatenate([np.concatenate(batch, axis=1) for batch in draws]).reshape(40_000, 6)
-    np.testing.assert_allclose(np.cov(both.T) * 5.0 / 4.0, slow, atol=6.0 * np.abs(slow).max() / np.sqrt(20_000))
+    np.testing.assert_allclose(
+        np.cov(both.T) * 5.0 / 4.0, slow, atol=6.0 * np.abs(slow).max() / np.sqrt(20_000)
+    )

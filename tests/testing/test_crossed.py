@@ -6,6 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from scipy import stats
+from tests import reference
 
 from kembed import Gaussian, hsic_test
 from kembed.data.tables import read_tables
@@ -13,7 +14,6 @@ from kembed.engines.memory import in_memory
 from kembed.permutation.crossings import bin_rows
 from kembed.testing.crossed import independence_of
 from kembed.testing.procedure import read_procedure
-from tests import reference
 
 
 def table(rows):
@@ -47,7 +47,10 @@ def test_the_level_holds():
     rng = np.random.default_rng(0)
     draws = [(rng.exponential(size=37), rng.integers(0, 3, 37)) for _ in range(200)]
     for way in ({"statistic": "features"}, {"null": "normal"}):
-        p = [hsic_test(x, y, kernel=Gaussian(1.0), n_resamples=19, rng=k, **way).pvalue for k, (x, y) in enumerate(draws)]
+        p = [
+            hsic_test(x, y, kernel=Gaussian(1.0), n_resamples=19, rng=k, **way).pvalue
+            for k, (x, y) in enumerate(draws)
+        ]
         assert np.sum(np.array(p) <= 0.1 + 1e-12) <= stats.binom.ppf(1 - 1e-4, 200, 0.1)
 
 
@@ -118,7 +121,9 @@ def test_rows_with_missing_values_are_left_out(rng):
     holes = values.copy()
     holes[[3, 77], [0, 1]] = np.nan
     one = independence_of(replace(source, values=holes), (0,), (1,), "median", procedure())
-    other = independence_of(replace(source, values=np.delete(values, [3, 77], axis=0)), (0,), (1,), "median", procedure())
+    other = independence_of(
+        replace(source, values=np.delete(values, [3, 77], axis=0)), (0,), (1,), "median", procedure()
+    )
     assert one.sizes == (198,)
     np.testing.assert_allclose(one.null_distribution, other.null_distribution, atol=1e-12)
 
@@ -132,7 +137,9 @@ def test_consecutive_rows_that_stay_together_keep_the_level_of_series():
         x, y = (np.convolve(each, np.ones(20), "valid") for each in noise)
         for unit in rejected:
             way = {"statistic": "features"} if unit is None else {"unit": unit}
-            rejected[unit] += hsic_test(x, y, kernel=Gaussian(4.0), n_resamples=39, rng=k, **way).pvalue <= 0.05
+            rejected[unit] += (
+                hsic_test(x, y, kernel=Gaussian(4.0), n_resamples=39, rng=k, **way).pvalue <= 0.05
+            )
     assert rejected[60] <= stats.binom.ppf(1 - 1e-4, 20, 0.1)
     assert rejected[None] > rejected[60]
 

@@ -233,7 +233,13 @@ def test_kernels_that_are_refused():
     refused(["kernel", "shape (9, 9)", "(9,)"], kernel=lambda a, b: np.ones(len(a)))
     refused(["kernel", "symmetric"], kernel=lambda a, b: a + 0.0 * b.T)
     refused(["kernel", "finite"], kernel=lambda a, b: np.full((len(a), len(b)), np.inf))
-    refused(["statistic='features'", "kernel", "function"], TypeError, kernel=gaussian, statistic="features", null="gamma")
+    refused(
+        ["statistic='features'", "kernel", "function"],
+        TypeError,
+        kernel=gaussian,
+        statistic="features",
+        null="gamma",
+    )
     for null in ("gamma", "spectral", "wild"):
         for kernel in ("fused", ["median", Gaussian(1.0)], ("median", "fused")):
             refused([f"null={null!r}", "one kernel", "kernel='median'"], kernel=kernel, null=null)

@@ -32,7 +32,9 @@ from kembed.testing import kernel_words
 Multipliers = Float[np.ndarray, "n B"]
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
-ROOM = 200_000_000  # bytes that one kind of kept thing may hold; there are three kinds
+# Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a graph
+# of 20 variables asks for each of 20 conditioners again and again, 50 MB each with 100,000 rows.
+ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
 # Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
 # `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
 BINNED_ROWS, BINS = 5_000, 512
@@ -130,15 +132,15 @@ class Settings:
 class Shelf(Generic[Kept]):
     """What was computed, by key; the longest unused goes when room runs out."""
 
-    def __init__(self, numbers: int) -> None:
-        self._size = 8 * numbers  # bytes of one thing, about
+    def __init__(self, numbers: int, room: int = ROOM) -> None:
+        self._size, self._room = 8 * numbers, room  # bytes of one thing, about, and of all
         self._kept: OrderedDict[Any, Kept] = OrderedDict()
 
     def get(self, key: Any, make: Callable[[], Kept]) -> Kept:
         """What is kept under the key, made where it is not."""
         if key not in self._kept:
             self._kept[key] = make()
-            while len(self._kept) > max(2, ROOM // self._size):
+            while len(self._kept) > max(2, self._room // self._size):
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         return self._kept[key]
@@ -160,9 +162,10 @@ class Sides:
         self.settings = settings
         self.n = len(variables[0].columns)
         # Numbers a row: residual features; bases of eigenvectors and features to weight by; a column or two.
-        self._sides: Shelf[Side] = Shelf(60 * self.n)
-        self._conditioners: Shelf[Conditioner] = Shelf(1_000 * self.n)
-        self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n)
+        few, many, room = (25, 60, LARGE_ROOM) if self.binned else (60, 1_000, ROOM)
+        self._sides: Shelf[Side] = Shelf(few * self.n, room)
+        self._conditioners: Shelf[Conditioner] = Shelf(many * self.n, room)
+        self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n, room)
 
     @property
     def binned(self) -> bool:
@@ -282,7 +285,9 @@ def _largest(one: Float[np.ndarray, " p"], other: Float[np.ndarray, " q"]) -> tu
 
 
 def bin_sums(
-    one: Float[np.ndarray, "n p"], other: Float[np.ndarray, "n q"], weights: Sequence[Float[np.ndarray, "n w"]]
+    one: Float[np.ndarray, "n p"],
+    other: Float[np.ndarray, "n q"],
+    weights: Sequence[Float[np.ndarray, "n w"]],
 ) -> list[Float[np.ndarray, "S+1 k"]]:
     """Σ over the rows of every bin of `products`, and of these times every weight; the last bin is what is left.
 

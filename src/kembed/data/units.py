@@ -47,7 +47,9 @@ def unit_codes(tables: list[Table], unit: Any) -> list[np.ndarray]:
             raise ValueError(f"unit={unit!r} is the only column; give at least one more to compare")
         return [table.values[:, tables[0].names.index(unit)] for table in tables]
     if isinstance(unit, tuple | list) and len(unit) == 2:
-        return [_named(own, table, f"unit[{k}]") for k, (own, table) in enumerate(zip(unit, tables, strict=True))]
+        return [
+            _named(own, table, f"unit[{k}]") for k, (own, table) in enumerate(zip(unit, tables, strict=True))
+        ]
     if isinstance(unit, bool) or not isinstance(unit, int | np.integer):
         wanted = "unit must be a column's name, a pair of arrays, or a number of consecutive rows"
         raise TypeError(f"{wanted}, but {unit!r} was given")

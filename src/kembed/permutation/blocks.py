@@ -102,7 +102,9 @@ class Blocks:
         return matrix_pairs(rectangle, diagonal)
 
 
-def add_blocks(values: Float[np.ndarray, "P C"], width: int, cuts: tuple[int, ...]) -> Float[np.ndarray, "J C"]:
+def add_blocks(
+    values: Float[np.ndarray, "P C"], width: int, cuts: tuple[int, ...]
+) -> Float[np.ndarray, "J C"]:
     """Of every block of `width` rows the sums of the first so many, for every cut.
 
     >>> add_blocks(np.arange(4.0)[:, None], 2, (1, 2))[:, 0].tolist()

@@ -46,7 +46,9 @@ def bin_rows(size: int, key: int, *, unit: int = 1, bins: int = BINS) -> Places:
     return moved.reshape(-1, max(count, 1)), np.flatnonzero(own == count)
 
 
-def draw_orders(count: int, n_resamples: int, rng: np.random.Generator) -> tuple[Int[np.ndarray, "C S"], bool]:
+def draw_orders(
+    count: int, n_resamples: int, rng: np.random.Generator
+) -> tuple[Int[np.ndarray, "C S"], bool]:
     """Orders of so many bins, the bins' own first; all there are, where those are few enough."""
     if count <= 12 and factorial(count) <= n_resamples + 1:
         return every_order(count), True

@@ -66,7 +66,9 @@ def independence_of(
     if held:
         rows = source.map_sum(take_rows, columns).table
         if len(rows) < 2 * unit:
-            seen = f"unit={unit} leaves {len(rows) // unit} units of {len(rows)} rows that could change places"
+            seen = (
+                f"unit={unit} leaves {len(rows) // unit} units of {len(rows)} rows that could change places"
+            )
             raise ValueError(f"{seen}; give more rows or smaller units")
         places = bin_rows(len(rows), key, unit=unit)
         whole_units = -(-SAMPLE // (places[0].shape[1] * unit)) * unit
@@ -159,12 +161,15 @@ def _limit(
     n, (sum_a, sum_b) = found.rows, found.sums
     starts = [tuple(np.cumsum([0, *map(len, side)]).tolist()) for side in centres]
     covariances = [
-        second / n - np.outer(sums, sums) / n**2 for second, sums in zip(found.squares, found.sums, strict=True)
+        second / n - np.outer(sums, sums) / n**2
+        for second, sums in zip(found.squares, found.sums, strict=True)
     ]
     factors = list(map(covariance_factor, covariances, starts))
     own = []
     for (j, k), cross in zip(meetings, found.cross, strict=True):
-        one, other = (sums[at[m] : at[m + 1]] for sums, at, m in zip((sum_a, sum_b), starts, (j, k), strict=True))
+        one, other = (
+            sums[at[m] : at[m + 1]] for sums, at, m in zip((sum_a, sum_b), starts, (j, k), strict=True)
+        )
         own.append((cross - np.outer(one, other) / n)[None])
     drawn = normal_crossings(factors[0], factors[1], meetings, procedure.n_resamples, procedure.rng)
     values: list[list[Any]] = [[] for _ in meetings]

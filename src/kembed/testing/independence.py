@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Float, Int
 from kembed.core import checks
+from kembed.core.backend import Float, Int
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.core.progress import showing_progress
 from kembed.data.space import Space, make_space

@@ -3,7 +3,7 @@
 Everything is fitted on a sample of the pool, unordered; nothing sees a label.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.data.space import Space
 from kembed.kernels.base import Kernel
-from kembed.permutation.fourier import Fourier, fourier
+from kembed.permutation.fourier import fourier
 from kembed.testing.kernel_words import choose_kernel
 from kembed.testing.members import streamed_members, streamed_relations, streamed_side
 from kembed.testing.members.fresh import Fitted, Fresh, Streamed, fit

@@ -80,9 +80,7 @@ def streamed_relations(left: Rows, right: Rows) -> tuple[tuple[Meeting, ...], Ch
     return _relations([group.streamed_independence(left, right) for group in groups], left, right)
 
 
-def _relations(
-    found: list[Relation | None], left: Rows, right: Rows
-) -> tuple[tuple[Meeting, ...], Choice]:
+def _relations(found: list[Relation | None], left: Rows, right: Rows) -> tuple[tuple[Meeting, ...], Choice]:
     kept = [relation for relation in found if relation is not None]
     parts = [_choice(Group(each.name, (), each.kernels, each.voices, each.whole)) for each in kept]
     learned = (left.evidence, right.evidence) if left.evidence or right.evidence else ()

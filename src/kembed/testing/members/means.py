@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
 from kembed.permutation.blocks import Blocks
 from kembed.testing.members.columns import block_side, column_meeting, streamed_side
-from kembed.core.backend import Float
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.gaussians import gaussian, streamed_gaussian
 from kembed.testing.members.group import Group, Meeting, Relation, of_columns
