@@ -38,8 +38,8 @@ class Meeting:
     other, the pairs of cuts one after the other.
     """
 
-    left: Member
-    right: Member
+    left: Any  # a `Member`, or `Streamed`
+    right: Any
     pairs: tuple[tuple[int, int], ...] = ((0, 0),)
 
     @property
