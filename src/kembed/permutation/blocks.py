@@ -165,13 +165,10 @@ def block_hsic(
     tr(HKH) tr(HLH) / ((n - 1) n²). Order: blocks of the left, of the right, pairs of cuts.
     """
     n, F, G = left.size, left.columns.T, right.columns
-    found = []
-    for some in pairings:
-        found.append(add_products(np.square(F @ G[some]), left, right, cuts))
-    values = np.concatenate(found)
+    values = np.concatenate([add_products(np.square(F @ G[some]), left, right, cuts) for some in pairings])
     if not biased:
-        traces = (side.diagonals.sum(axis=1).reshape(-1, len(side.cuts)) for side in (left, right))
-        values -= trace_products(*traces, cuts) / (n - 1.0)
+        one, other = (side.diagonals.sum(axis=1).reshape(-1, len(side.cuts)) for side in (left, right))
+        values -= trace_products(one, other, cuts) / (n - 1.0)
     return values / n**2
 
 

@@ -21,7 +21,7 @@ from kembed.testing.procedure import Choice, every_one, together
 
 LANDMARKS = 256  # of the fused test; `benchmarks/binned.py` has its power beside the exact statistic's
 FEATURES = 512  # random Fourier features of a kernel, or landmarks of one that has none
-# Of a kernel of more than a few features an independence test takes the leading ones, down to a share of their
+# Of a kernel of more than a few features an independence test takes the leading ones, down to a share of the
 # variance: cross-products cost their number on one side times that on the other.
 FEW, LEADING, NEGLIGIBLE = 16, 64, 1e-4
 WIDE = 600  # features of one kernel, beyond which their leading ones are found by iteration
@@ -80,7 +80,7 @@ def choose_streams(
 
 @dataclass(frozen=True, eq=False)
 class Crossed:
-    """Which members of x meet which of y, what to call them, and what fresh rows of either are measured by."""
+    """Which members of x meet which of y, what to call them, and what fresh rows are measured by."""
 
     choice: Choice
     meetings: tuple[Meeting, ...]
@@ -131,7 +131,7 @@ def _read(kernel: Any, space: Space, names: tuple[str, ...]) -> Rows:
 
 
 def leading(member: Streamed, rows: Fresh) -> Streamed:
-    """The principal features of a kernel of many, as these rows have them; kernels of few stay as they are."""
+    """The principal features of a kernel of many, as these rows have them; one of few stays as it is."""
     if member.cuts != (member.width,) or member.width <= FEW:
         return member
     F = member.features(rows) if member.linear is None else member.features(rows) @ member.linear
@@ -145,7 +145,7 @@ def leading(member: Streamed, rows: Fresh) -> Streamed:
 
 
 def _principal(F: Any) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, "P r"]]:
-    """Eigenvalues of the covariance of features, rising, and vectors; of very many the largest by iteration."""
+    """Eigenvalues of the covariance of features, rising, and vectors; of very many by iteration."""
     mean = np.asarray(F.mean(axis=0)).ravel()
     if F.shape[1] <= WIDE:
         dense = F.toarray() if hasattr(F, "toarray") else F
