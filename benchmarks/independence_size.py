@@ -1,9 +1,10 @@
 """Independence tests of many rows beside the test of all pairs of rows: power, level, time; graphs likewise.
 
-`python -m benchmarks.independence_size power [ROWS] [REPETITIONS]`: DEPENDENCE with ROWS rows and effects scaled
-down: a row keeps its own y with probability √(n/ROWS), else it gets one of another draw, so that the
-cross-covariance falls as the noise does. `level [ROWS] [DRAWS]`: independent sides. `conditional [ROWS] [DRAWS]`:
-the level given two common causes. `time`: processor seconds. `pc [ROWS]`: a random graph of 20 variables.
+`python -m benchmarks.independence_size power [ROWS] [REPETITIONS]`: DEPENDENCE with ROWS rows and effects
+scaled down: a row keeps its own y with probability √(n/ROWS), else it gets one of another draw, so that the
+cross-covariance falls as the noise does. `level [ROWS] [DRAWS]`: independent sides.
+`conditional [ROWS] [DRAWS]`: the level given two common causes. `time`: processor seconds.
+`pc [ROWS]`: a random graph of 20 variables.
 `graphs [ROWS] [GRAPHS]`: the graph of the large path beside that of the exact one. Level .05.
 """
 
@@ -89,9 +90,8 @@ def levels(function, rows: int, draws: int) -> None:
     p = np.array(spread(function, [(rows, r) for r in range(draws)]))
     for alpha in (0.01, 0.05, 0.10):
         share = (p <= alpha + 1e-12).mean(axis=0)
-        print(
-            f"{rows} rows, {draws} draws, level {alpha}: {share}, s.e. {np.sqrt(alpha * (1 - alpha) / draws):.4f}"
-        )
+        error = np.sqrt(alpha * (1 - alpha) / draws)
+        print(f"{rows} rows, {draws} draws, level {alpha}: {share}, s.e. {error:.4f}")
 
 
 def times() -> None:
@@ -143,10 +143,8 @@ def graphs(rows: int, count: int) -> None:
         edges = [{(e.a, e.mark, e.b) for e in graph.edges} for graph, _ in found]
         pairs = [{frozenset((e.a, e.b)) for e in graph.edges} for graph, _ in found]
         seconds = " and ".join(f"{took:.0f}" for _, took in found)
-        print(
-            f"graph {g}: edges {len(pairs[0])} and {len(pairs[1])}, different pairs {len(pairs[0] ^ pairs[1])}, ",
-            end="",
-        )
+        print(f"graph {g}: edges {len(pairs[0])} and {len(pairs[1])}", end=", ")
+        print(f"different pairs {len(pairs[0] ^ pairs[1])}", end=", ")
         print(f"marks {len(edges[0] ^ edges[1])}, {seconds} s", flush=True)
 
 

@@ -68,7 +68,7 @@ def test_the_factor_of_a_covariance_holds_members_of_any_size(rng):
 
 
 def test_the_limit_has_the_covariance_of_all_pairings(rng):
-    """Over all pairings of few rows the cross-products have covariance Σ_a ⊗ Σ_b n/(n - 1), for all members."""
+    """Over all pairings of few rows cross-products have covariance Σ_a ⊗ Σ_b n/(n - 1), for all members."""
     a, b = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
     slow = reference.pairing_covariance(a, b)
     factors = [

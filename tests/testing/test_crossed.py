@@ -155,6 +155,6 @@ def test_consecutive_rows_that_stay_together_keep_the_level_of_series():
 )
 def test_what_does_not_go_together(options, words, rng):
     x, y = rng.normal(size=(2, 30))
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=words[0]) as caught:
         hsic_test(x, y, **options)
     assert all(word in str(caught.value) for word in words)

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -32,8 +33,8 @@ from kembed.testing import kernel_words
 Multipliers = Float[np.ndarray, "n B"]
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
-# Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a graph
-# of 20 variables asks for each of 20 conditioners again and again, 50 MB each with 100,000 rows.
+# Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a
+# graph of 20 variables asks for each of 20 conditioners again and again, 50 MB each with 100,000 rows.
 ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
 # Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
 # `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
@@ -289,7 +290,7 @@ def bin_sums(
     other: Float[np.ndarray, "n q"],
     weights: Sequence[Float[np.ndarray, "n w"]],
 ) -> list[Float[np.ndarray, "S+1 k"]]:
-    """Σ over the rows of every bin of `products`, and of these times every weight; the last bin is what is left.
+    """Σ over the rows of every bin of `products`, and of these times every weight; the last bin is the rest.
 
     Bins are runs of rows, which stand in an order that says nothing.
     """
@@ -301,12 +302,12 @@ def bin_sums(
     step = rows * max(1, CHUNK // rows)
     ends = [*range(0, BINS * rows, step), BINS * rows, n]
     found: list[list[np.ndarray]] = [[] for _ in range(len(weights) + 1)]
-    for start, end in zip(ends, ends[1:], strict=False):
-        shape = (1, end - start, -1) if end == n else (-1, rows, len(first))
-        C = (one[start:end][:, first] * other[start:end][:, second]).reshape(*shape[:2], len(first))
+    for start, end in pairwise(ends):
+        shape = (1, n - start) if start == BINS * rows else (-1, rows)
+        C = (one[start:end][:, first] * other[start:end][:, second]).reshape(*shape, len(first))
         found[0].append(C.sum(axis=1))
         for kept, weight, pair in zip(found[1:], weights, chosen, strict=True):
-            W = weight[start:end].reshape(*shape[:2], weight.shape[1])
+            W = weight[start:end].reshape(*shape, weight.shape[1])
             kept.append((C.transpose(0, 2, 1) @ W)[:, *pair])
     return list(map(np.concatenate, found))
 
@@ -320,7 +321,7 @@ def multipliers(n: int, count: int, memory: float | None, rng: np.random.Generat
 
 
 def squared_norms(C: Float[np.ndarray, "m p"], E: Multipliers, n: int) -> Float[np.ndarray, " B+1"]:
-    """‖Σ_i c_i‖²/n², first as it is, then with the rows (or sums over bins) multiplied by every column of E."""
+    """‖Σ_i c_i‖²/n², first as it is, then with the rows (or sums of bins) multiplied by columns of E."""
     size = float(np.abs(C).max(initial=0.0)) or 1.0
     resampled = E.T @ (C / size).astype(np.float32)  # random anyway: seven digits are enough
     sums = np.concatenate([C.sum(axis=0)[None] / size, resampled])

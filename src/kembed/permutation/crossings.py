@@ -1,9 +1,9 @@
 """Whole bins of y change places against x: permutation tests of independence for many rows.
 
-Rows are put into S bins of equal size by their numbers alone, and every row has a place in its bin. Row by row,
-the bins of y are moved: x of bin b then meets y of bin π(b) at the same place. These pairings are a group, so
-the test is exact (Domingo-Enrich, Dwivedi & Mackey 2025), and cross-products of features need be summed for
-pairs of bins only, once for all permutations: S n p q operations and not B n p q.
+Rows are put into S bins of equal size by their numbers alone, and every row has a place in its bin. Bins of y
+are moved: x of bin b then meets y of bin π(b) at the same place. These pairings are a group, so the test is
+exact (Domingo-Enrich, Dwivedi & Mackey 2025), and cross-products of features need be summed for pairs of bins
+only, once for all permutations: S n p q operations and not B n p q.
 
 Beyond what that allows, the limit: Σ_i (a_i - ā) ⊗ (b_i - b̄)/√n is normal with covariance Σ_a ⊗ Σ_b, whatever
 features meet, so that two tables of moments are enough.
@@ -11,7 +11,7 @@ features meet, so that two tables of moments are enough.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 from math import factorial
 
 import numpy as np
@@ -106,7 +106,7 @@ def covariance_factor(covariance: Float[np.ndarray, "P P"], starts: tuple[int, .
     variance = np.maximum(np.diagonal(covariance), 0.0)
     sizes = np.concatenate([
         np.full(end - start, np.sqrt(variance[start:end].sum()) or 1.0)
-        for start, end in zip(starts, starts[1:], strict=False)
+        for start, end in pairwise(starts)
     ])  # fmt: skip
     values, vectors = np.linalg.eigh(covariance / sizes[:, None] / sizes)
     values = np.maximum(values, 0.0)
@@ -117,7 +117,7 @@ def covariance_factor(covariance: Float[np.ndarray, "P P"], starts: tuple[int, .
 def normal_crossings(
     left: Factor, right: Factor, meetings: list[tuple[int, int]], count: int, rng: np.random.Generator
 ) -> Iterator[list[Float[np.ndarray, "t p q"]]]:
-    """Draws of N(0, Σ_a ⊗ Σ_b) for all meetings of members at once: F G Hᵀ with G of standard normal numbers."""
+    """Draws of N(0, Σ_a ⊗ Σ_b) for all meetings of members at once: F G Hᵀ, G standard normal."""
     R, Q = left.rows.shape[1], right.rows.shape[1]
     step = max(1, AT_ONCE // (8 * max(R * Q, 1)))
     for start in range(0, count, step):

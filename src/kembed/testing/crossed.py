@@ -1,7 +1,7 @@
 """The independence test of any number of rows: features of either side, and their cross-products.
 
 Where rows can be held and the work is affordable, whole bins of y change places against x: exact, as the test
-on single rows. Beyond, one pass for moments and the normal limit of the cross-products, for all members jointly.
+on single rows. Beyond, one pass for moments and the normal limit of the cross-products, all members jointly.
 Features are fitted on a sample that holds the same places of every bin, so that no exchange of bins changes
 either side of it.
 """

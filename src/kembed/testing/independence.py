@@ -77,8 +77,8 @@ def hsic_test(
         column), `"median"`, `"median-raw"`, a kernel object or a function for both sides, as in `mmd_test`; a
         list of these, fused on both sides; or a tuple, the pair `(kernel of x, kernel of y)`.
     statistic
-        `"unbiased"` or `"biased"` HSIC over all pairs of rows; `"features"`: the same kernels by features of a
-        row, in time linear in the rows, with permutations of whole bins of rows, exact as well; `"auto"`:
+        `"unbiased"` or `"biased"` HSIC over all pairs of rows; `"features"`: the same kernels by features of
+        a row, in time linear in the rows, with permutations of whole bins of rows, exact as well; `"auto"`:
         pairs up to 4,000 rows, features beyond, and where even those are too much work the normal limit.
     null
         `"permutation"`, exact; `"normal"`: the limit of the cross-products of features in one pass, for many

@@ -79,7 +79,8 @@ class TestOutcome(Drawn):
     its reader should know: how text was read, repeated rows, rows in order, identifiers.
     `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
     `bins` says that features of the rows were summed in so many bins of either sample, which change sides
-    as a whole; it is empty for the statistic of all pairs of rows.
+    as a whole (for independence: of pairs of rows, whose second halves change places; with a multiplier:
+    that have a sign each); it is empty for the statistic of all pairs of rows, and for the normal limit.
     `learned` is what was learned about scales, empty if nothing was: the `Evidence` of the pooled rows, or of
     either side for independence (None for a side that had nothing to learn from).
     """

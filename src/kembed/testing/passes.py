@@ -5,6 +5,7 @@ parameters.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def sum_moments(
             rows = Fresh(own, side)
             found.append(np.hstack([m.of(rows) - c for m, c in zip(each, centre, strict=True)]))
         a, b = found
-        cut = [[slice(*ends) for ends in zip(at, at[1:], strict=False)] for at in starts]
+        cut = [[slice(*ends) for ends in pairwise(at)] for at in starts]
         cross = [a[:, cut[0][j]].T @ b[:, cut[1][k]] for j, k in meetings]
         part = Moments(len(a), [a.sum(axis=0), b.sum(axis=0)], [a.T @ a, b.T @ b], cross)
         total = part if total is None else total.plus(part)

@@ -23,7 +23,7 @@ from kembed.testing.procedure import Choice, every_one, together
 
 LANDMARKS = 256  # of the fused test; `benchmarks/binned.py` has its power beside the exact statistic's
 FEATURES = 512  # random Fourier features of a kernel, or landmarks of one that has none
-# Of a kernel of more than a few features an independence test takes the leading ones, down to a share of their
+# Of a kernel of more than a few features an independence test takes the leading ones, down to a share of the
 # variance: cross-products cost their number on one side times that on the other.
 FEW, LEADING, NEGLIGIBLE = 16, 64, 1e-4
 WIDE = 600  # features of one kernel, beyond which their leading ones are found by iteration

@@ -7,7 +7,6 @@ import numpy as np
 
 from kembed.core.backend import Int
 from kembed.permutation.blocks import Blocks
-from kembed.permutation.low_rank import Member
 
 
 @dataclass(frozen=True, eq=False)

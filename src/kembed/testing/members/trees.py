@@ -185,7 +185,7 @@ def independence(left: Rows, right: Rows) -> Relation | None:
 
 
 def streamed_independence(left: Rows, right: Rows) -> Relation:
-    """The same for any row, with leaves that hold shares of the fitted rows; small ones are too many to cross."""
+    """The same for any row, with shares of the fitted rows; small leaves are too many to cross."""
     first, second = streamed(left), streamed(right)
     meetings = tuple(map(Meeting, first.members, second.members))[:CROSSED]
     kernels = tuple(zip(first.kernels, second.kernels, strict=True))[:CROSSED]
