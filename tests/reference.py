@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 from typing import Any
 
 import mpmath
@@ -1720,3 +1720,33 @@ def surprise_loops(values: list[float], by_others: bool) -> list[float]:
         w = (base ** (1.0 / 3.0) - 1.0 + 1.0 / (9.0 * k)) * (9.0 * k) ** 0.5 * (1.0 if g > 0.0 else -1.0)
         out.append(-math.log(0.5 * math.erfc(w / math.sqrt(2.0))))
     return out
+
+
+def moved_cross_products(a, b, rows, order):
+    """Σ_i a_i ⊗ b_π(i): x of bin s meets y of bin order[s] at the same place; rows left over stay."""
+    places, left = rows
+    total = np.zeros((a.shape[1], b.shape[1]))
+    for place in places:
+        for s, row in enumerate(place):
+            total += np.outer(a[row], b[place[order[s]]])
+    for row in left:
+        total += np.outer(a[row], b[row])
+    return total
+
+
+def pairing_covariance(a, b):
+    """The covariance of Σ_i (a_i - ā) ⊗ (b_π(i) - b̄)/√n over all pairings π."""
+    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    found = [
+        sum(np.outer(a[i], b[j]) for i, j in enumerate(order)).ravel() / np.sqrt(len(a))
+        for order in permutations(range(len(a)))
+    ]
+    return np.mean([np.outer(one, one) for one in found], axis=0)
+
+
+def signed_bin_norms(a, b, rows, signs):
+    """‖Σ_i ε_bin(i) a_i ⊗ b_i‖²/n² for runs of `rows` rows with a sign each; the last run is what is left."""
+    total = np.zeros((a.shape[1], b.shape[1]))
+    for i in range(len(a)):
+        total += signs[min(i // rows, len(signs) - 1)] * np.outer(a[i], b[i])
+    return float((total**2).sum()) / len(a) ** 2

@@ -15,7 +15,7 @@ from tests import reference
 from kembed import ConditionalTester, Gaussian, conditional_test
 from kembed.conditional.conditioning import Conditioner, as_variable, bent, variable_residuals
 from kembed.conditional.prewhitening import autocorrelation, prewhiten, times
-from kembed.conditional.sides import multipliers, products, squared_norms
+from kembed.conditional.sides import BINNED_ROWS, BINS, bin_sums, multipliers, products, squared_norms
 from kembed.data.space import make_space
 from kembed.testing.kernel_words import choose_kernel
 
@@ -41,7 +41,7 @@ def test_norms_are_the_double_sum():
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(8, 2)), rng.normal(size=(8, 3))
     E = multipliers(8, 5, None, rng)
-    found = squared_norms(products(A, B), E)
+    found = squared_norms(products(A, B), E, len(A))
     slow = [reference.product_statistic(A, B, signs) for signs in [np.ones(8), *E.T]]
     np.testing.assert_allclose(found, slow, rtol=1e-5)
     assert found[0] == pytest.approx(slow[0], rel=1e-12)  # the data's own in double precision
@@ -54,6 +54,34 @@ def test_products_drop_only_what_is_negligible():
     assert kept.shape[1] <= 150
     whole = float((A**2).sum(axis=1) @ (B**2).sum(axis=1))
     assert (kept**2).sum() == pytest.approx(whole, rel=0.02)
+
+
+def test_bins_of_products_with_a_sign_each_are_the_loops():
+    """Products are summed by bin, times weights too; rows that fill no bin have a sign of their own."""
+    rng = np.random.default_rng(0)
+    n = 2 * BINS + 37
+    A, B, W = rng.normal(size=(n, 2)), rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
+    E = multipliers(BINS + 1, 3, None, rng)
+    plain, weighted = bin_sums(A, B, [W])
+    assert plain.shape == (BINS + 1, 6)
+    for signs, found in zip([np.ones(BINS + 1), *E.T], squared_norms(plain, E, n), strict=True):
+        assert found == pytest.approx(reference.signed_bin_norms(A, B, 2, signs), rel=1e-5)
+    products_of_three = np.einsum("ia,ib,iw->abw", A, B, W).ravel()
+    np.testing.assert_allclose(np.sort(weighted.sum(axis=0)), np.sort(products_of_three), atol=1e-9)
+
+
+def test_many_rows_are_tested_in_bins_and_it_is_said():
+    x, y, z = confounded(BINNED_ROWS + 100)
+    table = np.column_stack([x, y, z])
+    tester = ConditionalTester(table, n_resamples=99)
+    given = tester.test(0, 1, [2])
+    plain = tester.test(0, 1)
+    assert (given.null, given.bins) == ("multiplier", (BINS,))
+    assert given.pvalue > 0.05
+    assert (plain.null, plain.bins, plain.pvalue) == ("permutation", (32,), 0.01)
+    assert tester.test(1, 0, [2]).pvalue == given.pvalue
+    few = ConditionalTester(table[:200], n_resamples=99).test(0, 1, [2])
+    assert few.bins == ()
 
 
 def test_multipliers_are_signs():

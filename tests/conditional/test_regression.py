@@ -5,8 +5,10 @@ import pytest
 from tests import reference
 
 from kembed.conditional.regression import (
+    LANDMARKS,
     PRIOR_MEAN,
     PRIOR_SD,
+    SUMMED_ROWS,
     Optimum,
     Regression,
     bends,
@@ -16,6 +18,7 @@ from kembed.conditional.regression import (
     profile,
     quadratic_bends,
     regression_residuals,
+    summed_residuals,
 )
 
 
@@ -139,3 +142,17 @@ def test_lengthscale_is_bounded_below(rng):
     y = np.sin(6.0 * t)
     assert learn_regression(t, y).lengthscales[0] < 0.5
     assert learn_regression(t, y, least=0.6).lengthscales[0] >= 0.6 - 1e-9
+
+
+def test_sums_over_landmarks_give_the_residuals_of_the_projection():
+    """What a row says of itself is spread evenly; the residuals are those of the same process."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(SUMMED_ROWS, 2))
+    Y = np.sin(2.0 * Z[:, :1]) + 0.3 * Z[:, 1:] ** 2 + 0.1 * rng.normal(size=(SUMMED_ROWS, 1))
+    for ratio in (3.0, 1e3):
+        learned = Regression(np.eye(2), np.array([0.7, 1.5]), ratio, 0.0)
+        one, other = regression_residuals(Z, Y, learned), summed_residuals(Z, Y, learned, LANDMARKS)
+        np.testing.assert_allclose(other.fitted, one.fitted, atol=1e-6)
+        assert other.freedom == pytest.approx(one.freedom, rel=1e-6)
+        assert np.corrcoef(one.left_out[:, 0], other.left_out[:, 0])[0, 1] > 0.98
+        assert np.mean(other.left_out**2) == pytest.approx(np.mean(one.left_out**2), rel=0.05)

@@ -233,7 +233,13 @@ def test_kernels_that_are_refused():
     refused(["kernel", "shape (9, 9)", "(9,)"], kernel=lambda a, b: np.ones(len(a)))
     refused(["kernel", "symmetric"], kernel=lambda a, b: a + 0.0 * b.T)
     refused(["kernel", "finite"], kernel=lambda a, b: np.full((len(a), len(b)), np.inf))
-    refused(["statistic='features'", "kernel", "function"], TypeError, kernel=gaussian, statistic="features")
+    refused(
+        ["statistic='features'", "kernel", "function"],
+        TypeError,
+        kernel=gaussian,
+        statistic="features",
+        null="gamma",
+    )
     for null in ("gamma", "spectral", "wild"):
         for kernel in ("fused", ["median", Gaussian(1.0)], ("median", "fused")):
             refused([f"null={null!r}", "one kernel", "kernel='median'"], kernel=kernel, null=null)
@@ -352,7 +358,7 @@ def test_bad_arguments():
     refused(["rng", "seed", "-1"], TypeError, rng=-1)
     refused(["memory", "positive", "0"], null="wild", memory=0.0)
     refused(["statistic", "'unbiased'", "'linear'"], statistic="linear")
-    refused(["null", "'permutation'", "'normal'"], null="normal")
+    refused(["null", "'permutation'", "'exact'"], null="exact")
 
 
 # Work.

@@ -107,7 +107,7 @@ class Testing(Seeded):
     def settings(self, reading: Reading, progress: bool, fast: bool | None = None) -> dict[str, Any]:
         """The options as the library's functions call them; with `fast` also the statistic of a test."""
         how = {"kernel": kernel_of(self.kernel), "n_resamples": self.resamples, "rng": self.seed}
-        how |= {} if fast is None else {"statistic": "features" if fast else "unbiased"}
+        how |= {} if fast is None else {"statistic": "features" if fast else "auto"}
         return how | {"nan_policy": reading.missing, "progress": progress}
 
     @property

@@ -28,6 +28,7 @@ RATIOS = 10.0 ** np.arange(-3.0, 2.1, 0.5)
 TOGETHER, SINGLE, COLUMN_LANDMARKS = (1.0, 0.35), (1.0, 0.35, 0.12), 40
 NEGLIGIBLE = 1e-4  # eigenvalues below this share of their sum are left out
 WORTH = 2.0  # nats that the best of some dozens of regressions must gain before one is looked at
+SHORT_ROWS = 20_000  # beyond, what is kept of a conditioner has seven digits: half the memory
 # Added to the size of residuals, in spreads, so that a residual of nothing has a logarithm.
 LEAST_SIZE = 0.02
 # A column of which the regression leaves less than this share of the variance is a function of `given`.
@@ -119,7 +120,7 @@ class Conditioner:
     def _basis(self, ratio: float) -> Basis:
         A = self.Z / (ratio * np.sqrt(self.Z.shape[1]))
         marks = A[:LANDMARKS]
-        return leading_features(kernel(A, marks), kernel(marks, marks))
+        return _kept(leading_features(kernel(A, marks), kernel(marks, marks)))
 
     @cached_property
     def weights(self) -> tuple[Float[np.ndarray, "n q"], ...]:
@@ -190,7 +191,13 @@ def _best(F: Float[np.ndarray, "n r"], bases: list[Basis]) -> tuple[float, Vecto
 
 def _column_basis(column: Vector, lengthscale: float) -> Basis:
     A, marks = (v[:, None] / lengthscale for v in (column, spaced(column, COLUMN_LANDMARKS)))
-    return leading_features(kernel(A, marks), kernel(marks, marks))
+    return _kept(leading_features(kernel(A, marks), kernel(marks, marks)))
+
+
+def _kept(basis: Basis) -> Basis:
+    """The basis as it is kept."""
+    values, vectors = basis
+    return values, vectors.astype(np.float32) if len(vectors) > SHORT_ROWS else vectors
 
 
 def spaced(column: Vector, count: int) -> Float[np.ndarray, " m"]:
@@ -200,7 +207,7 @@ def spaced(column: Vector, count: int) -> Float[np.ndarray, " m"]:
 
 def _sized(values: Float[np.ndarray, " q"], vectors: Float[np.ndarray, "n q"]) -> Float[np.ndarray, "n q"]:
     """Features of one kernel, whose squares have the mean 1 in sum: kernels side by side count alike."""
-    return vectors * np.sqrt(values * len(vectors) / values.sum())
+    return vectors * np.sqrt(values * len(vectors) / values.sum()).astype(vectors.dtype)
 
 
 def leading_features(across: Float[np.ndarray, "n m"], among: Float[np.ndarray, "m m"]) -> Basis:

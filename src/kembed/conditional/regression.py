@@ -37,6 +37,8 @@ FEW_STEPS, STEPS = 4, 6  # of L-BFGS there: a search for a graph makes hundreds 
 # Up to so many rows C is inverted as it is; beyond, K is replaced by its projection on so many of the rows.
 # Wide tables (categories with many levels) have no few rows that stand for all.
 EXACT_ROWS, WIDE_ROWS, LANDMARKS = 400, 3_000, 150
+# Beyond so many only sums over rows are kept: a row's own share in its prediction is below a hundredth.
+SUMMED_ROWS, CHUNK = 20_000, 4_096
 JITTER = 1e-8  # on the landmarks' own matrix, whose diagonal is 1: rows may repeat
 # Starts: these times √d, or times what the slopes suggest; signal-to-noise ratios compared at each.
 FACTORS = (0.5, 1.0, 3.0)
@@ -128,6 +130,8 @@ def regression_residuals(
     Beyond `exact` rows K is projected on the first `landmarks` of them.
     """
     n, s = len(Z), regression.ratio
+    if n > SUMMED_ROWS:
+        return summed_residuals(Z, Y, regression, landmarks)
     A = Z @ regression.axes / regression.lengthscales
     if exact is None:
         exact = EXACT_ROWS if Z.shape[1] <= MAX_LENGTHSCALES else WIDE_ROWS
@@ -145,6 +149,35 @@ def regression_residuals(
     fitted = turned - np.outer(ones, turned.sum(axis=0) / total)
     spared = np.maximum(diagonal - ones**2 / total, 1e-12)
     return RegressionResiduals(fitted, fitted / spared[:, None], float(n - spared.sum()))
+
+
+def summed_residuals(Z: Points, Y: Targets, regression: Regression, landmarks: int) -> RegressionResiduals:
+    """The same from Σvvᵀ and Σvy over the rows, v features at landmarks: one sweep for those, one to predict.
+
+    C⁻¹ = I - V (I/s + VᵀV)⁻¹ Vᵀ. A row's residual with the row left out is taken for its
+    residual over 1 - d/n, d the degrees of freedom of all: of many rows no single one matters.
+    """
+    n, s = len(Z), regression.ratio
+    turn = regression.axes / regression.lengthscales
+    marks = Z[:landmarks] @ turn
+    right = np.column_stack([np.ones(n), Y])
+    # V = Φ K_mm^{-1/2}: sums of its products can be inverted, those of Φ itself cannot.
+    whiten = _forward(_with_diagonal(kernel(marks, marks), JITTER), np.eye(len(marks))).T
+    among, across = np.zeros((len(marks),) * 2), np.zeros((len(marks), right.shape[1]))
+    for start in range(0, n, CHUNK):
+        V = kernel(Z[start : start + CHUNK] @ turn, marks) @ whiten
+        among += V.T @ V
+        across += V.T @ right[start : start + CHUNK]
+    values, vectors = np.linalg.eigh(among)
+    shares = 1.0 / (np.maximum(values, 0.0) + 1.0 / s)
+    weights = whiten @ (vectors @ (shares[:, None] * (vectors.T @ across)))
+    parts = [kernel(Z[i : i + CHUNK] @ turn, marks) @ weights for i in range(0, n, CHUNK)]
+    turned = right - np.concatenate(parts)
+    ones, turned = turned[:, 0], turned[:, 1:]
+    total = ones.sum()
+    fitted = turned - np.outer(ones, turned.sum(axis=0) / total)
+    freedom = float(np.maximum(values, 0.0) @ shares + np.square(ones).sum() / total)
+    return RegressionResiduals(fitted, fitted / (1.0 - freedom / n), freedom)
 
 
 def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:

@@ -12,7 +12,8 @@ unlike a permutation this keeps every row's own size, which may depend on z.
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -25,13 +26,20 @@ from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.learning.evidence import COARSE
 from kembed.permutation import nulls
+from kembed.permutation.crossings import Places, bin_rows, crossings
 from kembed.permutation.fusion import Values
 from kembed.testing import kernel_words
 
 Multipliers = Float[np.ndarray, "n B"]
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
-ROOM = 200_000_000  # bytes that one kind of kept thing may hold; there are three kinds
+# Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a
+# graph of 20 variables asks for each of 20 conditioners again and again, 50 MB each with 100,000 rows.
+ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
+# Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
+# `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
+BINNED_ROWS, BINS = 5_000, 512
+CHUNK = 1_024  # rows whose products are held at once: what a cache holds
 # Products of features below this share of the largest are left out, and never more than so many are kept:
 # what is dropped adds under 2% to the statistic (`test_products_drop_only_what_is_negligible`).
 NEGLIGIBLE, MOST = 1e-3, 150
@@ -118,21 +126,22 @@ class Settings:
     memory: float | None = None
     seed: int = 0
     cross_fit: bool = True
+    binned_rows: int = BINNED_ROWS
     scale: bool = True  # off in `benchmarks/conditional.py` alone, to show what it buys
 
 
 class Shelf(Generic[Kept]):
     """What was computed, by key; the longest unused goes when room runs out."""
 
-    def __init__(self, numbers: int) -> None:
-        self._size = 8 * numbers  # bytes of one thing, about
+    def __init__(self, numbers: int, room: int = ROOM) -> None:
+        self._size, self._room = 8 * numbers, room  # bytes of one thing, about, and of all
         self._kept: OrderedDict[Any, Kept] = OrderedDict()
 
     def get(self, key: Any, make: Callable[[], Kept]) -> Kept:
         """What is kept under the key, made where it is not."""
         if key not in self._kept:
             self._kept[key] = make()
-            while len(self._kept) > max(2, ROOM // self._size):
+            while len(self._kept) > max(2, self._room // self._size):
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         return self._kept[key]
@@ -154,9 +163,20 @@ class Sides:
         self.settings = settings
         self.n = len(variables[0].columns)
         # Numbers a row: residual features; bases of eigenvectors and features to weight by; a column or two.
-        self._sides: Shelf[Side] = Shelf(60 * self.n)
-        self._conditioners: Shelf[Conditioner] = Shelf(1_000 * self.n)
-        self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n)
+        few, many, room = (25, 60, LARGE_ROOM) if self.binned else (60, 1_000, ROOM)
+        self._sides: Shelf[Side] = Shelf(few * self.n, room)
+        self._conditioners: Shelf[Conditioner] = Shelf(many * self.n, room)
+        self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n, room)
+
+    @property
+    def binned(self) -> bool:
+        """Whether rows are so many that bins of them move, and get signs, together."""
+        return self.n > self.settings.binned_rows
+
+    @cached_property
+    def places(self) -> Places:
+        """Rows by place and bin."""
+        return bin_rows(self.n, self.settings.seed)
 
     @property
     def nbytes(self) -> int:
@@ -216,23 +236,33 @@ class Sides:
         weights = self.conditioner(given).weights if given else ()
         smoothest = np.argsort([a.roughness * b.roughness for a, b in pairs], kind="stable").tolist()
         weighting = dict(zip(smoothest, (weights, weights[:1]), strict=False))
+        binned = self.binned and self.settings.memory is None
         for place, (first, second) in enumerate(pairs):
-            C = products(first.values, second.values)
             stretch = np.ones(E.shape[1] + 1)
             stretch[1:] += np.sqrt(first.freedom * second.freedom) / self.n
             pair = (first.kernel, second.kernel)
-            found.append((pair, squared_norms(C, E) * stretch))
-            weighted = (products(C, weight) for weight in weighting.get(place, ()))
-            found += [((*pair, "given"), squared_norms(D, E) * stretch) for D in weighted]
+            own = weighting.get(place, ())
+            if binned:
+                sums = bin_sums(first.values, second.values, own)
+            else:
+                C = products(first.values, second.values)
+                sums = [C, *(products(C, weight) for weight in own)]
+            norms = [squared_norms(each, E, self.n) for each in sums]
+            titles = [pair] + [(*pair, "given")] * (len(norms) - 1)
+            found += [(title, each * stretch) for title, each in zip(titles, norms, strict=True)]
         return _together(found)
 
     def permuted(self, left: Side, right: Side, orders: np.ndarray) -> Found:
         """HSIC of every kernel when nothing is given, for the data and under every order of the rows."""
         found: list[tuple[Any, np.ndarray]] = []
         for first, second in zip(left.features, right.features, strict=True):
-            every = (slice(None), *orders)
-            sums = [((first.values.T @ second.values[order]) ** 2).sum() for order in every]
-            found.append(((first.kernel, second.kernel), np.array(sums) / self.n**2))
+            if self.binned:  # orders of bins
+                parts = crossings(first.values, second.values, self.places, orders)
+                total = np.sum([np.square(part).sum(axis=(1, 2)) for _, part in parts], axis=0)
+            else:
+                every = (slice(None), *orders)
+                total = np.array([((first.values.T @ second.values[order]) ** 2).sum() for order in every])
+            found.append(((first.kernel, second.kernel), total / self.n**2))
         return _together(found)
 
 
@@ -241,16 +271,45 @@ def _together(found: list[tuple[Any, np.ndarray]]) -> Found:
     return Values(values, np.abs(values).max(axis=0)).settled(False), tuple(name for name, _ in found)
 
 
-def products(*sides: Float[np.ndarray, "n _"]) -> Float[np.ndarray, "n p"]:
-    """The largest of all products of one feature from every side."""
-    out = sides[0]
-    for side in sides[1:]:
-        sizes = np.multiply.outer((out**2).mean(axis=0), (side**2).mean(axis=0))
-        order = np.argsort(-sizes, axis=None, kind="stable")[:MOST]
-        order = order[sizes.ravel()[order] >= NEGLIGIBLE * sizes.max(initial=0.0)]
-        first, second = np.unravel_index(order, sizes.shape)
-        out = out[:, first] * side[:, second]
-    return out
+def products(one: Float[np.ndarray, "n _"], other: Float[np.ndarray, "n _"]) -> Float[np.ndarray, "n p"]:
+    """The largest of all products of a feature of one side and one of the other."""
+    first, second = _largest(*(np.square(side).mean(axis=0) for side in (one, other)))
+    return one[:, first] * other[:, second]
+
+
+def _largest(one: Float[np.ndarray, " p"], other: Float[np.ndarray, " q"]) -> tuple[Any, Any]:
+    """Which features have the largest products, by their mean squares."""
+    sizes = np.multiply.outer(one, other)
+    order = np.argsort(-sizes, axis=None, kind="stable")[:MOST]
+    order = order[sizes.ravel()[order] >= NEGLIGIBLE * sizes.max(initial=0.0)]
+    return np.unravel_index(order, sizes.shape)
+
+
+def bin_sums(
+    one: Float[np.ndarray, "n p"],
+    other: Float[np.ndarray, "n q"],
+    weights: Sequence[Float[np.ndarray, "n w"]],
+) -> list[Float[np.ndarray, "S+1 k"]]:
+    """Σ over the rows of every bin of `products`, and of these times every weight; the last bin is the rest.
+
+    Bins are runs of rows, which stand in an order that says nothing.
+    """
+    n = len(one)
+    first, second = _largest(*(np.square(side).mean(axis=0) for side in (one, other)))
+    sizes = (np.square(one).T @ np.square(other))[first, second] / n
+    chosen = [_largest(sizes, np.square(weight).mean(axis=0)) for weight in weights]
+    rows = n // BINS
+    step = rows * max(1, CHUNK // rows)
+    ends = [*range(0, BINS * rows, step), BINS * rows, n]
+    found: list[list[np.ndarray]] = [[] for _ in range(len(weights) + 1)]
+    for start, end in pairwise(ends):
+        shape = (1, n - start) if start == BINS * rows else (-1, rows)
+        C = (one[start:end][:, first] * other[start:end][:, second]).reshape(*shape, len(first))
+        found[0].append(C.sum(axis=1))
+        for kept, weight, pair in zip(found[1:], weights, chosen, strict=True):
+            W = weight[start:end].reshape(*shape, weight.shape[1])
+            kept.append((C.transpose(0, 2, 1) @ W)[:, *pair])
+    return list(map(np.concatenate, found))
 
 
 def multipliers(n: int, count: int, memory: float | None, rng: np.random.Generator) -> Multipliers:
@@ -261,9 +320,9 @@ def multipliers(n: int, count: int, memory: float | None, rng: np.random.Generat
     return np.unpackbits(bits, axis=1)[:, :count].astype(np.float32) * 2.0 - 1.0
 
 
-def squared_norms(C: Float[np.ndarray, "n p"], E: Multipliers) -> Float[np.ndarray, " B+1"]:
-    """‖Σ_i c_i‖²/n², first as it is, then with the rows multiplied by every column of E."""
+def squared_norms(C: Float[np.ndarray, "m p"], E: Multipliers, n: int) -> Float[np.ndarray, " B+1"]:
+    """‖Σ_i c_i‖²/n², first as it is, then with the rows (or sums of bins) multiplied by columns of E."""
     size = float(np.abs(C).max(initial=0.0)) or 1.0
     resampled = E.T @ (C / size).astype(np.float32)  # random anyway: seven digits are enough
     sums = np.concatenate([C.sum(axis=0)[None] / size, resampled])
-    return np.asarray((sums**2).sum(axis=1)) * (size / len(C)) ** 2
+    return np.asarray((sums**2).sum(axis=1)) * (size / n) ** 2

@@ -21,11 +21,12 @@ from kembed.conditional.conditioning import as_variable, content_order
 from kembed.conditional.linear import PartialCorrelation, partial_correlation
 from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
-from kembed.conditional.sides import Settings, Sides, check, multipliers
+from kembed.conditional.sides import BINS, Settings, Sides, check, multipliers
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
 from kembed.data.tables import Table, read_tables
 from kembed.kernels.base import Kernel
+from kembed.permutation.crossings import draw_orders
 from kembed.permutation.fusion import Plan
 from kembed.testing.outcome import resampled_outcome
 from kembed.testing.procedure import Choice
@@ -33,7 +34,7 @@ from kembed.testing.procedure import Choice
 MINIMUM = 10  # rows; fewer leave no regression a chance
 MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 5
+VERSION = 6
 
 
 class WholeTables(list[Table]):
@@ -176,6 +177,8 @@ class ConditionalTester:
     @cached_property
     def _multipliers(self) -> Float[np.ndarray, "n B"]:
         how, rng = self._settings, np.random.default_rng(self._settings.seed)
+        if self._sides.binned and how.memory is None:  # a sign a bin
+            return multipliers(BINS + 1, how.n_resamples, None, rng)
         E = multipliers(self.n_rows, how.n_resamples, how.memory, rng)
         if how.memory is None:
             return E
@@ -185,6 +188,8 @@ class ConditionalTester:
     @cached_property
     def _orders(self) -> Int[np.ndarray, "B n"]:
         rng = np.random.default_rng(self._settings.seed)
+        if self._sides.binned:
+            return draw_orders(self._sides.places[0].shape[1], self.n_resamples, rng)[0]
         return np.stack([rng.permutation(self.n_rows) for _ in range(self.n_resamples)])
 
     def test(self, x: int | str, y: int | str, given: Sequence[int | str] = ()) -> ConditionalOutcome:
@@ -309,6 +314,8 @@ class ConditionalTester:
         plan = Plan(np.arange(len(names)), weighted, np.zeros(weighted.max() + 1, dtype=bool))
         choice = Choice((), names, plan)
         found = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
+        if sides.binned and (null == "permutation" or self._settings.memory is None):
+            found = replace(found, bins=(sides.places[0].shape[1] if null == "permutation" else BINS,))
         return ConditionalOutcome.of(found, **more)
 
 

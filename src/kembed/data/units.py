@@ -83,13 +83,13 @@ def with_column(tables: list[Table], name: str, columns: list[np.ndarray]) -> li
     ]
 
 
-def side_by_side(tables: list[Table]) -> Table:
-    """Paired tables as one, a pair a row."""
+def beside(tables: list[Table]) -> Table:
+    """Two tables of as many rows as one, the columns of the second after those of the first."""
     first, second = tables
     return replace(
         first,
         values=np.hstack([first.values, second.values]),
-        names=first.names * 2,
-        categorical=np.tile(first.categorical, 2),
-        levels=first.levels * 2,
+        names=first.names + second.names,
+        categorical=np.concatenate([first.categorical, second.categorical]),
+        levels=first.levels + second.levels,
     )

@@ -27,6 +27,8 @@ def few_at_a_time(W: Float[np.ndarray, "N C"]) -> Iterator[Float[np.ndarray, "N 
 
 def up_to_cuts(values: Any, cuts: tuple[int, ...], axis: int) -> list[Any]:
     """Sums of the first so many along an axis, which it loses, for every cut."""
+    if cuts == (values.shape[axis],) != (1,):
+        return [values.sum(axis=axis)]
     whole, found = (slice(None),) * axis, []
     total = values[(*whole, 0)]
     for k in range(cuts[-1]):
@@ -134,9 +136,8 @@ def add_blocks(
     [0.0, 1.0, 2.0, 5.0]
     """
     blocks = values.reshape(-1, width, *values.shape[1:])
-    if cuts == (width,):
-        return blocks.sum(axis=1) if width > 1 else values
-    return np.stack(up_to_cuts(blocks, cuts, axis=1), axis=1).reshape(-1, *values.shape[1:])
+    found = up_to_cuts(blocks, cuts, axis=1)
+    return found[0] if len(cuts) == 1 else np.stack(found, axis=1).reshape(-1, *values.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,21 +190,43 @@ def block_hsic(
     n, swapped = left.size, left.columns.shape[1] < right.columns.shape[1]
     one, other = (right, left) if swapped else (left, right)
     F, G = one.columns.T, np.ascontiguousarray(other.columns.T)  # the narrower is written out
-    shape = (len(F) // one.width, one.width, len(G) // other.width, other.width)
+    shape, turned = (len(F), len(G)), tuple((k, j) for j, k in cuts) if swapped else cuts
     found = []
     for some in pairings:
         order = np.argsort(some, axis=1) if swapped else some
         # Pairings come last, so that sums over features run along them.
         products = F @ G.take(order, axis=1, mode="clip").reshape(-1, n).T
         np.square(products, out=products)
-        firsts = up_to_cuts(products.reshape(*shape, len(some)), one.cuts, axis=1)
-        both = [up_to_cuts(first, other.cuts, axis=2) for first in firsts]
-        kept = np.stack([both[k][j] if swapped else both[j][k] for j, k in cuts], axis=2)
+        kept = _at_cuts(products.reshape(*shape, len(some)), one, other, turned)
         found.append((kept.swapaxes(0, 1) if swapped else kept).reshape(-1, len(some)))
     values = np.concatenate(found, axis=1).T
     if not biased:
-        traces = (side.diagonals.sum(axis=1).reshape(-1, len(side.cuts)) for side in (left, right))
-        first, second = (trace[:, [pair[k] for pair in cuts]] for k, trace in enumerate(traces))
-        values -= (first[:, None, :] * second[None, :, :]).ravel() / (n - 1.0)
+        first, second = (side.diagonals.sum(axis=1).reshape(-1, len(side.cuts)) for side in (left, right))
+        values -= trace_products(first, second, cuts) / (n - 1.0)
     values /= n**2
     return values
+
+
+def add_products(
+    squares: Float[np.ndarray, "C P Q"], left: Any, right: Any, cuts: tuple[tuple[int, int], ...]
+) -> Float[np.ndarray, "C J"]:
+    """What belongs to two blocks, added up: blocks of the left, of the right, pairs of cuts."""
+    return _at_cuts(np.moveaxis(squares, 0, -1), left, right, cuts).reshape(-1, len(squares)).T
+
+
+def _at_cuts(
+    squares: Float[np.ndarray, "P Q C"], left: Any, right: Any, cuts: tuple[tuple[int, int], ...]
+) -> Float[np.ndarray, "b d k C"]:
+    """Sums over every block of the left and every one of the right, at pairs of cuts."""
+    P, Q, count = squares.shape
+    blocks = squares.reshape(P // left.width, left.width, Q // right.width, right.width, count)
+    both = [up_to_cuts(first, right.cuts, axis=2) for first in up_to_cuts(blocks, left.cuts, axis=1)]
+    return np.stack([both[j][k] for j, k in cuts], axis=2)
+
+
+def trace_products(
+    first: Float[np.ndarray, "b c"], second: Float[np.ndarray, "d e"], cuts: tuple[tuple[int, int], ...]
+) -> Float[np.ndarray, " J"]:
+    """The traces of all blocks at every cut, of either side, multiplied in the order of `add_products`."""
+    one, other = (trace[:, [pair[k] for pair in cuts]] for k, trace in enumerate((first, second)))
+    return (one[:, None, :] * other[None, :, :]).ravel()

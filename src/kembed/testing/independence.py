@@ -6,31 +6,42 @@ the rows is as likely as the one seen, so pairings are drawn and the statistic i
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import permutations
 from math import factorial
 from typing import Any
 
 import numpy as np
 
+from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.core.progress import showing_progress
 from kembed.data import remarks
 from kembed.data.space import Space, make_space
 from kembed.data.tables import Table, read_tables
+from kembed.data.units import beside
+from kembed.engines.memory import in_memory
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import AT_ONCE, Blocks, block_hsic
+from kembed.permutation.crossings import every_order
 from kembed.permutation.fusion import Values, in_places
 from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 from kembed.permutation.labelings import column_sums
 from kembed.permutation.low_rank import LowRank, Ready, computed, member_pairs, with_low_rank
 from kembed.permutation.rings import Star, draw_star, factor_turns, ring_sums
 from kembed.testing.choice import choose, single_kernel
+from kembed.testing.crossed import independence_of
 from kembed.testing.members import fused_relations
 from kembed.testing.members.group import Meeting
 from kembed.testing.members.rows import read_scales
-from kembed.testing.outcome import TestOutcome, approximate_outcome, nothing, resampled_outcome
-from kembed.testing.procedure import QUIETLY, Choice, Procedure, every_one, read_procedure
+from kembed.testing.outcome import (
+    TestOutcome,
+    approximate_outcome,
+    nothing,
+    resampled_outcome,
+    turned,
+    turned_outcome,
+)
+from kembed.testing.procedure import NULLS, QUIETLY, Choice, Procedure, every_one, read_procedure
 
 Pairings = Int[np.ndarray, "C n"]  # which row of y every row of x meets
 MINIMUM = 4  # the unbiased statistic divides by n - 3
@@ -44,9 +55,10 @@ def hsic_test(
     y: Any,
     *,
     kernel: Any = "fused",
-    statistic: str = "unbiased",
+    statistic: str = "auto",
     null: str = "permutation",
     n_resamples: int = 999,
+    unit: int | None = None,
     memory: float | None = None,
     batch: int | None = None,
     rng: Any = None,
@@ -65,9 +77,16 @@ def hsic_test(
         column), `"median"`, `"median-raw"`, a kernel object or a function for both sides, as in `mmd_test`; a
         list of these, fused on both sides; or a tuple, the pair `(kernel of x, kernel of y)`.
     statistic
-        `"unbiased"` or `"biased"` HSIC, or `"features"` (random Fourier features, linear in n).
+        `"unbiased"` or `"biased"` HSIC over all pairs of rows; `"features"`: the same kernels by features of
+        a row, in time linear in the rows, with permutations of whole bins of rows, exact as well; `"auto"`:
+        pairs up to 4,000 rows, features beyond, and where even those are too much work the normal limit.
     null
-        `"permutation"`, exact; `"gamma"` or `"spectral"` for one kernel a side; `"wild"` for time series.
+        `"permutation"`, exact; `"normal"`: the limit of the cross-products of features in one pass, for many
+        rows; `"gamma"` or `"spectral"` for one kernel a side; `"wild"` for time series. The result's `null`
+        says which was used.
+    unit
+        A number of consecutive rows that stay together when y is moved against x, because rows that follow
+        each other are not independent: permutations of blocks, by features.
     n_resamples, memory, batch, rng, nan_policy, progress
         As in `mmd_test`. With "omit" a row missing on either side is dropped from both.
 
@@ -81,7 +100,15 @@ def hsic_test(
     0.001
 
     """
-    procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng)
+    procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng, (*NULLS, "normal"))
+    if unit is not None:
+        unit = checks.count(unit, "unit", 1)
+        if null != "permutation" or statistic in ("unbiased", "biased"):
+            seen = f"unit={unit} goes with null='permutation' and statistic='auto' or 'features'"
+            raise ValueError(f"{seen}; leave unit out or change those")
+    if null == "normal" and statistic in ("unbiased", "biased"):
+        seen = f"null='normal' is the limit of features, but statistic={statistic!r} is of pairs of rows"
+        raise ValueError(f"{seen}; use statistic='auto' or 'features'")
     if isinstance(kernel, tuple) and len(kernel) != 2:
         remedy = "give a pair (kernel of x, kernel of y), or a list of kernels to fuse"
         raise ValueError(f"kernel is a tuple of {len(kernel)}; {remedy}")
@@ -89,44 +116,61 @@ def hsic_test(
     tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
-    notes = remarks.of_sides(tables, ordered=null == "wild")
-    swapped = False
-    if null != "wild":
-        tables, kernels, swapped = _canonical(tables, kernels)
+    notes = remarks.of_sides(tables, ordered=null == "wild" or unit is not None)
+    swapped = null != "wild" and _comes_second(*(table.values for table in tables))
+    if swapped:
+        tables, kernels = tables[::-1], tuple(kernels[::-1])
+    n = len(tables[0].values)
     with showing_progress(progress), np.errstate(**QUIETLY):
+        if null == "normal" or unit is not None or procedure.crosses(n):
+            return replace(_by_features(tables, kernels, procedure, unit or 1, swapped), notes=notes)
+        if null != "wild":
+            tables = _in_order(tables)
         spaces = [make_space(table.values, table.categorical) for table in tables]
         names = _names(tables, swapped)
         meetings, both = _meetings(kernels, spaces, names, procedure)
-        if swapped:
-            turned = tuple(_turned(kernel) for kernel in both.kernels)
-            both = replace(both, kernels=turned, learned=both.learned[::-1])
+        both = _turned_back(both) if swapped else both
         if procedure.approximate:
             return replace(_approximate(*_single(meetings), both, procedure), notes=notes)
-        n, name, enumerated = len(tables[0].values), "HSIC", False
+        name, enumerated = "HSIC", False
         if null == "wild":
             name, values = "biased HSIC", _wild(*_single(meetings), procedure)
         else:
             enumerated = n <= FEW_ROWS and factorial(n) <= n_resamples + 1
-            pairings = _every_pairing(n) if enumerated else _random_pairings(n, procedure)
+            pairings = every_order(n) if enumerated else _random_pairings(n, procedure)
             found = [meeting_values(meeting, pairings, procedure) for meeting in meetings]
             values = in_places(found, list(range(len(both.kernels))))
         return replace(resampled_outcome(name, (n,), both, values, null, enumerated), notes=notes)
 
 
-def _canonical(tables: list[Any], kernels: Any) -> tuple[list[Any], Any, bool]:
-    """Rows in an order of their own, and the narrower (then the lesser) side first."""
-    a, b = (table.values for table in tables)
-    sorted_a, sorted_b = sorted_rows(a), sorted_rows(b)
+def _comes_second(a: Float[np.ndarray, "n D"], b: Float[np.ndarray, "n E"]) -> bool:
+    """Whether the second side goes first: the narrower, then the lesser one, however they were called."""
     if a.shape[1] != b.shape[1]:
-        swapped = a.shape[1] > b.shape[1]
-    elif (sorted_a != sorted_b).any():
-        swapped = comes_before(sorted_b, sorted_a)
-    else:  # two sides with the same values: how they are paired decides
-        swapped = comes_before(*(sorted_rows(np.column_stack(pair)) for pair in ((b, a), (a, b))))
-    if swapped:
-        tables, kernels = tables[::-1], tuple(kernels[::-1])
+        return a.shape[1] > b.shape[1]
+    sorted_a, sorted_b = sorted_rows(a), sorted_rows(b)
+    if (sorted_a != sorted_b).any():
+        return comes_before(sorted_b, sorted_a)
+    # Two sides with the same values: how they are paired decides.
+    return comes_before(*(sorted_rows(np.column_stack(pair)) for pair in ((b, a), (a, b))))
+
+
+def _in_order(tables: list[Table]) -> list[Table]:
+    """Rows in an order of their own."""
     order = row_order(np.column_stack([table.values for table in tables]))
-    return [replace(table, values=table.values[order]) for table in tables], kernels, swapped
+    return [replace(table, values=table.values[order]) for table in tables]
+
+
+def _by_features(
+    tables: list[Table], kernels: Any, procedure: Procedure, unit: int, swapped: bool
+) -> TestOutcome:
+    """The test of tables that are in memory by features of their rows."""
+    both = beside(tables)
+    cut = len(tables[0].names)
+    columns = tuple(range(cut)), tuple(range(cut, len(both.names)))
+    names = _names(tables, swapped)
+    source = in_memory(both, "x and y")
+    result = independence_of(source, *columns, tuple(kernels), procedure, unit=unit, names=names)
+    return turned_outcome(result) if swapped else result
 
 
 def _names(tables: list[Table], swapped: bool) -> list[tuple[str, ...]]:
@@ -138,9 +182,9 @@ def _names(tables: list[Table], swapped: bool) -> list[tuple[str, ...]]:
     return [tuple(side if len(t.names) == 1 else f"{side} {name}" for name in t.names) for t, side in own]
 
 
-def _turned(kernel: Any) -> Any:
-    """A pair of kernels, or what is called after two columns, the other way round."""
-    return kernel[::-1] if isinstance(kernel, tuple) else kernel.turned()
+def _turned_back(both: Choice) -> Choice:
+    """Pairs of kernels the other way round."""
+    return replace(both, kernels=tuple(map(turned, both.kernels)), learned=both.learned[::-1])
 
 
 def _meetings(
@@ -171,10 +215,6 @@ def _single(meetings: tuple[Meeting, ...]) -> tuple[Pairs, Pairs]:
     """The one kernel of either side."""
     (meeting,) = meetings
     return member_pairs(meeting.left), member_pairs(meeting.right)
-
-
-def _every_pairing(n: int) -> Pairings:
-    return np.array(list(permutations(range(n))))  # the data's own comes first
 
 
 def _random_pairings(n: int, procedure: Procedure) -> Star | Pairings:

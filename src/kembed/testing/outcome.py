@@ -1,7 +1,7 @@
 """What a test returns: the verdict, the evidence behind it, and the kernel it rests on."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,8 @@ class TestOutcome(Drawn):
     its reader should know: how text was read, repeated rows, rows in order, identifiers.
     `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
     `bins` says that features of the rows were summed in so many bins of either sample, which change sides
-    as a whole; it is empty for the statistic of all pairs of rows.
+    as a whole (for independence: of pairs of rows, whose second halves change places; with a multiplier:
+    that have a sign each); it is empty for the statistic of all pairs of rows, and for the normal limit.
     `learned` is what was learned about scales, empty if nothing was: the `Evidence` of the pooled rows, or of
     either side for independence (None for a side that had nothing to learn from).
     """
@@ -237,6 +238,24 @@ def approximate_outcome(
     members = (MemberResult(kernel, value, float(-np.log(max(pvalue, np.finfo(float).tiny)))),)
     return TestOutcome(
         value, pvalue, draws, kernel, value, name, procedure.null, sizes, members, choice.learned
+    )
+
+
+def turned(kernel: Any) -> Any:
+    """A pair of kernels, or what is called after two columns, the other way round."""
+    if isinstance(kernel, tuple):
+        return kernel[::-1]
+    return kernel.turned() if hasattr(kernel, "turned") else kernel
+
+
+def turned_outcome(result: TestOutcome) -> TestOutcome:
+    """The outcome of an independence test with the sides the other way round."""
+    return replace(
+        result,
+        kernel=turned(result.kernel),
+        members=tuple(replace(member, kernel=turned(member.kernel)) for member in result.members),
+        learned=result.learned[::-1],
+        findings=tuple(replace(finding, columns=finding.columns[::-1]) for finding in result.findings),
     )
 
 

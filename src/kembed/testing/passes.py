@@ -5,6 +5,7 @@ parameters.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.engines.source import Block, Schema, Stacked
 from kembed.permutation.bins import AnyBins, bin_indicators, dense, sampled
-from kembed.testing.members.fresh import Diagonal, Fitted, Fresh
+from kembed.testing.members.fresh import Diagonal, Fitted, Fresh, Streamed
 
 CHUNK = 1_024  # rows whose features are held at once: what a cache holds
 
@@ -57,6 +58,14 @@ def take_sample(block: Block, layout: Layout, bins: AnyBins, each: int) -> Stack
     return Stacked(tuple(layout.sides(block.values[kept])))
 
 
+def take_rows(block: Block, columns: tuple[int, ...], bins: AnyBins | None = None, each: int = 0) -> Stacked:
+    """Some columns of the rows without missing values: of all, or of those that are of the sample."""
+    kept = block.whole
+    if bins is not None:
+        kept = kept & sampled(bins, block.first, len(block.values), each)
+    return Stacked((block.values[kept][:, list(columns)],))
+
+
 def take_column(block: Block, column: int) -> Stacked:
     """One column of a block."""
     return Stacked((block.values[:, column],))
@@ -87,5 +96,48 @@ def sum_features(
             found.append(dense((twice if isinstance(each, Diagonal) else once) @ features))
         sums = Sums(len(values), once.sum(axis=1), twice.sum(axis=1), found)
         total = sums if total is None else total.plus(sums)
+    assert total is not None
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums of the features of either side, of their products within a side, and of those that meet."""
+
+    rows: int
+    sums: list[Float[np.ndarray, " P"]]
+    squares: list[Float[np.ndarray, "P P"]]
+    cross: list[Float[np.ndarray, "p q"]]
+
+    def plus(self, other: "Moments") -> "Moments":
+        """Of both."""
+        parts = ((self.sums, other.sums), (self.squares, other.squares), (self.cross, other.cross))
+        lists = ([a + b for a, b in zip(one, two, strict=True)] for one, two in parts)
+        return Moments(self.rows + other.rows, *lists)
+
+
+def sum_moments(
+    block: Block,
+    layout: Layout,
+    fitted: tuple[Fitted | None, Fitted | None],
+    members: tuple[tuple[Streamed, ...], tuple[Streamed, ...]],
+    centres: tuple[Any, Any],
+    meetings: list[tuple[int, int]],
+) -> Moments:
+    """First and second moments of the features of two sides over the rows of a block, about given centres."""
+    starts = [np.cumsum([0, *(len(centre) for centre in side)]) for side in centres]
+    values = block.values[block.whole]
+    total: Moments | None = None
+    for start in range(0, max(len(values), 1), CHUNK):
+        sides = layout.sides(values[start : start + CHUNK])
+        found = []
+        for side, own, each, centre in zip(sides, fitted, members, centres, strict=True):
+            rows = Fresh(own, side)
+            found.append(np.hstack([m.of(rows) - c for m, c in zip(each, centre, strict=True)]))
+        a, b = found
+        cut = [[slice(*ends) for ends in pairwise(at)] for at in starts]
+        cross = [a[:, cut[0][j]].T @ b[:, cut[1][k]] for j, k in meetings]
+        part = Moments(len(a), [a.sum(axis=0), b.sum(axis=0)], [a.T @ a, b.T @ b], cross)
+        total = part if total is None else total.plus(part)
     assert total is not None
     return total

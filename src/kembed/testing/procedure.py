@@ -18,6 +18,7 @@ NULLS = ("permutation", "gamma", "spectral", "wild")
 # Rows in all up to which "auto" takes all pairs of them: a few seconds; `benchmarks/binned.py` has the
 # powers.
 EXACT_ROWS = 5_000
+CROSSED_ROWS = 4_000  # the same of pairs of x and y; `benchmarks/independence_size.py`
 FEATURES = 256  # random Fourier features of a kernel, where the null is not one of permutations
 # NumPy need not warn on the way of numbers that are too large: a statistic that is not finite is an error.
 QUIETLY: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
@@ -39,6 +40,12 @@ class Procedure:
         if self.null != "permutation":
             return False
         return self.statistic == "features" or (self.statistic == "auto" and rows > EXACT_ROWS)
+
+    def crosses(self, rows: int) -> bool:
+        """The same for an independence test of so many rows: whether features are crossed by bin."""
+        if self.null != "permutation":
+            return False
+        return self.statistic == "features" or (self.statistic == "auto" and rows > CROSSED_ROWS)
 
     @property
     def biased(self) -> bool:
@@ -62,11 +69,17 @@ class Procedure:
 
 
 def read_procedure(
-    statistic: Any, null: Any, n_resamples: Any, memory: Any, batch: Any, rng: Any
+    statistic: Any,
+    null: Any,
+    n_resamples: Any,
+    memory: Any,
+    batch: Any,
+    rng: Any,
+    allowed: tuple[str, ...] = NULLS,
 ) -> Procedure:
     """Check everything, and say what is wrong."""
     checks.choice(statistic, "statistic", STATISTICS)
-    checks.choice(null, "null", NULLS)
+    checks.choice(null, "null", allowed)
     n_resamples = checks.count(n_resamples, "n_resamples", 1)
     batch = None if batch is None else checks.count(batch, "batch", 1)
     memory = None if memory is None else float(checks.positive(memory, "memory"))

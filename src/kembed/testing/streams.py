@@ -11,16 +11,22 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.data.space import Space
 from kembed.kernels.base import Kernel
+from kembed.permutation.bins import dense
 from kembed.permutation.fourier import fourier
-from kembed.permutation.gram import function_pairs, kernel_pairs
+from kembed.permutation.gram import function_pairs
 from kembed.testing.kernel_words import choose_kernel
-from kembed.testing.members import streamed_members
+from kembed.testing.members import streamed_members, streamed_relations, streamed_side
 from kembed.testing.members.fresh import Diagonal, Fitted, Fresh, Streamed, fit
+from kembed.testing.members.group import Meeting
 from kembed.testing.members.rows import read_scales
 from kembed.testing.procedure import Choice, every_one, together
 
 LANDMARKS = 256  # of the fused test; `benchmarks/binned.py` has its power beside the exact statistic's
 FEATURES = 512  # random Fourier features of a kernel, or landmarks of one that has none
+# Of a kernel of more than a few features an independence test takes the leading ones, down to a share of the
+# variance: cross-products cost their number on one side times that on the other.
+FEW, LEADING, NEGLIGIBLE = 16, 64, 1e-4
+WIDE = 600  # features of one kernel, beyond which their leading ones are found by iteration
 ROUNDING = 1e-10  # eigenvalues of the matrix of landmarks below this share of the largest
 
 
@@ -66,9 +72,15 @@ class OfKernel:
 
 
 def choose_streams(
-    kernel: Any, space: Space, names: tuple[str, ...], levels: tuple[int, ...], rng: np.random.Generator
+    kernel: Any,
+    space: Space,
+    names: tuple[str, ...],
+    levels: tuple[int, ...],
+    rng: np.random.Generator,
+    *,
+    side: bool = False,
 ) -> Streams:
-    """The kernels that `kernel` stands for on these rows, as features."""
+    """The kernels that `kernel` stands for on these rows, as features; those of one `side` to be crossed."""
     given = kernel if isinstance(kernel, list | tuple) else [kernel]
     if not given:
         raise ValueError("kernel is an empty list; give at least one kernel")
@@ -76,29 +88,119 @@ def choose_streams(
     for one in given:
         if isinstance(one, str) and one == "fused":
             rows = read_scales(space, names=names, points=LANDMARKS)
-            parts.append(streamed_members(rows))
+            parts.append(streamed_side(rows) if side else streamed_members(rows))
             fitted = fit(rows)
         else:
             chosen, learned = choose_kernel(one, space)
             choice = Choice((), (chosen,), every_one(1), (learned,) if learned else ())
-            parts.append((choice, (kernel_stream(chosen, space.values, levels, rng),)))
+            parts.append((choice, (kernel_stream(chosen, space.values, levels, rng, spectral=not side),)))
     choice = parts[0][0] if len(parts) == 1 else together([part for part, _ in parts])
     return Streams(choice, tuple(member for _, members in parts for member in members), fitted)
 
 
+@dataclass(frozen=True, eq=False)
+class Crossed:
+    """Which members of x meet which of y, what to call them, and what fresh rows are measured by."""
+
+    choice: Choice
+    meetings: tuple[Meeting, ...]
+    fitted: tuple[Fitted | None, Fitted | None]
+
+
+def choose_meetings(
+    kernels: tuple[Any, Any],
+    spaces: list[Space],
+    names: list[tuple[str, ...]],
+    levels: list[tuple[int, ...]],
+    rng: np.random.Generator,
+) -> Crossed:
+    """The pairs of kernels that `kernels` stands for on the rows of two sides, as leading features."""
+    fitted: tuple[Fitted | None, Fitted | None]
+    if all(isinstance(kernel, str) and kernel == "fused" for kernel in kernels):
+        left, right = (
+            read_scales(space, names=own, points=LANDMARKS) for space, own in zip(spaces, names, strict=True)
+        )
+        meetings, choice = streamed_relations(left, right)
+        fitted = (fit(left), fit(right))
+    else:
+        one, other = (
+            choose_streams(*each, rng, side=True) for each in zip(kernels, spaces, names, levels, strict=True)
+        )
+        meetings = tuple(Meeting(a, b) for a in one.members for b in other.members)
+        learned: tuple[Any, ...] = ()
+        if one.choice.learned or other.choice.learned:
+            learned = tuple(part.choice.learned[0] if part.choice.learned else None for part in (one, other))
+        pairs = tuple((a, b) for a in one.choice.kernels for b in other.choice.kernels)
+        choice = Choice((), pairs, every_one(len(pairs)), learned)
+        fitted = (one.fitted, other.fitted)
+    known: dict[Any, Any] = {}
+    rows = [Fresh(each, space.values) for each, space in zip(fitted, spaces, strict=True)]
+
+    def short(member: Streamed, which: int) -> Streamed:
+        if (id(member), which) not in known:
+            known[id(member), which] = (member, leading(member, rows[which]))
+        return known[id(member), which][1]
+
+    met = tuple(Meeting(short(each.left, 0), short(each.right, 1), each.pairs) for each in meetings)
+    return Crossed(choice, met, fitted)
+
+
+def leading(member: Streamed, rows: Fresh) -> Streamed:
+    """The principal features of a kernel of many, as these rows have them; one of few stays as it is."""
+    if member.cuts != (member.width,) or member.width <= FEW:
+        return member
+    F = member.features(rows) if member.linear is None else member.features(rows) @ member.linear
+    if F.shape[1] > member.width:  # several kernels
+        return member
+    values, vectors = _principal(F)
+    kept = np.flatnonzero(values > NEGLIGIBLE * max(float(values.sum()), 0.0))[::-1][:LEADING]
+    kept = kept if len(kept) else np.arange(1)
+    turned = vectors[:, kept] if member.linear is None else member.linear @ vectors[:, kept]
+    return Streamed(member.features, len(kept), (len(kept),), turned)
+
+
+def _principal(F: Any) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, "P r"]]:
+    """Eigenvalues of the covariance of features, rising, and vectors; of very many by iteration."""
+    mean = np.asarray(F.mean(axis=0)).ravel()
+    if F.shape[1] <= WIDE:
+        centred = dense(F) - mean
+        values, vectors = np.linalg.eigh(centred.T @ centred)
+        return values, vectors
+
+    def turned(Q: Float[np.ndarray, "P r"]) -> Float[np.ndarray, "P r"]:
+        found = F @ Q - mean @ Q
+        return F.T @ found - np.outer(mean, found.sum(axis=0))
+
+    Q = np.random.default_rng(0).standard_normal((F.shape[1], LEADING + 16))
+    for _ in range(3):
+        Q, _ = np.linalg.qr(turned(Q))
+    values, small = np.linalg.eigh(Q.T @ turned(Q))
+    return values, Q @ small
+
+
 def kernel_stream(
-    kernel: Any, x: Float[np.ndarray, "N D"], levels: tuple[int, ...], rng: np.random.Generator
+    kernel: Any,
+    x: Float[np.ndarray, "N D"],
+    levels: tuple[int, ...],
+    rng: np.random.Generator,
+    *,
+    spectral: bool = True,
 ) -> Streamed:
-    """One kernel as features of a row, with K(x, x) among them for the unbiased statistic."""
-    found = fourier(kernel, x, FEATURES, rng, levels)
+    """One kernel as features of a row, with K(x, x) among them for the unbiased statistic.
+
+    Where only leading features are asked for, those at landmarks come nearer than random ones.
+    """
+    found = fourier(kernel, x, FEATURES, rng, levels) if spectral else None
     if found is not None:
         width = found.frequencies.shape[1] * 2
         return Streamed(OfKernel(found), width, (width,), diagonal=Constant(found.variance))
     landmarks = x[np.sort(rng.choice(len(x), min(FEATURES, len(x)), replace=False))]
     features = OfKernel(kernel, landmarks)
-    every = np.arange(len(landmarks))
-    pairs = (kernel_pairs if isinstance(kernel, Kernel) else function_pairs)(kernel, landmarks)
-    (between,) = pairs.rectangles(every, every)
+    if isinstance(kernel, Kernel):
+        between = features(Fresh(None, landmarks))  # not in rectangles: those may be less a constant
+    else:
+        every = np.arange(len(landmarks))
+        (between,) = function_pairs(kernel, landmarks).rectangles(every, every)
     values, vectors = np.linalg.eigh(0.5 * (between + between.T))
     kept = values > ROUNDING * max(values[-1], 0.0)
     linear = vectors[:, kept] / np.sqrt(values[kept])

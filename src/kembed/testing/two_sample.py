@@ -15,7 +15,7 @@ from kembed.data import remarks
 from kembed.data.pool import Pool, make_pool, row_weights
 from kembed.data.space import make_space
 from kembed.data.tables import Table, Tables, read_tables
-from kembed.data.units import UNIT, WEIGHT, side_by_side, split_units, unit_codes, with_column
+from kembed.data.units import UNIT, WEIGHT, beside, split_units, unit_codes, with_column
 from kembed.engines.memory import collected, in_memory
 from kembed.engines.opening import is_large_source
 from kembed.engines.settling import open_sources
@@ -203,7 +203,7 @@ def _in_bins(
 ) -> TestOutcome:
     """The test by features, on tables that are in memory."""
     if paired:
-        return binned_pairs(in_memory(side_by_side(tables)), kernel, procedure)
+        return binned_pairs(in_memory(beside(tables)), kernel, procedure)
     if unit is not None and not isinstance(unit, str | int):
         tables, unit = with_column(tables, UNIT, unit_codes(tables, unit)), UNIT
     if weights is not None:

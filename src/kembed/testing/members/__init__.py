@@ -10,6 +10,7 @@ kernels of a two-sample test (a `Group`), `independence` pairs of them for an in
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from kembed.testing.members import (
     trees,
 )
 from kembed.testing.members.fresh import Streamed
-from kembed.testing.members.group import Group, Meeting
+from kembed.testing.members.group import Group, Meeting, Relation
 from kembed.testing.members.rows import Rows
 from kembed.testing.procedure import Choice, together
 
@@ -60,9 +61,26 @@ def fused_side(rows: Rows) -> Choice:
     return replace(_choice(embeddings.side(rows)), learned=(rows.evidence,) if rows.evidence else ())
 
 
+def streamed_side(rows: Rows) -> tuple[Choice, tuple[Streamed, ...]]:
+    """The same for any number of rows, and what to call them."""
+    group: Any = embeddings.streamed_side(rows)
+    learned = (rows.evidence,) if rows.evidence else ()
+    return replace(_choice(group), members=(), learned=learned), group.members
+
+
 def fused_relations(left: Rows, right: Rows) -> tuple[tuple[Meeting, ...], Choice]:
     """The meetings of two sides in every group, and what to call them."""
     found = [group.independence(left, right) for group in GROUPS if hasattr(group, "independence")]
+    return _relations(found, left, right)
+
+
+def streamed_relations(left: Rows, right: Rows) -> tuple[tuple[Meeting, ...], Choice]:
+    """The same for any number of rows."""
+    groups: list[Any] = [group for group in GROUPS if hasattr(group, "streamed_independence")]
+    return _relations([group.streamed_independence(left, right) for group in groups], left, right)
+
+
+def _relations(found: list[Relation | None], left: Rows, right: Rows) -> tuple[tuple[Meeting, ...], Choice]:
     kept = [relation for relation in found if relation is not None]
     parts = [_choice(Group(each.name, (), each.kernels, each.voices, each.whole)) for each in kept]
     learned = (left.evidence, right.evidence) if left.evidence or right.evidence else ()

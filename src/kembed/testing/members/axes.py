@@ -1,5 +1,6 @@
 """Principal axes: changes along directions that no single column has."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,14 +46,30 @@ def along_axes(rows: Fresh) -> Float[np.ndarray, "b P"]:
 
 def independence(left: Rows, right: Rows) -> Relation | None:
     """The longest axes of one side with those of the other; nothing where both are one column."""
+    return _relation(left, right, _block_side)
+
+
+def streamed_independence(left: Rows, right: Rows) -> Relation | None:
+    """The same for any row."""
+    return _relation(left, right, _streamed_side)
+
+
+def _block_side(rows: Rows, count: int) -> Any:
+    columns = np.hstack([rank_polynomials(axis, CUTS[-1]) for axis in rows.axes[:, :count].T])
+    return Blocks(columns, CUTS[-1], CUTS, centred=True)
+
+
+def _streamed_side(rows: Rows, count: int) -> Any:
+    longest = np.eye(CUTS[-1] * rows.axes.shape[1], CUTS[-1] * count)
+    return Streamed(along_axes, CUTS[-1], CUTS, longest)
+
+
+def _relation(left: Rows, right: Rows, side: Callable[..., Any]) -> Relation | None:
     if len(left.names) == len(right.names) == 1:
         return None
-    sides = [side.axes[:, :LONGEST] for side in (left, right)]
-    first, second = (
-        Blocks(np.hstack([rank_polynomials(axis, CUTS[-1]) for axis in side.T]), CUTS[-1], CUTS, centred=True)
-        for side in sides
-    )
-    both = [(a, b) for a in range(sides[0].shape[1]) for b in range(sides[1].shape[1])]
+    counts = [min(LONGEST, rows.axes.shape[1]) for rows in (left, right)]
+    first, second = (side(rows, count) for rows, count in zip((left, right), counts, strict=True))
+    both = [(a, b) for a in range(counts[0]) for b in range(counts[1])]
     kernels = tuple(
         Named("dependence", (f"axis {a + 1} (degree {CUTS[j]})", f"axis {b + 1} (degree {CUTS[k]})"))
         for a, b in both

@@ -1,5 +1,7 @@
 """Single columns: polynomials of their ranks, for a change in few of many."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,17 +41,51 @@ def all_degrees(rows: Rows | Fresh) -> Float[np.ndarray, "N P"]:
     return np.hstack(rows.polynomials)
 
 
+@dataclass(frozen=True)
+class Degrees:
+    """The first few polynomials of every column, one column after the other."""
+
+    degree: int
+
+    def __call__(self, rows: Rows | Fresh) -> Float[np.ndarray, "b P"]:
+        """Of these rows."""
+        return np.hstack([every[:, : self.degree] for every in rows.polynomials])
+
+
+def block_side(rows: Rows, degree: int, cuts: tuple[int, ...]) -> Any:
+    """A side of an independence test: polynomials of every column."""
+    return Blocks(Degrees(degree)(rows), degree, cuts, centred=True)
+
+
+def streamed_side(rows: Rows, degree: int, cuts: tuple[int, ...]) -> Any:
+    """The same for any row."""
+    return Streamed(Degrees(degree), degree, cuts)
+
+
 def independence(left: Rows, right: Rows) -> Relation | None:
     """A member for each pair of degrees, which is the loudest pair of columns."""
+    return _relation(left, right, block_side)
+
+
+def streamed_independence(left: Rows, right: Rows) -> Relation | None:
+    """The same for any row."""
+    return _relation(left, right, streamed_side)
+
+
+def _relation(left: Rows, right: Rows, side: Callable[..., Any]) -> Relation | None:
     few = len(left.names) * len(right.names) <= FEW
     degrees = (1, 2, 4) if few else (1, 2)
     pairs = tuple((a, b) for a, b in MEETINGS if max(a, b) < len(degrees))
-    found = column_meeting(left, right, degrees[-1], pairs)
+    found = column_meeting(left, right, degrees[-1], pairs, side)
     return None if found is None else Relation("columns", (found[0],), *found[1:], whole=True)
 
 
 def column_meeting(
-    left: Rows, right: Rows, degree: int, pairs: tuple[tuple[int, int], ...]
+    left: Rows,
+    right: Rows,
+    degree: int,
+    pairs: tuple[tuple[int, int], ...],
+    side: Callable[..., Any] = block_side,
 ) -> tuple[Meeting, tuple[Named, ...], Int[np.ndarray, " J"]] | None:
     """All columns of one side with all of the other, what to call them, and their voices: one a pair of cuts.
 
@@ -58,10 +94,7 @@ def column_meeting(
     if len(left.names) * len(right.names) > MOST:
         return None
     cuts = tuple(cut for cut in (1, 2, 4) if cut <= degree)
-    first, second = (
-        Blocks(np.hstack([every[:, :degree] for every in side.polynomials]), degree, cuts, centred=True)
-        for side in (left, right)
-    )
+    first, second = (side(rows, degree, cuts) for rows in (left, right))
     columns = [(a, b) for a in left.names for b in right.names]
     names = tuple(
         Named("dependence of ranks", (f"{a} (degree {cuts[j]})", f"{b} (degree {cuts[k]})"), (a, b))

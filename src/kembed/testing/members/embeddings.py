@@ -62,7 +62,15 @@ def whitened_member(rows: Rows, lengthscale: float, ridge: float) -> LazyLowRank
 
 def independence(left: Rows, right: Rows) -> Relation:
     """Gaussians where the evidence is best, fine ones with wide ones, and whitened embeddings."""
-    first, second = side(left), side(right)
+    return _relation(side(left), side(right))
+
+
+def streamed_independence(left: Rows, right: Rows) -> Relation:
+    """The same for any row."""
+    return _relation(streamed_side(left), streamed_side(right))
+
+
+def _relation(first: Group, second: Group) -> Relation:
     meetings = tuple(Meeting(first.members[j], second.members[k]) for j, k in MEETINGS)
     kernels = tuple((first.kernels[j], second.kernels[k]) for j, k in MEETINGS)
     return Relation("embeddings", meetings, kernels, np.arange(len(MEETINGS)), whole=True)
@@ -70,9 +78,18 @@ def independence(left: Rows, right: Rows) -> Relation:
 
 def side(rows: Rows) -> Group:
     """Kernels of one side: wide, fine, at the evidence's best, and whitened at twice the median and there."""
+    return _side(rows, gaussian, whitened_member)
+
+
+def streamed_side(rows: Rows) -> Group:
+    """The same for any row."""
+    return _side(rows, streamed_gaussian, streamed_whitened)
+
+
+def _side(rows: Rows, gaussian: Callable[..., Any], whitened: Callable[..., Any]) -> Group:
     lengthscales = (WIDE * rows.median, FINE * rows.median, rows.peaks[0])
     plain = [gaussian(rows, ell) for ell in lengthscales]
     scales = [(AROUND_MEDIAN[0] * rows.median, AROUND_MEDIAN[1]), (rows.peaks[0], AT_PEAK[0])]
-    members = (*(member for member, _ in plain), *(whitened_member(rows, *scale) for scale in scales))
+    members = (*(member for member, _ in plain), *(whitened(rows, *scale) for scale in scales))
     own = (WhitenedEmbedding(space_kernel(rows.space, ell), ridge) for ell, ridge in scales)
     return alone("side", members, (*(kernel for _, kernel in plain), *own))

@@ -14,6 +14,7 @@ import numpy as np
 
 from kembed.core.backend import Bool, Float
 from kembed.data.space import mismatch
+from kembed.permutation.bins import dense
 from kembed.permutation.blocks import add_blocks
 from kembed.testing.members.polynomials import DEGREE, LevelScale, RankScale, fit_levels, fit_ranks
 from kembed.testing.members.rows import Rows
@@ -148,6 +149,11 @@ class Streamed:
     def maps(self) -> tuple[Callable[[Fresh], Any], ...]:
         """What must be summed."""
         return (self.features,) if self.diagonal is None else (self.features, self.diagonal)
+
+    def of(self, rows: Fresh) -> Float[np.ndarray, "b P"]:
+        """F L of these rows, written out."""
+        found = self.features(rows)
+        return dense(found if self.linear is None else found @ self.linear)
 
     def added(self, squares: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "J C"]:
         """What belongs to the features of a kernel, added up."""

@@ -7,7 +7,6 @@ import numpy as np
 
 from kembed.core.backend import Int
 from kembed.permutation.blocks import Blocks
-from kembed.permutation.low_rank import Member
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +37,8 @@ class Meeting:
     other, the pairs of cuts one after the other.
     """
 
-    left: Member
-    right: Member
+    left: Any  # a `Member`, or `Streamed`
+    right: Any
     pairs: tuple[tuple[int, int], ...] = ((0, 0),)
 
     @property

@@ -1,5 +1,6 @@
 """Shifts: a wide Gaussian, and the mean rank of every column."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
 from kembed.permutation.blocks import Blocks
-from kembed.testing.members.columns import column_meeting
+from kembed.testing.members.columns import block_side, column_meeting, streamed_side
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.gaussians import gaussian, streamed_gaussian
 from kembed.testing.members.group import Group, Meeting, Relation, of_columns
@@ -39,8 +40,17 @@ def first_degrees(rows: Rows | Fresh) -> Float[np.ndarray, "N D"]:
 
 def independence(left: Rows, right: Rows) -> Relation:
     """Wide Gaussians, and the correlation of ranks of every column with every one of the other side."""
-    members, kernels = zip(*(gaussian(side, WIDE * side.median) for side in (left, right)), strict=True)
-    found = column_meeting(left, right, 1, ((0, 0),))
+    return _relation(left, right, gaussian, block_side)
+
+
+def streamed_independence(left: Rows, right: Rows) -> Relation:
+    """The same for any row."""
+    return _relation(left, right, streamed_gaussian, streamed_side)
+
+
+def _relation(left: Rows, right: Rows, plain: Callable[..., Any], side: Callable[..., Any]) -> Relation:
+    members, kernels = zip(*(plain(rows, WIDE * rows.median) for rows in (left, right)), strict=True)
+    found = column_meeting(left, right, 1, ((0, 0),), side)
     if found is None:
         return Relation("means", (Meeting(*members),), (kernels,), np.zeros(1, dtype=int), whole=True)
     meeting, names, voices = found

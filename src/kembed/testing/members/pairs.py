@@ -1,12 +1,15 @@
 """Pairs of columns: products of their polynomials, for dependence that is new, broken or bent."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.permutation.blocks import Blocks
+from kembed.testing.members.columns import block_side, streamed_side
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, of_columns
 from kembed.testing.members.rows import Rows
@@ -58,7 +61,7 @@ class Products:
     right: tuple[int, ...]
     width: int
 
-    def __call__(self, rows: Fresh) -> Float[np.ndarray, "b P"]:
+    def __call__(self, rows: Rows | Fresh) -> Float[np.ndarray, "b P"]:
         """Of these rows, pair by pair."""
         first, second = (np.column_stack([every[:, k] for every in rows.polynomials]) for k in (0, 1))
         a, b = list(self.left), list(self.right)
@@ -81,6 +84,26 @@ def _chosen(first: Float[np.ndarray, "N D"]) -> tuple[Int[np.ndarray, " P"], Int
 
 def independence(left: Rows, right: Rows) -> Relation | None:
     """The product of two columns of one side with a column of the other, either way round."""
+    return _relation(left, right, _block_doubles, block_side)
+
+
+def streamed_independence(left: Rows, right: Rows) -> Relation | None:
+    """The same for any row."""
+    return _relation(left, right, _streamed_doubles, streamed_side)
+
+
+def _block_doubles(rows: Rows, a: Int[np.ndarray, " P"], b: Int[np.ndarray, " P"]) -> Any:
+    products = Products(tuple(a.tolist()), tuple(b.tolist()), 1)(rows)
+    return Blocks(products - products.mean(axis=0), 1, (1,), centred=True)
+
+
+def _streamed_doubles(rows: Rows, a: Int[np.ndarray, " P"], b: Int[np.ndarray, " P"]) -> Any:
+    return Streamed(Products(tuple(a.tolist()), tuple(b.tolist()), 1), 1, (1,))
+
+
+def _relation(
+    left: Rows, right: Rows, of_pairs: Callable[..., Any], of_columns_alone: Callable[..., Any]
+) -> Relation | None:
     meetings: list[Meeting] = []
     kernels: list[Named] = []
     voices: list[int] = []
@@ -88,11 +111,8 @@ def independence(left: Rows, right: Rows) -> Relation | None:
         D = len(side.names)
         if D < 2 or D * (D - 1) // 2 * len(other.names) > MOST:
             continue
-        first = np.column_stack([every[:, 0] for every in side.polynomials])
-        a, b = _chosen(first)
-        products = first[:, a] * first[:, b]
-        doubles = Blocks(products - products.mean(axis=0), 1, (1,), centred=True)
-        singles = Blocks(np.hstack([every[:, :2] for every in other.polynomials]), 2, (2,), centred=True)
+        a, b = _chosen(np.column_stack([every[:, 0] for every in side.polynomials]))
+        doubles, singles = of_pairs(side, a, b), of_columns_alone(other, 2, (2,))
         names = tuple(f"{side.names[i]} times {side.names[j]}" for i, j in zip(a, b, strict=True))
         one, two = (other.names, names) if turned else (names, other.names)
         kernels += [of_columns("dependence of ranks", *both) for both in product(one, two)]

@@ -17,6 +17,7 @@ SIZES = (100, 32, 8)  # at most so many rows in a leaf
 MOST_ROWS = 3_000  # of an independence test: leaves are taken as matrices there
 STREAMED = 10  # trees for any number of rows: walking down them is a good part of a pass
 SHARES = (16, 64, 128)  # of the fitted rows at most in a leaf, one part in so many, for any number of rows
+CROSSED = 2  # of these for independence
 ROUNDS = 100  # a node whose drawn columns do not vary is tried again, so often
 
 
@@ -181,6 +182,14 @@ def independence(left: Rows, right: Rows) -> Relation | None:
     meetings = tuple(Meeting(dense(a), dense(b)) for a, b in zip(*sides, strict=True))
     kernels = tuple((Named(f"random trees, at most {size} rows a leaf"),) * 2 for size in SIZES)
     return Relation("trees", meetings, kernels, np.arange(len(SIZES)), whole=True)
+
+
+def streamed_independence(left: Rows, right: Rows) -> Relation:
+    """The same for any row, with shares of the fitted rows; small leaves are too many to cross."""
+    first, second = streamed(left), streamed(right)
+    meetings = tuple(map(Meeting, first.members, second.members))[:CROSSED]
+    kernels = tuple(zip(first.kernels, second.kernels, strict=True))[:CROSSED]
+    return Relation("trees", meetings, kernels, np.arange(len(kernels)), whole=True)
 
 
 def dense(features: Blocks) -> Pairs:

@@ -1,0 +1,126 @@
+"""Whole bins of y change places against x: permutation tests of independence for many rows.
+
+Rows are put into S bins of equal size by their numbers alone, and every row has a place in its bin. Bins of y
+are moved: x of bin b then meets y of bin π(b) at the same place. These pairings are a group, so the test is
+exact (Domingo-Enrich, Dwivedi & Mackey 2025), and cross-products of features need be summed for pairs of bins
+only, once for all permutations: S n p q operations and not B n p q.
+
+Beyond what that allows, the limit: Σ_i (a_i - ā) ⊗ (b_i - b̄)/√n is normal with covariance Σ_a ⊗ Σ_b, whatever
+features meet, so that two tables of moments are enough.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+from math import factorial
+
+import numpy as np
+
+from kembed.core.backend import Float, Int
+from kembed.permutation.bins import Bins
+
+BINS = 32  # a permutation leaves one bin in its place on average: the fewer, the more of the data is in it
+AT_ONCE = 2**26  # bytes of cross-products of all pairs of bins, held at a time
+NEGLIGIBLE = 1e-7  # the share of the variance of a side's features that is left out of the limit
+
+
+Places = tuple[Int[np.ndarray, "r S"], Int[np.ndarray, " l"]]  # rows by place and bin, and those left over
+
+
+def bin_rows(size: int, key: int, *, unit: int = 1, bins: int = BINS) -> Places:
+    """The number of the row at every place of every bin, and of those left over, which stay where they are.
+
+    `unit` consecutive rows stay together.
+
+    >>> places, left = bin_rows(10, key=1, bins=3)
+    >>> places.shape, len(left)
+    ((3, 3), 1)
+    """
+    units = size // unit
+    count = min(bins, units)
+    layout = Bins(size, units // count if count else 1, count, key, unit)
+    own, place = layout.of(0, size)
+    row = place * unit + np.arange(size) % unit
+    order = np.lexsort((own, row))
+    moved = order[own[order] < count]
+    return moved.reshape(-1, max(count, 1)), np.flatnonzero(own == count)
+
+
+def draw_orders(
+    count: int, n_resamples: int, rng: np.random.Generator
+) -> tuple[Int[np.ndarray, "C S"], bool]:
+    """Orders of so many bins, the bins' own first; all there are, where those are few enough."""
+    if count <= 12 and factorial(count) <= n_resamples + 1:
+        return every_order(count), True
+    return np.stack([np.arange(count), *(rng.permutation(count) for _ in range(n_resamples))]), False
+
+
+def every_order(count: int) -> Int[np.ndarray, "C S"]:
+    """All orders of few things, their own first."""
+    return np.array(list(permutations(range(count))))
+
+
+def crossings(
+    a: Float[np.ndarray, "n p"],
+    b: Float[np.ndarray, "n q"],
+    rows: Places,
+    orders: Int[np.ndarray, "C S"],
+    width: int = 1,
+) -> Iterator[tuple[slice, Float[np.ndarray, "C w q"]]]:
+    """Σ_i a_i ⊗ b_π(i) under every order π of the bins of b; some features of a at a time, and which.
+
+    So many at a time is a multiple of `width`.
+    """
+    from scipy.sparse import csr_array
+
+    (places, left), q = rows, b.shape[1]
+    r, S = places.shape
+    C = len(orders)
+    # Which pairs of bins meet under every order, as a sparse table of orders by pairs.
+    pairs = (np.arange(S) * S + orders).ravel()
+    meet = csr_array((np.ones(C * S), pairs, np.arange(0, C * S + 1, S)), shape=(C, S * S))
+    second = b[places.ravel()].reshape(r, S * q)
+    step = max(1, AT_ONCE // (8 * q * max(S * S, C) * width)) * width
+    for start in range(0, a.shape[1], step):
+        some = slice(start, start + step)
+        first = a[places.ravel(), some].reshape(r, -1)
+        w = first.shape[1] // S
+        table = (first.T @ second).reshape(S, w, S, q).transpose(0, 2, 1, 3).reshape(S * S, w * q)
+        yield some, (meet @ table).reshape(C, w, q) + a[left, some].T @ b[left]
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """F with F Fᵀ the covariance of features, and which of its rows are those of every member."""
+
+    rows: Float[np.ndarray, "P R"]
+    starts: tuple[int, ...]
+
+    def of(self, member: int) -> Float[np.ndarray, "p R"]:
+        """Those of one member."""
+        return self.rows[self.starts[member] : self.starts[member + 1]]
+
+
+def covariance_factor(covariance: Float[np.ndarray, "P P"], starts: tuple[int, ...]) -> Factor:
+    """The factor of a covariance of the features of several members, each of which counts alike."""
+    variance = np.maximum(np.diagonal(covariance), 0.0)
+    sizes = np.concatenate([
+        np.full(end - start, np.sqrt(variance[start:end].sum()) or 1.0)
+        for start, end in pairwise(starts)
+    ])  # fmt: skip
+    values, vectors = np.linalg.eigh(covariance / sizes[:, None] / sizes)
+    values = np.maximum(values, 0.0)
+    kept = np.cumsum(values) > NEGLIGIBLE * values.sum() if values.any() else values > 0.0
+    return Factor(sizes[:, None] * vectors[:, kept] * np.sqrt(values[kept]), starts)
+
+
+def normal_crossings(
+    left: Factor, right: Factor, meetings: list[tuple[int, int]], count: int, rng: np.random.Generator
+) -> Iterator[list[Float[np.ndarray, "t p q"]]]:
+    """Draws of N(0, Σ_a ⊗ Σ_b) for all meetings of members at once: F G Hᵀ, G standard normal."""
+    R, Q = left.rows.shape[1], right.rows.shape[1]
+    step = max(1, AT_ONCE // (8 * max(R * Q, 1)))
+    for start in range(0, count, step):
+        G = rng.standard_normal((min(step, count - start), R, Q))
+        half = {j: left.of(j) @ G for j in {j for j, _ in meetings}}
+        yield [half[j] @ right.of(k).T for j, k in meetings]

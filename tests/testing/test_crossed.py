@@ -1,0 +1,160 @@
+"""The independence test of many rows: exact under its own group, blind to blocks, and it says what it did."""
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests import reference
+
+from kembed import Gaussian, hsic_test
+from kembed.data.tables import read_tables
+from kembed.engines.memory import in_memory
+from kembed.permutation.crossings import bin_rows
+from kembed.testing.crossed import independence_of
+from kembed.testing.procedure import read_procedure
+
+
+def table(rows):
+    (found,), _ = read_tables({"data": rows}, "raise", minimum=4)
+    return found
+
+
+def procedure(seed=0, null="permutation", statistic="features"):
+    return read_procedure(statistic, null, 99, None, None, seed, ("permutation", "normal"))
+
+
+@pytest.mark.parametrize("kernel", ["fused", Gaussian(1.0)])
+def test_the_ranks_of_all_arrangements_are_all_different(kernel):
+    """Whichever arrangement of the bins is the data's, the test is the same, so p takes every value once."""
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=9), rng.normal(size=(9, 2))
+    places, _ = bin_rows(9, int(np.random.default_rng(0).integers(2**62)), unit=2)
+    assert places.shape == (2, 4)
+    found = []
+    for order in permutations(range(4)):
+        moved = y.copy()
+        moved[places] = y[places[:, list(order)]]
+        result = hsic_test(x, moved, kernel=kernel, unit=2, n_resamples=23, rng=0)
+        assert result.enumerated
+        assert result.bins == (4,)
+        found.append(result.pvalue)
+    np.testing.assert_allclose(np.sort(found), np.arange(1, 25) / 24)
+
+
+def test_the_level_holds():
+    rng = np.random.default_rng(0)
+    draws = [(rng.exponential(size=37), rng.integers(0, 3, 37)) for _ in range(200)]
+    for way in ({"statistic": "features"}, {"null": "normal"}):
+        p = [
+            hsic_test(x, y, kernel=Gaussian(1.0), n_resamples=19, rng=k, **way).pvalue
+            for k, (x, y) in enumerate(draws)
+        ]
+        assert np.sum(np.array(p) <= 0.1 + 1e-12) <= stats.binom.ppf(1 - 1e-4, 200, 0.1)
+
+
+@pytest.mark.parametrize("way", [{"statistic": "features"}, {"null": "normal"}])
+def test_features_find_what_pairs_of_rows_find(way):
+    rng = np.random.default_rng(1)
+    angle = rng.uniform(0, 2 * np.pi, 400)
+    x, y = np.cos(angle) + 0.3 * rng.normal(size=400), np.sin(angle) + 0.3 * rng.normal(size=400)
+    assert hsic_test(x, y, n_resamples=99, rng=0, **way).pvalue == 0.01
+
+
+@pytest.mark.parametrize("way", [{"statistic": "features"}, {"null": "normal"}])
+def test_the_statistic_is_that_of_loops_less_its_mean_over_pairings(way, rng):
+    """With no more rows than landmarks nothing is lost but negligible features."""
+    x = rng.normal(size=40)
+    y = x + rng.normal(size=40)
+    K, L = (reference.gram(reference.gaussian(1.0), side, side) for side in (x, y))
+    H = np.eye(40) - 1.0 / 40
+    mean = np.trace(H @ K) * np.trace(H @ L) / (39.0 * 40**2)
+    slow = reference.hsic_loops(K, L, biased=True) - mean
+    found = hsic_test(x, y, kernel=Gaussian(1.0), rng=0, n_resamples=19, **way)
+    assert found.statistic == pytest.approx(slow, rel=2e-3)
+
+
+def test_both_nulls_agree_on_many_rows():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(3_000, 2))
+    y = 0.04 * x[:, :1] + rng.normal(size=(3_000, 1))
+    found = [
+        hsic_test(x, y, kernel="median", rng=0, **way).null_distribution
+        for way in ({"statistic": "features"}, {"null": "normal"})
+    ]
+    for share in (0.5, 0.9, 0.95):
+        one, other = (np.quantile(draws, share) for draws in found)
+        assert abs(one - other) < 0.25 * np.std(found[0])
+
+
+def test_what_was_used_is_said():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 4_200))
+    few = hsic_test(x[:300], y[:300], kernel="median", n_resamples=19, rng=0)
+    many = hsic_test(x, y, kernel="median", n_resamples=19, rng=0)
+    limit = hsic_test(x, y, kernel="median", null="normal", n_resamples=19, rng=0)
+    assert (few.null, few.bins) == ("permutation", ())
+    assert (many.null, many.bins) == ("permutation", (32,))
+    assert (limit.null, limit.bins) == ("normal limit", ())
+    assert "19 resamples of 32 bins" in repr(many)
+    assert "normal limit null" in repr(limit)
+
+
+@pytest.mark.parametrize("null", ["permutation", "normal"])
+def test_blocks_of_a_source_change_nothing(null, rng):
+    values = rng.normal(size=(700, 3))
+    values[:, 2] += values[:, 0]
+    source = in_memory(table(values))
+    found = [
+        independence_of(replace(source, rows=rows), (0, 1), (2,), "fused", procedure(null=null))
+        for rows in (64, 700)
+    ]
+    np.testing.assert_allclose(found[0].null_distribution, found[1].null_distribution, atol=1e-9)
+    assert found[0].pvalue == found[1].pvalue == 0.01
+    assert found[0].findings[0].columns == ("column 0", "column 2")
+
+
+def test_rows_with_missing_values_are_left_out(rng):
+    values = rng.normal(size=(200, 2))
+    source = in_memory(table(values))
+    holes = values.copy()
+    holes[[3, 77], [0, 1]] = np.nan
+    one = independence_of(replace(source, values=holes), (0,), (1,), "median", procedure())
+    other = independence_of(
+        replace(source, values=np.delete(values, [3, 77], axis=0)), (0,), (1,), "median", procedure()
+    )
+    assert one.sizes == (198,)
+    np.testing.assert_allclose(one.null_distribution, other.null_distribution, atol=1e-12)
+
+
+def test_consecutive_rows_that_stay_together_keep_the_level_of_series():
+    """Two slow series that know nothing of each other."""
+    rng = np.random.default_rng(3)
+    rejected = {None: 0, 60: 0}
+    for k in range(20):
+        noise = rng.normal(size=(2, 1_200))
+        x, y = (np.convolve(each, np.ones(20), "valid") for each in noise)
+        for unit in rejected:
+            way = {"statistic": "features"} if unit is None else {"unit": unit}
+            rejected[unit] += (
+                hsic_test(x, y, kernel=Gaussian(4.0), n_resamples=39, rng=k, **way).pvalue <= 0.05
+            )
+    assert rejected[60] <= stats.binom.ppf(1 - 1e-4, 20, 0.1)
+    assert rejected[None] > rejected[60]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"unit": 3, "null": "gamma", "kernel": "median"}, ["unit=3", "null='permutation'"]),
+        ({"unit": 3, "statistic": "unbiased"}, ["unit=3", "'features'"]),
+        ({"unit": 20}, ["unit=20", "smaller units"]),
+        ({"null": "normal", "statistic": "biased"}, ["null='normal'", "statistic='biased'"]),
+    ],
+)
+def test_what_does_not_go_together(options, words, rng):
+    x, y = rng.normal(size=(2, 30))
+    with pytest.raises(ValueError, match=words[0]) as caught:
+        hsic_test(x, y, **options)
+    assert all(word in str(caught.value) for word in words)
