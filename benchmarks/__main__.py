@@ -23,6 +23,7 @@ NAMES = [
     "speed",
     "bands",
     "dropin",
+    "single",
     "startup",
     "conditional",
     "conditional_hard",
