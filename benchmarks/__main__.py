@@ -24,6 +24,7 @@ NAMES = [
     "speed",
     "bands",
     "dropin",
+    "single",
     "startup",
     "conditional",
     "conditional_hard",

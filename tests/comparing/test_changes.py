@@ -132,7 +132,7 @@ def test_a_comparison_says_it_in_its_verdict_page_and_json(rng, tmp_path):
     assert str(found.pairs[0]) in repr(found)
     page = found.save_report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Columns that go together otherwise" in page
-    assert "The correlation of a and b went from" in page
+    assert "the correlation of a and b went from" in page
 
 
 def test_equal_samples_have_no_pairs(rng):
