@@ -2,7 +2,7 @@
 
 The same rule holds for files, data frames and arrays: text that reads as numbers or times is numbers, what
 looks like numbers and does not read as such is refused, all other text is categories. Declared categories
-stay what they are.
+stay what they are; in Python so does text of bare digits, since `astype(str)` is how people declare it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 # What to do with text that is to be compared as it stands, at either door.
+_CONVERT = "convert it, as by astype(float), to compare it as numbers"
 _KEEP = "or make it categories, as by astype('category')"
 
 
@@ -37,6 +38,9 @@ def understood(parts: list[Sample]) -> tuple[list[Sample], tuple[str, ...]]:
         if not texts or any(column.declared for column in texts):
             continue
         found = read_words(dict.fromkeys(entry for one in texts for entry in one.entries[~one.missing]))
+        if found.plain:  # where there are types, text is what its type says
+            notes.append(f"{where} is text of numbers, compared as equal or not; {_CONVERT}")
+            continue
         if found.doubt:
             raise ValueError(f"{where} looks like numbers, but {found.doubt}; {found.remedy}, {_KEEP}")
         if found.numbers is None:

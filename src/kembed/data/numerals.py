@@ -31,6 +31,7 @@ _STYLES = {
 }
 _STARTS = re.compile(rf"[-+−{_MONEY}]{{0,2}} ?[.,]?\d|[-+]?PT?-?\d|[-+]?inf", re.I)
 _INFINITE = re.compile(r"[-+]?inf(?:inity)?", re.I)
+_PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _WRITE = "write plain numbers"
 
 
@@ -43,6 +44,7 @@ class Reading(NamedTuple):
     remedy: str = ""
     unit: str = ""  # of the numbers, if the text names one, and of times
     clock: str = ""  # the kind, where it holds times
+    plain: bool = False  # nothing but digits, signs and points, but for a few strangers
 
 
 def read_words(values: Iterable[str], comma: str = "") -> Reading:
@@ -63,7 +65,13 @@ def read_words(values: Iterable[str], comma: str = "") -> Reading:
     for reader in (_clocks, _local_dates, _numbers):
         found = reader(words, comma)
         if found is not None:
-            return found
+            odd = sum(_PLAIN.fullmatch(word) is None for word in seen)
+            few = (
+                bool(found.doubt)
+                and odd <= min(STRANGERS, STRANGE * len(seen))
+                and "not numbers" in found.doubt
+            )
+            return found._replace(plain=odd == 0 or few)
     return Reading()
 
 
