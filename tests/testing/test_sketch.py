@@ -348,6 +348,13 @@ def test_what_a_sketch_cannot_do(sketch, rng):
         refused([word, "sketch"], lambda options=options: mmd_test(sketch, new, **options))
 
 
+def test_a_kernel_for_all_columns_is_none_for_one(rng):
+    x = rng.normal(size=(100, 2))
+    sketch = Sketch.of(x, kernel=Gaussian([1.0, 2.0]))
+    assert pvalue(sketch, x[:30] + 2.0) == 0.01
+    refused(["by_column=True", "'column 0'"], lambda: mmd_test(sketch, x[:30], by_column=True))
+
+
 def test_what_a_sketch_says_of_itself(sketch):
     assert sketch.columns == ("a", "town", "b")
     told = sketch.to_dict()

@@ -137,6 +137,9 @@ def mmd_test(
     _check_combination(null, paired, weights, by_column, unit)
     if isinstance(x, Sketch) or isinstance(y, Sketch):
         _refuse_for_sketches(paired, weights, unit)
+        for sketch in (each for each in (x, y) if by_column and isinstance(each, Sketch)):
+            if len(sketch.columns) > 1:
+                _for_one_column(sketch.lens.kernel, sketch.columns[0])
         with showing_progress(progress), np.errstate(**QUIETLY):
             return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
     with showing_progress(progress), np.errstate(**QUIETLY):
