@@ -124,7 +124,8 @@ def test_one_line_says_what_is_wrong(call, place, arguments, words):
 
 def test_missing_values_may_be_left_out(answer, place):
     rng = np.random.default_rng(3)
-    rows = table(rng, 60).with_columns(v=pl.when(pl.int_range(pl.len()) < 6).then(None).otherwise(pl.col("v")))
+    gaps = pl.when(pl.int_range(pl.len()) < 6).then(None).otherwise(pl.col("v"))
+    rows = table(rng, 60).with_columns(v=gaps)
     rows.write_csv(place / "holes.csv")
     told = answer("test", "monday.kembed", "holes.csv", "--missing", "omit", *QUICK)
     assert told["samples"][1] == {"name": "holes.csv", "rows": 60, "used": 54}
