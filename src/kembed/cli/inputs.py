@@ -11,6 +11,7 @@ from os.path import exists, samefile
 from typing import TYPE_CHECKING, Any
 
 from kembed.cli import columns, words
+from kembed.cli.large import drawn_rows, is_large, open_files
 from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.screen import Screen
 from kembed.core.text import listing
@@ -29,7 +30,6 @@ from kembed.data.files import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from kembed.data.columns import Labelled
 
 MOST_GROUPS = 12  # 66 pairs: more is hardly a question, and an identifier given by mistake
 
@@ -42,6 +42,7 @@ class Loaded:
     labels: tuple[str, ...]
     left_out: dict[str, str]  # columns, and why
     given: tuple[int, ...]  # rows before any were left out
+    sources: tuple[Any, ...] = ()  # in place of frames: files that are read block by block
 
     @property
     def frame(self) -> pl.DataFrame:
@@ -54,10 +55,17 @@ class Loaded:
         return tuple(words.short(label, self.labels) for label in self.labels)
 
     @property
-    def labelled(self) -> tuple[Labelled, ...]:
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.sources[0].schema.names) if self.sources else self.frame.columns
+
+    @property
+    def labelled(self) -> tuple[Any, ...]:
         """The samples as the library reads them: its errors name the files."""
         from kembed.data.columns import Labelled
 
+        if self.sources:
+            return self.sources
         return tuple(Labelled(frame, name) for frame, name in zip(self.frames, self.labels, strict=True))
 
     def told(self, sentence: str) -> str:
@@ -71,14 +79,14 @@ class Loaded:
         """The samples with the rows that were used, and the columns."""
         each = zip(self.names, sizes, self.given, strict=True)
         rows = [(name, f"{'' if n == all_ else f'{n:,} of '}{all_:,} rows") for name, n, all_ in each]
-        return [*rows, ("columns", words.of_columns(self.frame.columns))]
+        return [*rows, ("columns", words.of_columns(self.columns))]
 
     def described(self, sizes: tuple[int, ...]) -> dict[str, Any]:
         """The same for machines."""
         each = zip(self.labels, sizes, self.given, strict=True)
         return {
             "samples": [{"name": name, "rows": given, "used": used} for name, used, given in each],
-            "columns": self.frame.columns,
+            "columns": self.columns,
             "left_out": self.left_out,
         }
 
@@ -89,6 +97,8 @@ def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
         raise InputError(
             f"{label(source)} has no rows; only kembed test and kembed summarise take such files"
         )
+    if is_large(reading, [source]):
+        return drawn_rows(source, reading, screen)
     if source == STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         screen.note("reading CSV from the keyboard; end with Ctrl-D")
     frame = read_table(
@@ -118,6 +128,8 @@ def _without(frame: pl.DataFrame, excluded: list[str], name: str, screen: Screen
 
 def load_samples(a: str, b: str | None, reading: Grouping, screen: Screen, seed: int = 0) -> Loaded:
     """Two samples, or as many as there are groups in a file."""
+    if reading.max_rows is None and is_large(reading, (a, b)):
+        return _large_pair(a, b, reading, screen)
     if reading.group is not None:
         if b is not None:
             raise InputError(f"--group splits one file, but two were given; leave out {label(b)}")
@@ -143,6 +155,17 @@ def load_samples(a: str, b: str | None, reading: Grouping, screen: Screen, seed:
     return _matched(frames, labels, [a] if b is None else [a, b], left_out, reading, screen)
 
 
+def _large_pair(a: str, b: str | None, reading: Grouping, screen: Screen) -> Loaded:
+    """Two files that are read block by block."""
+    if reading.group is not None or b is None:
+        seen = f"{label(a)} is read block by block, and groups of one such file cannot be compared"
+        raise InputError(f"{seen}; write the groups to files of their own, or use --max-rows")
+    sources = open_files([a, b], reading, screen)
+    left_out = {**getattr(sources[0], "left_out", {}), **getattr(sources[1], "left_out", {})}
+    columns.tell_left_out(left_out, screen)
+    return Loaded((), (label(a), label(b)), left_out, tuple(one.size for one in sources), tuple(sources))
+
+
 def _row_numbers(reading: Reading, *frames: pl.DataFrame) -> dict[str, str]:
     """Nameless row numbers of any of the files, unless columns were asked for by name."""
     found: dict[str, str] = {}
@@ -164,7 +187,7 @@ def _drawn(frame: pl.DataFrame, most: int, seed: int, name: str, screen: Screen)
 def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen, seed: int = 0) -> Loaded:
     """Two samples: two files, or two groups of one."""
     loaded = load_samples(a, b, reading, screen, seed)
-    if len(loaded.frames) > 2:
+    if len(loaded.labels) > 2:
         seen = f"column {reading.group!r} has {len(loaded.frames)} groups ({listing(loaded.labels)})"
         raise InputError(f"{seen}; choose two with --groups a,b, or compare all with kembed test")
     return loaded
@@ -174,6 +197,8 @@ def weighed(loaded: Loaded, column: str | None) -> tuple[Loaded, tuple[Any, ...]
     """The samples without their column of weights, and the weights."""
     if column is None:
         return loaded, None
+    if loaded.sources:
+        raise InputError("--weights is for files that fit into memory; leave it out, or use --max-rows")
     for frame, name in zip(loaded.frames, loaded.labels, strict=True):
         checked([column], frame.columns, name)
     if loaded.frame.width == 1:

@@ -40,7 +40,6 @@ def run_independence(
         if both := [column for column in named[one] if column in named[other]]:
             raise InputError(f"column {both[0]!r} is in --{one} and in --{other}; leave it out of one")
     loaded = load_columns(file, [column for names in named.values() for column in names], reading, screen)
-    screen.patience(loaded.frame.height, fast)
     from kembed import conditional_test, hsic_test
     from kembed.data.columns import Labelled
 

@@ -68,6 +68,9 @@ class Reading:
         Text, data("Compare these as equal or not, whatever they look like.", "A,B,...", "--as-text")
     ] = None
     no_header: Annotated[bool, data("The first line is data, not column names.", "", "--no-header")] = False
+    scheduler: Annotated[
+        str, data("Read files with Dask: N workers here, or a scheduler's address.", "none|local[:N]|ADDRESS")
+    ] = "none"
 
     def __post_init__(self) -> None:
         if self.missing not in ("raise", "omit"):
@@ -227,7 +230,10 @@ def command(printing: type[Quiet] = Printing) -> Callable[..., Callable[..., Non
             printed = vars(packed(printing))
             fail = printed.pop("fail", False)
             screen = Screen(context.obj, **printed)
-            if function(screen, **{name: packed(panel) for name, panel in panels.items()}, **given) and fail:
+            panels_given = {name: packed(panel) for name, panel in panels.items()}
+            with screen.resources:
+                found = function(screen, **panels_given, **given)
+            if found and fail:
                 raise typer.Exit(1)
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__

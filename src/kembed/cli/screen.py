@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,6 @@ from kembed.core.text import printable, visible
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.data.files import label
 
-# An exact test of more rows than this may take minutes.
-LONG = 20_000
 FORETOLD = 0.3  # the share of the work after which the time left can be told
 
 
@@ -76,6 +74,7 @@ class Screen:
         self.arguments, self.json, self.quiet = arguments, json, quiet
         self.out, self.err = _Pipe(highlight=False), Console(stderr=True, highlight=False)
         self.notes: list[str] = []
+        self.resources = ExitStack()  # what is let go when the command ends, such as workers
         # The library's warnings are notes; what calls a command puts Python's own way back.
         warnings.showwarning = lambda message, *_, **__: self.note(readable(Warning(message)))
 
@@ -88,11 +87,6 @@ class Screen:
         """The notes of a result, in the words of the shell."""
         for note in notes:
             self.note(readable(Warning(note)))
-
-    def patience(self, rows: int, fast: bool) -> None:
-        """Tell that an exact statistic of so many rows takes long, and what does not."""
-        if rows > LONG and not fast:
-            self.note(f"{rows:,} rows may take minutes; --fast takes a time linear in the rows")
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[bool]:

@@ -9,6 +9,7 @@ import typer
 
 from kembed.cli import columns, options, outputs, words
 from kembed.cli.inputs import Loaded, load
+from kembed.cli.large import is_large, open_files
 from kembed.cli.options import command, kernel_of, split
 from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
@@ -123,6 +124,9 @@ def _table(
     """The columns of a table that can be compared; those of a sketch, where there is one."""
     from kembed.data.columns import Labelled
 
+    if is_large(reading, [file]):
+        (source,) = open_files([file], reading, screen, used=None if like is None else list(like.columns))
+        return source, getattr(source, "left_out", {})
     name, frame = label(file), load(file, reading, screen)
     wanted = split(reading.columns)
     if like is not None:

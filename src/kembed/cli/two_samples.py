@@ -40,7 +40,6 @@ def run_test(
     if sketches.is_sketch(a, b):
         return sketches.test_against(screen, a, b, reading, testing, by_column)
     loaded = load_samples(a, b, reading, screen, testing.seed)
-    screen.patience(sum(loaded.given), fast)
     special = {"--paired": paired, "--weights": weights, "--null": null != "permutation"}
     if len(loaded.frames) > 2:
         special |= {"--by-column": by_column, "--fast": fast}

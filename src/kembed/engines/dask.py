@@ -205,6 +205,16 @@ def engine_of(given: Any = None, patience: float = PATIENCE) -> Dask:
         return Dask(None)
 
 
+def active_engine() -> Dask | None:
+    """The engine of the client that is active in this process, if there is one."""
+    from distributed import default_client
+
+    try:
+        return Dask(default_client())
+    except ValueError:
+        return None
+
+
 @contextmanager
 def local_engine(workers: int = 2, memory: str = "auto") -> Iterator[Dask]:
     """Workers on this machine, each a process of one thread, for as long as the block runs."""

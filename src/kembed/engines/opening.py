@@ -30,6 +30,8 @@ from kembed.engines.parts import (
     of_lazy,
     scan,
 )
+from kembed.engines.scheduling import current_engine
+from kembed.engines.source import Source
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".gz", ".parquet", ".pq", ".feather", ".arrow", ".ipc")
 PATTERN = "*?["  # what makes a name a pattern
@@ -49,8 +51,8 @@ class Opened(NamedTuple):
 def is_large_source(value: Any) -> bool:
     """Whether a value is rows to be read block by block, and no array or data frame.
 
-    That is a path, a pattern, a list of paths, a lazy frame, a Dask collection, a memmap or a dataset of
-    pyarrow.
+    That is a path, a pattern, a list of paths, a lazy frame, a Dask collection, a memmap, a dataset of
+    pyarrow, or a `Source` that was opened already.
     Words alone are a column of text: a list of them is one of paths if each has the suffix of a file.
 
     >>> [is_large_source(value) for value in ("a.csv", ["a.parquet", "b.parquet"], ["a", "b"], [1.0, 2.0])]
@@ -58,7 +60,7 @@ def is_large_source(value: Any) -> bool:
     """
     if isinstance(value, Labelled):
         value = value.value
-    if is_dask(value) or isinstance(value, str | os.PathLike | np.memmap):
+    if is_dask(value) or isinstance(value, str | os.PathLike | np.memmap | Source):
         return True
     if isinstance(value, list | tuple):
         return bool(value) and all(map(_is_file, value))
@@ -92,7 +94,7 @@ def open_value(value: Any, argument: str, engine: Engine | None, rules: TextRule
 
         names, parts, framed = dask_parts(value, given, rows)
         return Opened(given, parts, names, framed, first, engine_of(engine))
-    engine = engine or Here()
+    engine = engine or current_engine()
     if is_large_source(value) and not isinstance(value, np.memmap):
         if _is_lazy(value):
             names, start = tuple(value.collect_schema().names()), of_lazy(value, rows)

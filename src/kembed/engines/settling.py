@@ -56,6 +56,8 @@ def open_sources(
     (3, array([4., 4., 4.]))
     """
     checks.choice(nan_policy, "nan_policy", POLICIES)
+    if all(isinstance(value, Source) for value in samples.values()):  # opened, and settled, before
+        return list(samples.values())
     rules = rules or TextRules()
     opened = [open_value(value, argument, engine, rules, rows) for argument, value in samples.items()]
     chosen = [_chosen(one, columns) for one in opened]

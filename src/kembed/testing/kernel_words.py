@@ -146,3 +146,20 @@ def learned_scales(space: Space) -> tuple[Float[np.ndarray, " E"], Any]:
     learned = learn_kernel(rows[:, varies], pattern)
     lengthscale[varies] = learned.kernel.lengthscale
     return lengthscale, learned
+
+
+def for_one_column(kernel: Any, name: str) -> Any:
+    """The kernel for a single column: words and kernels with one lengthscale carry over."""
+    if isinstance(kernel, list | tuple):
+        return [for_one_column(one, name) for one in kernel]
+    kernel = unwrapped(kernel)
+    if isinstance(kernel, Kernel) and any(map(_spans_columns, parts_of(kernel))):
+        seen = f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once"
+        raise ValueError(f"{seen}; give a word, or a kernel with one lengthscale")
+    return kernel
+
+
+def _spans_columns(part: Kernel) -> bool:
+    """Whether a part of a kernel names columns or has a lengthscale for each."""
+    scales = (getattr(part, name, 1.0) for name in ("lengthscale", "penalty"))
+    return hasattr(part, "columns") or any(np.ndim(scale) > 0 for scale in scales)

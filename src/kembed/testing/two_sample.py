@@ -20,7 +20,6 @@ from kembed.engines.memory import collected, in_memory
 from kembed.engines.opening import is_large_source
 from kembed.engines.settling import open_sources
 from kembed.engines.source import Source
-from kembed.kernels.base import Kernel
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.fusion import Values, fuse, in_places
@@ -37,7 +36,7 @@ from kembed.testing import outcome
 from kembed.testing.against import sketch_test
 from kembed.testing.binned import binned_pairs, binned_test
 from kembed.testing.choice import choose
-from kembed.testing.kernel_words import parts_of, unwrapped
+from kembed.testing.kernel_words import for_one_column
 from kembed.testing.members.single import single_column
 from kembed.testing.outcome import (
     ColumnResult,
@@ -139,7 +138,7 @@ def mmd_test(
         _refuse_for_sketches(paired, weights, unit)
         for sketch in (each for each in (x, y) if by_column and isinstance(each, Sketch)):
             if len(sketch.columns) > 1:
-                _for_one_column(sketch.lens.kernel, sketch.columns[0])
+                for_one_column(sketch.lens.kernel, sketch.columns[0])
         with showing_progress(progress), np.errstate(**QUIETLY):
             return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
     with showing_progress(progress), np.errstate(**QUIETLY):
@@ -147,7 +146,7 @@ def mmd_test(
             found = open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2)
             first, second = found
             if procedure.in_bins(first.size + second.size) and not paired and weights is None:
-                kernel = _for_one_column(kernel, first.schema.names[0]) if by_column else kernel
+                kernel = for_one_column(kernel, first.schema.names[0]) if by_column else kernel
                 return binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit)
             tables, missing = [collected(source) for source in found], False
         else:
@@ -190,7 +189,7 @@ def test_sources(
 ) -> TestOutcome:
     """The permutation test of two sources of any number of rows; arguments as for `mmd_test`."""
     procedure = read_procedure("features", "permutation", n_resamples, None, None, rng)
-    kernel = _for_one_column(kernel, sources[0].schema.names[0]) if by_column else kernel
+    kernel = for_one_column(kernel, sources[0].schema.names[0]) if by_column else kernel
     with np.errstate(**QUIETLY):
         return binned_test(sources, kernel, procedure, by_column=by_column)
 
@@ -212,7 +211,7 @@ def _in_bins(
     if weights is not None:
         tables = with_column(tables, WEIGHT, row_weights(weights, tables))
     if by_column:
-        kernel = _for_one_column(kernel, tables[0].names[0]) if len(tables[0].names) > 1 else kernel
+        kernel = for_one_column(kernel, tables[0].names[0]) if len(tables[0].names) > 1 else kernel
     first, second = map(in_memory, tables)
     return binned_test(
         (first, second), kernel, procedure, by_column=by_column, unit=unit, weighted=weights is not None
@@ -315,7 +314,7 @@ def _by_column(pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedu
         if isinstance(kernel, str) and kernel == "fused":
             choice = single_column(name, space.values[:, 0], bool(space.categorical[0]))
         else:
-            choice = choose(_for_one_column(kernel, name), space, procedure, names=(name,))
+            choice = choose(for_one_column(kernel, name), space, procedure, names=(name,))
         values = mmd_values(replace(pool, space=space), choice, labelings, procedure)
         fused = fuse(values, choice.plan).whole
         evidence.append(fused)
@@ -334,20 +333,3 @@ def column_tests(tables: Tables, pool: Pool, n_resamples: int, rng: np.random.Ge
         return binned_test((first, second), "fused", procedure, by_column=True).columns or ()
     labelings, _ = draw_labelings(pool.labels, n_resamples, rng)
     return _by_column(pool, "fused", labelings, procedure)
-
-
-def _for_one_column(kernel: Any, name: str) -> Any:
-    """The kernel for a single column: words and kernels with one lengthscale carry over."""
-    if isinstance(kernel, list | tuple):
-        return [_for_one_column(one, name) for one in kernel]
-    kernel = unwrapped(kernel)
-    if isinstance(kernel, Kernel) and any(map(_spans_columns, parts_of(kernel))):
-        seen = f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once"
-        raise ValueError(f"{seen}; give a word, or a kernel with one lengthscale")
-    return kernel
-
-
-def _spans_columns(part: Kernel) -> bool:
-    """Whether a part of a kernel names columns or has a lengthscale for each."""
-    scales = (getattr(part, name, 1.0) for name in ("lengthscale", "penalty"))
-    return hasattr(part, "columns") or any(np.ndim(scale) > 0 for scale in scales)
