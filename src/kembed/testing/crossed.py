@@ -36,8 +36,9 @@ from kembed.testing.streams import Crossed, choose_meetings
 
 SAMPLE = 4_096  # rows that features are fitted on, about
 HELD = 2.5e7  # numbers that are held at once, 200 MB: beyond, rows stay where they are
-# Products of features that "auto" takes for an exact answer: some seconds; `benchmarks/independence_size.py`.
-WORK = 1e11
+# Products of features that "auto" takes for an exact answer, some 20 seconds: below, the limit is no faster
+# (`python -m benchmarks.independence_size time`).
+WORK = 3e11
 LIMIT = "normal limit"  # what the null is called then
 Columns = Float[np.ndarray, "n D"]
 
