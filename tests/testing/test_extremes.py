@@ -54,6 +54,12 @@ def test_features_of_any_size(size, kernel):
     assert found in (None, 1.0)
 
 
+@pytest.mark.parametrize("way", [{"statistic": "features"}, {"null": "normal"}], ids=str)
+def test_crossed_features_of_lengthscales_that_nothing_can_be_divided_by(way):
+    with pytest.raises(ValueError, match=NOT_FINITE):
+        hsic_test(X, X[::-1].copy(), kernel=Gaussian(1e-200), **way, **QUICK)
+
+
 def test_kernels_that_are_not_real():
     with pytest.raises(ValueError, match="kernel returned complex numbers; return real ones"):
         mmd_test(X, X + 1.0, kernel=lambda a, b: (a @ b.T) * (1.0 + 1.0j), **QUICK)

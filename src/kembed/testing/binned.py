@@ -111,7 +111,7 @@ def binned_pairs(pairs: Source, kernel: Any, procedure: Procedure) -> TestOutcom
         parts = sums.features[places[member.features]]
         turned = parts[:-1].T @ signs + parts[-1][:, None]
         found.append(member.added(np.square(member.projected(turned / sums.weight.sum()))))
-    values = Values(np.concatenate(found).T, streams.entries(space))
+    values = Values(np.concatenate(found).T, streams.entries(space)).settled(True)
     sizes = (sums.rows, sums.rows)
     result = resampled_outcome("biased MMD²", sizes, streams.choice, values, "permutation", enumerated)
     return replace(result, bins=(bins.count,))
@@ -211,7 +211,7 @@ def statistics_of(
             within = (member.added(a * a) - mine) / (n * n - nn)
             within += (member.added(b * b) - yours) / (m * m - mm)
             found[k] = within - 2.0 * member.added(a * b) / (n * m)
-    return Values(np.concatenate([found[k] for k in range(len(members))]).T, entry)
+    return Values(np.concatenate([found[k] for k in range(len(members))]).T, entry).settled(True)
 
 
 def column_results(

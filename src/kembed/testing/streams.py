@@ -13,6 +13,7 @@ from kembed.data.space import Space
 from kembed.kernels.base import Kernel
 from kembed.permutation.bins import dense
 from kembed.permutation.fourier import fourier
+from kembed.permutation.fusion import refuse_non_finite
 from kembed.permutation.gram import function_pairs
 from kembed.testing.kernel_words import choose_kernel
 from kembed.testing.members import streamed_members, streamed_relations, streamed_side
@@ -201,6 +202,7 @@ def kernel_stream(
     else:
         every = np.arange(len(landmarks))
         (between,) = function_pairs(kernel, landmarks).rectangles(every, every)
+    refuse_non_finite(between)
     values, vectors = np.linalg.eigh(0.5 * (between + between.T))
     kept = values > ROUNDING * max(values[-1], 0.0)
     linear = vectors[:, kept] / np.sqrt(values[kept])
