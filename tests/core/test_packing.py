@@ -44,7 +44,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_plain_values_come_back(value):
     assert unpacked(packed(value, KNOWN), KNOWN) == value
 
