@@ -1,0 +1,58 @@
+"""Files that are read block by block."""
+
+import polars as pl
+import pytest
+
+QUICK = ["--resamples", "39"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    import numpy as np
+
+    folder, rng = tmp_path_factory.mktemp("large"), np.random.default_rng(0)
+    for name, shift in (("old0", 0.0), ("old1", 0.0), ("new0", 1.0)):
+        table = {
+            "v": rng.normal(shift, 1.0, 150),
+            "w": rng.normal(size=150),
+            "k": rng.choice(["p", "q"], 150),
+        }
+        pl.DataFrame(table).write_csv(folder / f"{name}.csv")
+    return folder
+
+
+def test_a_pattern_is_one_sample(call, answer):
+    code, out, err = call("test", "old*.csv", "new*.csv", "--by-column", *QUICK)
+    assert code == 0, err
+    assert "The two samples differ" in out
+    assert "300 rows" in out
+    told = answer("test", "old*.csv", "new0.csv", "--exclude", "w", *QUICK)
+    assert told["columns"] == ["v", "k"]
+    assert [sample["rows"] for sample in told["samples"]] == [300, 150]
+
+
+def test_what_needs_memory_is_said(call):
+    for options, words in (
+        (["old*.csv", "--group", "k"], "groups of one such file"),
+        (["old*.csv", "new*.csv", "--weights", "w"], "--weights is for files that fit into memory"),
+        (["old*.csv", "new*.csv", "--as-text", "k"], "--as-text is for files that fit into memory"),
+        (["older*.csv", "new*.csv"], "older*.csv"),
+        (["old0.csv", "new0.csv", "--scheduler", "local:many"], "takes a number of workers"),
+    ):
+        code, _, err = call("test", *options, *QUICK)
+        assert code == 2
+        assert words in err
+
+
+def test_other_commands_take_patterns_too(call, place):
+    code, out, err = call("report", "old*.csv", "new*.csv", "-o", "page.html", *QUICK)
+    assert code == 0, err
+    assert (place / "page.html").stat().st_size > 10_000
+    code, out, err = call("learn", "old*.csv", "--columns", "v,w")
+    assert code == 0, err
+    assert "300 rows" in out
+    code, _, err = call("summarise", "old*.csv", "-o", "old.kembed")
+    assert code == 0, err
+    code, out, err = call("test", "old.kembed", "new0.csv", *QUICK)
+    assert code == 0, err
+    assert "differ" in out
