@@ -1,8 +1,8 @@
 """The two-sample test of 10⁷ rows in Parquet files: time against a bare map, memory, one worker and two.
 
 `python -m benchmarks.large [ROWS]`: five columns, two samples of ROWS/2, in eight files each. The bare map
-reads the same files and takes `exp` of as many entries as there are features of a row. Wall seconds: run it on
-a quiet machine.
+reads the same files and takes `exp` of as many entries as a row has features. Wall seconds: run it on a quiet
+machine.
 """
 
 import sys
