@@ -196,12 +196,40 @@ def test_a_coarse_column_does_not_pull_the_others_down():
 def test_a_part_of_the_rows_stands_for_all():
     """Fewer rows are foretold by fewer, each counts for more, and the scale is carried to n by the rate."""
     x = np.sort(RNG(0).normal(size=(3_000, 1)), axis=0)
-    effort = Effort(centres=600, entries=180_000)
+    effort = Effort(centres=600, entries=180_000, bags=1)
     part, found = fit_kernel(x, Gaussian(), effort=effort)
     assert part.kernel.lengthscale == pytest.approx(2.0 * (4.0 / 9_000) ** 0.2, rel=0.25)  # theory, all rows
     assert part.log_evidence == pytest.approx(-3_000 * 0.5 * np.log(2 * np.pi * np.e), rel=0.03)
     assert found.problem.squared.shape == (300, 600)
     assert found.carried == pytest.approx((600 / 3_000) ** 0.2)
+
+
+def test_bags_are_summed():
+    """Many rows: the mean over bags, each by loops; the scale hardly depends on the draw."""
+    x = np.sort(RNG(0).normal(size=(90, 1)), axis=0)
+    family = family_of(Gaussian(), 1)
+    found = prepare(x, family, Effort(centres=20, entries=800, bags=3), RNG(0))
+    assert found.problem.squared.shape == (60, 20)
+    assert found.carried == pytest.approx((20 / 90) ** 0.2)
+    value = objective(Spec(family, None), np.log([0.7]), found.problem)[1]
+    bags = found.problem.rows.reshape(3, 20)
+    assert len(np.unique(bags)) == 60
+    slow, widths = (
+        reference.gaussian(0.35**2 * np.eye(1)),
+        BACKGROUND_WIDTH * robust_spread(found.frame.into(x)),
+    )
+    log_integral = float(np.log(0.35 * np.sqrt(2.0 * np.pi)))
+    loops = [
+        reference.leave_one_out(
+            slow, log_integral, bag[:, None], lambda row: reference.cauchy_density(row, widths)
+        )
+        for bag in bags
+    ]
+    assert value == pytest.approx(90 / 60 * sum(loops), rel=1e-9)
+    x = RNG(1).normal(size=(6_500, 1))
+    drawn = [fit_kernel(x, Gaussian(), rng=seed)[0].kernel.lengthscale for seed in range(3)]
+    assert max(drawn) < 1.2 * min(drawn)
+    assert np.mean(drawn) == pytest.approx(2.0 * (4.0 / 3.0 / 6_500) ** 0.2, rel=0.15)  # Silverman's 2h
 
 
 def test_a_value_that_hardly_ever_occurs_is_not_lost():

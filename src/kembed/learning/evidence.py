@@ -20,9 +20,9 @@ from kembed.learning.problem import Effort, Spec, prepare
 
 # Words choose kernels on columns over their spreads; what `learn_kernel` learns is in the user's units.
 SPREADS = "spreads of the columns"
-USUAL = Effort(centres=500, entries=250_000)  # enough to place a grid of scales
+USUAL = Effort(centres=500, entries=250_000, bags=1)  # enough to place a grid of scales
 # For hundreds of scans in a row; `benchmarks/conditional.py` has how far it is from `learn_kernel`.
-COARSE = Effort(centres=200, entries=40_000, per_decade=5)
+COARSE = Effort(centres=200, entries=40_000, per_decade=5, bags=1)
 
 
 @dataclass(frozen=True, eq=False)
