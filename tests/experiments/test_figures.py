@@ -83,8 +83,8 @@ def test_missing_numpyro_is_told_before_any_work(tmp_path, monkeypatch):
 
 def test_all_runs_what_is_installed_and_says_what_is_not(tmp_path, monkeypatch):
     stub = SimpleNamespace(run=lambda progress, cache=None: None, report=lambda result: [], FIGURES={})
-    monkeypatch.setattr("kembed.experiments.importlib.import_module", lambda name: stub)
     monkeypatch.setattr("kembed.experiments.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("kembed.experiments.importlib.import_module", lambda name: stub)
     said = []
     paths = reproduce("all", tmp_path, say=said.append)
     assert [path.name for path in paths] == [f"{name}.txt" for name in NAMES if name != "figure3"]
