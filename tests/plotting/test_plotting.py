@@ -24,7 +24,7 @@ from kembed.plotting import (
     plot_test,
     plot_witness,
 )
-from kembed.plotting.style import limits, literal
+from kembed.plotting.style import LABEL_WIDTH, limits, literal
 
 RNG = np.random.default_rng
 # Matplotlib would take this for mathematics, and fail to parse it.
@@ -447,7 +447,7 @@ class TestComparison:
         assert axes[1, 0].lines[0].get_xdata()[0] == comparison.test.statistic
         assert axes[0, 1].get_yticklabels()[0].get_text() == "a"
         assert "not learned" in axes[1, 1].texts[0].get_text()
-        assert f"rows of {literal(WICKED, 12)}" in legend(axes[0, 0])
+        assert f"rows of {literal(WICKED, LABEL_WIDTH)}" in legend(axes[0, 0])
         assert plt.get_fignums() == before
 
     def test_evidence_says_its_unit(self, comparison, scan):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kembed.cli import words
-from kembed.cli.inputs import Loaded
+from kembed.cli.loaded import Loaded
 from kembed.cli.options import Testing
 from kembed.cli.screen import Screen
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kembed.cli import columns, options, outputs, words
-from kembed.cli.inputs import Loaded, load
+from kembed.cli.inputs import load
 from kembed.cli.large import is_large, open_files
+from kembed.cli.loaded import Loaded
 from kembed.cli.options import command, kernel_of, split
 from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kembed.cli import options, outputs, sketches, words
-from kembed.cli.inputs import Loaded, load_pair, load_samples, weighed
+from kembed.cli.inputs import load_pair, load_samples, weighed
+from kembed.cli.loaded import Loaded
 from kembed.cli.options import command, kernel_of, method
 from kembed.cli.outcomes import PVALUES, evidence, resampling, show_outcome, verdict
 from kembed.cli.screen import Screen

@@ -38,7 +38,7 @@ def numbers_of_words(words: Iterable[str], comma: str, where: str) -> tuple[dict
     `comma` is what a comma in a number means, as for `read_words`.
 
     >>> numbers_of_words(["true", "False"], "", "a"), numbers_of_words(["red"], "", "a")
-    (({'true': 1.0, 'False': 0.0}, ''), (None, ''))
+    (({'False': 0.0, 'true': 1.0}, ''), (None, ''))
     """
     import polars as pl
 
