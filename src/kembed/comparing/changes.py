@@ -76,7 +76,8 @@ def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> str
     one, other = tables[0].names[a], tables[0].names[b]
     r, s = (_spearman(*side) for side in sides)
     if _apart(r, s, tables):
-        went = f"went from {r:.2f} in {labels[0]} to {s:.2f} in {labels[1]}"
+        digits = next((d for d in (2, 3, 4) if f"{r:.{d}f}" != f"{s:.{d}f}"), 5)
+        went = f"went from {r:.{digits}f} in {labels[0]} to {s:.{digits}f} in {labels[1]}"
         return f"the correlation of {one} and {other} {went}"
     middles = [np.median(np.concatenate(column)) for column in zip(*sides, strict=True)]
     away = [[np.abs(column - middle) for column, middle in zip(side, middles, strict=True)] for side in sides]
