@@ -66,7 +66,9 @@ def _curve(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
             ax.axvspan(start, stop, zorder=0, linewidth=0.0, **look)
         if spans:
             handles.append(Patch(linewidth=0.0, label=f"more {of}", **look))
-    shaded = np.any([(grid >= start) & (grid <= stop) for start, stop in (region.box[name] for region in regions)], axis=0)
+    shaded = np.any(
+        [(grid >= start) & (grid <= stop) for start, stop in (region.box[name] for region in regions)], axis=0
+    )
     elsewhere = bool(np.any(shaded & ~bands.excludes_zero))
     style.label_with_notes(
         ax,
