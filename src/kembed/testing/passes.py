@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float
+from kembed.core.buffers import Buffers
 from kembed.engines.source import Block, Schema, Stacked
 from kembed.permutation.bins import AnyBins, sampled
 from kembed.permutation.segments import Segments, make_segments
@@ -89,10 +90,12 @@ def sum_features(
     totals: dict[int, Float[np.ndarray, "S+1 p"]] = {}
     # Gaussians from the widest to the narrowest, each of which may be a power of one before it.
     turns = sorted(range(len(maps)), key=lambda k: -getattr(maps[k], "lengthscale", 0.0))
+    buffers = (Buffers(), Buffers())  # of either side
     for start in range(0, max(len(order), 1), CHUNK):
         part = slice(start, start + CHUNK)
         once = make_segments(own[part], weight[part])
-        sides = [Fresh(fitted, side) for side in layout.sides(values[part])]
+        both = zip(layout.sides(values[part]), buffers, strict=False)
+        sides = [Fresh(fitted, side, own_buffers) for side, own_buffers in both]
         for k in turns:
             segments = replace(once, weight=weight[part] ** 2) if isinstance(maps[k], Diagonal) else once
             found = [summed(maps[k], rows, segments) for rows in sides]

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from kembed.core.backend import Float, Int
+from kembed.core.buffers import Buffers
 from kembed.core.lookup import Lookup, make_lookup
 
 WORD = 64  # leaves whose bits are one number
@@ -31,14 +32,16 @@ class Forest:
     def _boxes(self) -> "Boxes":
         return make_boxes(self)
 
-    def leaves(self, ranks: Float[np.ndarray, "b D"]) -> Int[np.ndarray, "b T"]:
+    def leaves(
+        self, ranks: Float[np.ndarray, "b D"], buffers: Buffers | None = None
+    ) -> Int[np.ndarray, "b T"]:
         """The leaf that each row is in, of every tree.
 
         >>> tree = Forest(np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([[1, 2], [0, 0], [0, 0]]))
         >>> tree.leaves(np.array([[0.2], [0.5], [0.6]])).ravel().tolist()
         [1, 1, 2]
         """
-        return self._boxes(ranks)
+        return self._boxes(ranks, Buffers() if buffers is None else buffers)
 
     def __getstate__(self) -> dict[str, np.ndarray]:
         """What travels: the boxes are made again where they are needed."""
@@ -53,11 +56,10 @@ class Boxes:
     nodes: Int[np.ndarray, " 64W"]  # of every bit
     trees: int
 
-    def __call__(self, ranks: Float[np.ndarray, "b D"]) -> Int[np.ndarray, "b T"]:
+    def __call__(self, ranks: Float[np.ndarray, "b D"], buffers: Buffers) -> Int[np.ndarray, "b T"]:
         """The leaf of every tree."""
         words = len(self.nodes) // WORD
-        common = np.empty((len(ranks), words), dtype=np.uint64)
-        own = np.empty_like(common)
+        common, own = (buffers.table(name, (len(ranks), words), np.uint64) for name in ("common", "own"))
         common[:] = self.everywhere
         for column, find, leaves in self.columns:
             np.take(leaves, find(ranks[:, column]), axis=0, out=own, mode="clip")

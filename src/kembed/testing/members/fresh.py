@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
+from kembed.core.buffers import Buffers
 from kembed.data.space import mismatch
 from kembed.permutation.bins import dense
 from kembed.permutation.blocks import add_blocks
@@ -50,10 +51,14 @@ class Fitted:
 
 
 class Fresh:
-    """Some rows, and what is computed of them; each thing once."""
+    """Some rows, and what is computed of them; each thing once.
 
-    def __init__(self, fitted: Fitted | None, values: Values) -> None:
+    With `buffers` its large tables last until other rows are computed with the same buffers.
+    """
+
+    def __init__(self, fitted: Fitted | None, values: Values, buffers: Buffers | None = None) -> None:
         self.given, self.values = fitted, values
+        self.buffers = Buffers() if buffers is None else buffers
         self._gaussians: dict[float, Float[np.ndarray, "b m"]] = {}
 
     @property
@@ -80,7 +85,7 @@ class Fresh:
     @cached_property
     def degrees(self) -> Float[np.ndarray, "b P"]:
         """Column after column, the polynomials of its ranks or indicators of its levels."""
-        found = polynomials_of(self.fitted.ranks, self.middles.T)
+        found = polynomials_of(self.fitted.ranks, self.middles.T, self.buffers, "degrees")
         for c, levels in enumerate(self.fitted.levels):
             if levels is not None:
                 found[:, DEGREE * c : DEGREE * (c + 1)] = levels(self.values[:, c])
@@ -103,7 +108,8 @@ class Fresh:
     def along_axes(self) -> Float[np.ndarray, "b P"]:
         """Polynomials of the ranks along every axis."""
         scales = self.fitted.axes
-        return polynomials_of(scales, _middles(scales, np.ascontiguousarray(self.axes.T)))
+        ranks = _middles(scales, np.ascontiguousarray(self.axes.T))
+        return polynomials_of(scales, ranks, self.buffers, "axes")
 
     @cached_property
     def _near(self) -> tuple[Float[np.ndarray, "b m"], Int[np.ndarray, " b"], Float[np.ndarray, " b"]]:
@@ -112,7 +118,8 @@ class Fresh:
         x, z = self.numeric, self.fitted.landmarks[:, :E]
         rows = np.column_stack([x, -0.5 * np.square(x).sum(axis=1), np.ones(len(x))])
         points = np.column_stack([z, np.ones(len(z)), -0.5 * np.square(z).sum(axis=1)])
-        found = rows @ points.T
+        found = self.buffers.table("closeness", (len(x), len(z)))
+        np.dot(rows, points.T, out=found)
         if self.fitted.categorical.any():
             codes = self.values[:, self.fitted.categorical]
             found -= 0.5 * mismatch(codes, self.fitted.landmarks[:, E:], self.fitted.penalty)
@@ -147,14 +154,15 @@ class Fresh:
         return self._gaussians[lengthscale]
 
     def _gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
+        found = self.buffers.table(lengthscale, self.closeness.shape)
         for known in sorted(self._gaussians):
             ratio = known / lengthscale
             if ratio in HALVINGS:
-                found = np.square(self._gaussians[known])
+                np.square(self._gaussians[known], out=found)
                 for _ in range(2 * HALVINGS.index(ratio) + 1):
                     np.square(found, out=found)
                 return found
-        found = self.closeness * (1.0 / lengthscale**2)
+        np.multiply(self.closeness, 1.0 / lengthscale**2, out=found)
         return np.exp(found, out=found)
 
 

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from kembed.core.backend import Float, Int
+from kembed.core.buffers import Buffers
 from kembed.core.lookup import Lookup, make_lookup
 
 Column = Float[np.ndarray, " N"]
@@ -104,11 +105,15 @@ class RankScale:
 
 
 def polynomials_of(
-    scales: tuple[RankScale, ...], middles: Float[np.ndarray, "D b"]
+    scales: tuple[RankScale, ...],
+    middles: Float[np.ndarray, "D b"],
+    buffers: Buffers | None = None,
+    name: str = "",
 ) -> Float[np.ndarray, "b P"]:
     """The polynomials of several scales, one after the other, for ranks that stand in rows."""
+    buffers = Buffers() if buffers is None else buffers
     highest = max(len(scale.coefficients) for scale in scales) - 1
-    legendre = np.empty((highest + 1, *middles.shape))
+    legendre = buffers.table("legendre", (highest + 1, *middles.shape))
     legendre[0] = 1.0
     np.multiply(2.0, middles, out=legendre[1])
     legendre[1] -= 1.0
@@ -116,7 +121,8 @@ def polynomials_of(
         np.multiply(legendre[1], legendre[k], out=legendre[k + 1])
         legendre[k + 1] *= (2 * k + 1) / (k + 1)
         legendre[k + 1] -= (k / (k + 1)) * legendre[k - 1]
-    found = np.empty((sum(scale.coefficients.shape[1] for scale in scales), middles.shape[1]))
+    width = sum(scale.coefficients.shape[1] for scale in scales)
+    found = buffers.table(name, (width, middles.shape[1]))
     start = 0
     for d, scale in enumerate(scales):
         terms, degree = scale.coefficients.shape

@@ -77,4 +77,7 @@ class Covariance:
         return found[:, j, k] * np.where(j == k, 1.0, np.sqrt(2.0))
 
     def _whitened(self, rows: Fresh) -> Float[np.ndarray, "b r"]:
-        return rows.gaussian(self.lengthscale) @ self.linear - self.centre
+        found = rows.buffers.table("whitened", (len(rows.values), self.linear.shape[1]))
+        np.dot(rows.gaussian(self.lengthscale), self.linear, out=found)
+        found -= self.centre
+        return found

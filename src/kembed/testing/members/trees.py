@@ -63,7 +63,7 @@ class Leaves:
         """Of these rows."""
         from scipy.sparse import csr_array
 
-        leaves = self.places[self.forest.leaves(rows.middles)]
+        leaves = self.places[self.forest.leaves(rows.middles, rows.buffers)]
         b, trees = leaves.shape
         ends = np.arange(0, trees * b + 1, trees)
         return csr_array((np.ones(trees * b), leaves.ravel(), ends), shape=(b, self.count))
