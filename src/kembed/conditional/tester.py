@@ -125,6 +125,7 @@ class ConditionalTester:
     def _arrange(self, tables: list[Table]) -> None:
         """Put the rows in an order that depends on their content alone, and then says nothing."""
         self._order, self._rank = content_order([as_variable(t.values, t.categorical) for t in tables])
+        self._back = np.argsort(self._order)
         self._tables = tables
         shuffled = [as_variable(table.values[self._order], table.categorical) for table in tables]
         self._sides = Sides(shuffled, self._settings)
@@ -296,7 +297,7 @@ class ConditionalTester:
         null = "multiplier" if conditional or self._settings.memory is not None else "permutation"
         more: dict[str, Any] = {
             "given": tuple(name for v in given for name in self._tables[v].names),
-            "residuals": tuple(side.residuals[np.argsort(self._order)] for side in (left, right)),
+            "residuals": tuple(side.residuals[self._back] for side in (left, right)),
             "regressions": (left.regressions, right.regressions),
             "prewhitened": self.prewhitened,
         }
