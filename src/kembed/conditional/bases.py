@@ -1,10 +1,10 @@
 """Regressions of many rows on one basis that all targets share.
 
-A search for a graph regresses every variable on the same few sets of others. Of many rows a basis can be rich
-without spending degrees of freedom that matter, so it is computed once for a set: polynomials of second
-order, Gaussian features of every single column, and of all columns together. With B Bᵀ = K = E diag(w) Eᵀ all
-that a target needs are the sums BᵀF, one sweep over the rows, and the prediction B E diag(s/(1 + s w)) Eᵀ BᵀF,
-a second one; the signal-to-noise ratio s is that of the largest likelihood (`regression.gains`).
+A search for a graph regresses every variable on the same few sets of others. Of many rows a basis B can be
+rich without spending degrees of freedom that matter, so it is computed once for a set: polynomials of second
+order, Gaussian features of every single column, and of all columns together. With BᵀB = E diag(w) Eᵀ all that
+a target F needs are the sums BᵀF, one sweep over the rows, and B E diag(s/(1 + s w)) Eᵀ BᵀF, what is foretold
+of it, a second one; the signal-to-noise ratio s is that of the largest likelihood (`regression.gains`).
 
 Rows are 32-bit numbers, sums over them 64-bit.
 """
@@ -33,9 +33,11 @@ APART = 0.7  # landmarks of one column, in lengthscales: closer ones say the sam
 KNOTS = 4_097
 RATIOS = 10.0 ** np.arange(-3.0, 4.1, 0.5)  # signal over noise: many rows show a faint noise too
 CHUNK = 8_192  # rows whose sums are taken at once: what a cache holds
-# What the basis leaves of a target is compared between nearest neighbours of so many rows; where they agree
-# by more than so many standard errors, a process along axes of its own is learned for the target.
-LOOKED_AT, AGREE = 4_096, 4.0
+# Functions along an oblique axis are not for a basis (sin 2(z₁ + z₂): .2% of the variance is left of it). A
+# process along axes of its own is tried on so many rows, and taken if the variance that the basis leaves is
+# larger by this over √n: where both sides have that in common, a statistic moves by half its spread. Of
+# fewer rows it is tried only where nearest neighbours agree by so many standard errors.
+TRIED_ON, NOTICED, AGREE = 16_384, 0.5, 2.5
 
 
 def column_features(
@@ -92,7 +94,7 @@ def sums(one: Rows, other: Rows) -> Float[np.ndarray, "p q"]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SharedRegression(Regression):
-    """A regression on a shared basis, and a process along axes of its own for what that leaves, if any."""
+    """A regression on a shared basis, and a process along axes of its own before it, if any."""
 
     more: Regression | None = None
 
@@ -187,35 +189,47 @@ class SharedConditioner(Conditioner):
         ratio, gain, across = self._found(F)
         if gain <= conditioning.WORTH:
             return None
-        d = self.Z.shape[1]
-        more = None
-        if d > 1 and self._agrees(self._without(F, ratio, across)[0][:, 0]):
-            more = learn_regression(self.Z, F)
+        d, (left, freedom) = self.Z.shape[1], self._without(F, ratio, across)
+        more = self._own(F, left / (1.0 - freedom / len(F))) if d > 1 else None
         return SharedRegression(np.eye(d), np.full(d, SINGLE), ratio, gain, more)
+
+    def _own(self, F: Rows, left: Rows) -> Regression | None:
+        """A process along axes of its own, if it foretells F so much better that a test could notice."""
+        if len(F) <= TRIED_ON and not self._agrees(left[:, 0]):
+            return None
+        own, some = learn_regression(self.Z, F), slice(TRIED_ON)
+        alone = regression.summed_residuals(self.Z[some], F[some], own, regression.LANDMARKS).left_out
+        noticed = (1.0 - NOTICED / np.sqrt(len(F))) * np.square(left[some]).mean()
+        return own if np.square(alone).mean() < noticed else None
+
+    def _after(self, F: Rows, own: Regression) -> tuple[Rows, float]:
+        """F less a process of its own, then less what the basis says about the rest."""
+        first = regression.summed_residuals(self.Z, F, own, regression.LANDMARKS)
+        ratio, gain, across = self._found(first.fitted)
+        left, freedom = self._without(first.fitted, ratio, across) if gain > 0.0 else (first.fitted, 0.0)
+        return left, first.freedom + freedom
 
     def residuals(self, column: Vector, learned: Regression) -> RegressionResiduals:
         """The column less its regression; a row left out changes what all others say by its share of them."""
         n, F = len(column), (column - column.mean())[:, None]
-        left, freedom = self._without(F, learned.ratio, self._found(F)[2])
-        freedom += 1.0
         more = learned.more if isinstance(learned, SharedRegression) else None
         if more is not None:
-            again = regression.summed_residuals(self.Z, left, more, regression.LANDMARKS)
-            left, freedom = again.fitted, freedom + again.freedom
+            left, freedom = self._after(F, more)
+        else:
+            left, freedom = self._without(F, learned.ratio, self._found(F)[2])
+            freedom += 1.0
         return RegressionResiduals(left, left / (1.0 - freedom / n), freedom)
 
     @cached_property
     def _nearest(self) -> Int[np.ndarray, " m"]:
-        """The nearest neighbour of every one of the first rows among these."""
+        """The nearest neighbour of every row."""
         from scipy.spatial import cKDTree
 
-        rows = self.Z[:LOOKED_AT]
-        return cKDTree(rows).query(rows, 2)[1][:, 1]
+        return np.asarray(cKDTree(self.Z).query(self.Z, 2)[1][:, 1])
 
     def _agrees(self, left: Vector) -> bool:
         """Whether neighbours have alike residuals, so that there is more to regress."""
-        some = left[:LOOKED_AT]
-        product = some * some[self._nearest]
+        product = left * left[self._nearest]
         # Pairs that are each other's neighbours count twice: √2 of the usual standard error at most.
         error = np.sqrt(2.0 * np.square(product).sum())
         return bool(product.sum() > AGREE * error)
@@ -225,4 +239,3 @@ def _even(features: Rows) -> Rows:
     """Features of one kernel whose squares have the mean 1 in sum: kernels side by side count alike."""
     size = float(np.square(features).sum(dtype=float)) / len(features)
     return np.asarray(features / np.float32(np.sqrt(max(size, 1e-300))))
-

@@ -13,24 +13,22 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from kembed.conditional import bases, conditioning
 from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
+from kembed.conditional.products import NEGLIGIBLE, Multipliers, bin_sums, products, squared_norms
 from kembed.core.backend import Bool, Float, to_numpy
 from kembed.data.space import make_space
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.learning.evidence import COARSE
-from kembed.permutation import nulls
 from kembed.permutation.crossings import Places, bin_rows, crossings
 from kembed.permutation.fusion import Values
 from kembed.testing import kernel_words
 
-Multipliers = Float[np.ndarray, "n B"]
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
 # Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a
@@ -38,14 +36,10 @@ Kept = TypeVar("Kept")
 ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
 # Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
 # `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
-BINNED_ROWS, BINS = 5_000, 512
-# Rows beyond which regressions share a basis (`bases`), and so many of them choose the kernel of what is left:
-# a scale learned from more differs by what no test notices.
+BINNED_ROWS = 5_000
+# Rows beyond which regressions share a basis (`bases`), and how many of them choose the kernel of what is
+# left: a scan looks at few rows anyway, and sorting all would cost more than it.
 MANY_ROWS, CHOOSING = 20_000, 4_000
-CHUNK = 1_024  # rows whose products are held at once: what a cache holds
-# Products of features below this share of the largest are left out, and never more than so many are kept:
-# what is dropped adds under 2% to the statistic (`test_products_drop_only_what_is_negligible`).
-NEGLIGIBLE, MOST = 1e-3, 150
 # Hundreds of kernels are chosen in a search, by scans; a lengthscale for every column has none.
 WORDS = tuple(word for word in kernel_words.WORDS if word != "ard")
 LANDMARKS = 60  # of the residual kernel: a smooth kernel on one column has fewer features that count
@@ -94,7 +88,9 @@ def kernel_features(
 ) -> KernelFeatures:
     """The features of one kernel that `check` has let through.
 
-    Of `many` rows the first choose the kernel, and features of one column are read off a table. Indicators are their own features, whatever the kernel: what z says about a category is its probability
+    Of `many` rows the first choose the kernel, and features of one column are read off a table.
+
+    Indicators are their own features, whatever the kernel: what z says about a category is its probability
     alone, and a kernel on what is left of a 0 or a 1 would read that probability back.
     """
     if indicator.all():
@@ -302,63 +298,3 @@ class Sides:
 def _together(found: list[tuple[Any, np.ndarray]]) -> Found:
     values = np.column_stack([one for _, one in found])
     return Values(values, np.abs(values).max(axis=0)).settled(False), tuple(name for name, _ in found)
-
-
-def products(one: Float[np.ndarray, "n _"], other: Float[np.ndarray, "n _"]) -> Float[np.ndarray, "n p"]:
-    """The largest of all products of a feature of one side and one of the other."""
-    first, second = _largest(*(np.square(side).mean(axis=0) for side in (one, other)))
-    return one[:, first] * other[:, second]
-
-
-def _largest(one: Float[np.ndarray, " p"], other: Float[np.ndarray, " q"]) -> tuple[Any, Any]:
-    """Which features have the largest products, by their mean squares."""
-    sizes = np.multiply.outer(one, other)
-    order = np.argsort(-sizes, axis=None, kind="stable")[:MOST]
-    order = order[sizes.ravel()[order] >= NEGLIGIBLE * sizes.max(initial=0.0)]
-    return np.unravel_index(order, sizes.shape)
-
-
-def bin_sums(
-    one: Float[np.ndarray, "n p"],
-    other: Float[np.ndarray, "n q"],
-    weights: Sequence[Float[np.ndarray, "n w"]],
-) -> list[Float[np.ndarray, "S+1 k"]]:
-    """Σ over the rows of every bin of `products`, and of these times every weight; the last bin is the rest.
-
-    Bins are runs of rows, which stand in an order that says nothing.
-    """
-    n = len(one)
-    sides = [np.square(side).mean(axis=0, dtype=float) for side in (one, other)]
-    first, second = _largest(*sides)
-    sizes = (np.square(one).T @ np.square(other))[first, second] / n
-    chosen = [_largest(sizes, np.square(weight).mean(axis=0, dtype=float)) for weight in weights]
-    # Of products and weights those that are kept in any of their pairs, and where these are then.
-    met = [[np.unique(side, return_inverse=True) for side in pair] for pair in chosen]
-    rows = n // BINS
-    step = rows * max(1, CHUNK // rows)
-    ends = [*range(0, BINS * rows, step), BINS * rows, n]
-    found: list[list[np.ndarray]] = [[] for _ in range(len(weights) + 1)]
-    for start, end in pairwise(ends):
-        shape = (1, n - start) if start == BINS * rows else (-1, rows)
-        C = (one[start:end][:, first] * other[start:end][:, second]).reshape(*shape, len(first))
-        found[0].append(C.sum(axis=1, dtype=float))
-        for kept, weight, ((mine, at), (its, there)) in zip(found[1:], weights, met, strict=True):
-            W = weight[start:end][:, its].reshape(*shape, len(its))
-            kept.append((C[:, :, mine].transpose(0, 2, 1) @ W)[:, at, there])
-    return list(map(np.concatenate, found))
-
-
-def multipliers(n: int, count: int, memory: float | None, rng: np.random.Generator) -> Multipliers:
-    """Random signs, or with `memory` an autoregressive process, for rows in order of time."""
-    if memory is not None:
-        return nulls.wild_weights(n, count, memory, rng).astype(np.float32)
-    bits = np.frombuffer(rng.bytes(n * (-(-count // 8))), dtype=np.uint8).reshape(n, -1)
-    return np.unpackbits(bits, axis=1)[:, :count].astype(np.float32) * 2.0 - 1.0
-
-
-def squared_norms(C: Float[np.ndarray, "m p"], E: Multipliers, n: int) -> Float[np.ndarray, " B+1"]:
-    """‖Σ_i c_i‖²/n², first as it is, then with the rows (or sums of bins) multiplied by columns of E."""
-    size = float(np.abs(C).max(initial=0.0)) or 1.0
-    resampled = E.T @ (C / size).astype(np.float32)  # random anyway: seven digits are enough
-    sums = np.concatenate([C.sum(axis=0)[None] / size, resampled])
-    return np.asarray((sums**2).sum(axis=1)) * (size / n) ** 2
