@@ -76,11 +76,21 @@ def in_places(parts: list[Values], places: list[int]) -> Values:
 
 
 class Plan(NamedTuple):
-    """Which kernels make up a member, which members a group, and which groups are added up as well."""
+    """Which kernels make up a member, which members a group, and which groups are added up as well.
+
+    `weight` says how much a group counts beside the others; None: all alike.
+    """
 
     member: Int[np.ndarray, " J"]
     group: Int[np.ndarray, " M"]
     added: Bool[np.ndarray, " G"]
+    weight: Float[np.ndarray, " G"] | None = None
+
+    @property
+    def shares(self) -> Float[np.ndarray, " G"]:
+        """The weights, which sum to one."""
+        weight = np.ones(len(self.added)) if self.weight is None else self.weight
+        return weight / weight.sum()
 
 
 class Fused(NamedTuple):
@@ -206,7 +216,7 @@ def fuse(values: Values, plan: Plan) -> Fused:
     kernels = surprise(values.statistics, values.entry, by_others=crowded)
     members = gathered(kernels, plan.member)
     groups = gathered(members, plan.group)
-    voices, weights = groups, np.full(groups.shape[1], 1.0 / groups.shape[1])
+    voices, weights = groups, plan.shares
     if plan.added.sum() > 1:
         summed = surprise(groups[:, plan.added].sum(axis=1, keepdims=True))
         voices = np.hstack([groups, summed])
