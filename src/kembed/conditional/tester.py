@@ -111,6 +111,7 @@ class ConditionalTester:
         )
         self.names = tuple(name for table in tables for name in table.names[:1])
         self.n_computed = 0  # tests that were neither remembered nor found in the cache
+        self.n_glanced = 0  # those of them that a first look at few of many rows decided
         self.prewhitened: tuple[PrewhitenedColumn, ...] = ()
         self._time: Float[np.ndarray, " n"] = np.arange(len(tables[0].values), dtype=float)
         if prewhiten is not None:  # rows without a time go
@@ -241,6 +242,7 @@ class ConditionalTester:
             if found is None:
                 sure = self._glance is not None and self._glance.doubtless(*key)
                 self.n_computed += sure
+                self.n_glanced += sure
                 found = 1.0 / (self.n_resamples + 1) if sure else self._outcome(*key).pvalue
                 if self._store is not None:
                     self._store.put(name, found)
@@ -267,7 +269,7 @@ class ConditionalTester:
         other = self.__class__.__new__(self.__class__)
         computed = ("_content", "_multipliers", "_orders", "_glance")
         other.__dict__.update({name: value for name, value in vars(self).items() if name not in computed})
-        other.n_computed = 0
+        other.n_computed = other.n_glanced = 0
         return other
 
     def __getstate__(self) -> dict[str, Any]:
