@@ -14,7 +14,7 @@ LEVELS = (0.01, 0.05, 0.10)
 
 
 def pooled(each: Any, rows: int, rng: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
-    """Both sides of a set of `alternatives`, drawn till there are twice the rows, and which rows keep the effect.
+    """Both sides of a set of `alternatives`, of twice the rows and more, and which rows keep the effect.
 
     A row does with probability √(n/rows), so that the effect falls as the noise does.
     """
@@ -43,7 +43,7 @@ def print_powers(
     repetitions: int,
     titles: tuple[str, ...],
 ) -> None:
-    """A row for every set, powers and median seconds of every way; then means, and differences to the first."""
+    """A row for every set: powers, median seconds of every way; then means, and differences to the first."""
     print(f"{rows} rows, {repetitions} repetitions, B = {B}, level {LEVEL}, seed {SEED}")
     print(
         f"| set | {' | '.join(titles)} | seconds, {' | '.join(titles)} |\n"

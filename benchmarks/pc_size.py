@@ -2,10 +2,10 @@
 
 `python -m benchmarks.pc_size time [ROWS] [GRAPHS]`: random graphs of 20 variables with about one and a half
 curved edges each. Processor seconds, tests, how many a first look decided, and pairs and marks that differ
-from the class of the true graph. `python -m benchmarks.pc_size same [ROWS] [GRAPHS]`: graphs of six variables;
-the same search with the statistic of few rows (a regression for every target, a sign for every row, no bins,
-no first look) and as many rows have it, on the same table. `looks [ROWS]`: twelve variables with and without
-the first look. Seed 2026, alpha .05 and .001.
+from the class of the true graph. `python -m benchmarks.pc_size same [ROWS] [GRAPHS]`: graphs of six
+variables; the same search with the statistic of few rows (a regression for every target, a sign for every
+row, no bins, no first look) and with that of many, on the same table. `looks [ROWS]`: twelve variables with
+and without the first look. Seed 2026; alpha is .05, and .001 too for times.
 """
 
 import sys
