@@ -99,6 +99,16 @@ def psd_root(matrix: Float[Array, "D D"]) -> Any:
     return jax.lax.cond(regular, lambda: xp.linalg.cholesky(matrix), lambda: by_eigenvalues(fixed))
 
 
+def principal_axes(rows: Float[Array, "n D"]) -> tuple[Float[Array, " E"], Float[Array, "D E"]]:
+    """The axes of rows about 0, longest first, and the root of the sum of squares along each."""
+    n, D = rows.shape
+    if n < D:  # thousands of columns: rows span no more axes than there are rows
+        lengths, axes = np.linalg.svd(rows, full_matrices=False)[1:]
+        return lengths, axes.T
+    eigenvalues, axes = np.linalg.eigh(rows.T @ rows)
+    return np.sqrt(np.maximum(eigenvalues[::-1], 0.0)), axes[:, ::-1]
+
+
 class Cholesky(NamedTuple):
     """The lower factor L of A + jitter · I = LLᵀ, with the jitter that was needed (0 if none)."""
 

@@ -80,7 +80,7 @@ def read_procedure(
     """Check everything, and say what is wrong."""
     checks.choice(statistic, "statistic", STATISTICS)
     checks.choice(null, "null", allowed)
-    n_resamples = checks.count(n_resamples, "n_resamples", 1)
+    n_resamples = checks.resamples(n_resamples)
     batch = None if batch is None else checks.count(batch, "batch", 1)
     memory = None if memory is None else float(checks.positive(memory, "memory"))
     if memory is not None and null != "wild":
