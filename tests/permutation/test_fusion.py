@@ -124,6 +124,16 @@ def test_fused_against_a_step_at_a_time(rng):
     np.testing.assert_allclose(found.whole, np.log(mean))
 
 
+def test_groups_that_count_more(rng):
+    values, plan = plans(rng)
+    found = fuse(values, plan._replace(weight=np.array([1.0, 4.0, 0.5])))
+    groups = fuse(values, plan).groups
+    np.testing.assert_array_equal(found.groups, groups)
+    added = surprise((groups[:, 0] + groups[:, 2])[:, None])[:, 0]
+    mean = (2 / 3) * (np.exp(groups) @ [1.0, 4.0, 0.5]) / 5.5 + (1 / 3) * np.exp(added)
+    np.testing.assert_allclose(found.whole, np.log(mean))
+
+
 def test_one_kernel_is_itself(rng):
     values = Values(rng.normal(size=(30, 1)), np.ones(1))
     found = fuse(values, Plan(np.zeros(1, int), np.zeros(1, int), np.zeros(1, bool)))

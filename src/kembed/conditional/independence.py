@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK
 from kembed.conditional.tester import MINIMUM, ConditionalTester, WholeTables
@@ -69,7 +67,7 @@ def conditional_test(
 
     """
     samples = {"x": x, "y": y}
-    if given is not None and np.shape(given)[1:] != (0,):
+    if given is not None and getattr(given, "shape", ())[1:] != (0,):
         samples["given"] = given
     tables, missing = read_tables(samples, nan_policy, minimum=MINIMUM, paired=True)
     if missing:

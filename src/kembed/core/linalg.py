@@ -40,7 +40,7 @@ def squared_distances(X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[A
 
 def median_of_pairs(matrix: Float[Array, "n n"]) -> float:
     """The median over pairs i < j; over those above 0 where most are 0; 0 if all are."""
-    pairs = matrix[np.triu_indices(len(matrix), k=1)]
+    pairs = np.concatenate([row[i:] for i, row in enumerate(matrix, 1)]) if len(matrix) else matrix.ravel()
     middle = float(np.median(pairs)) if len(pairs) else 0.0
     return float(np.median(pairs[pairs > 0.0])) if middle == 0.0 and pairs.any() else middle
 
@@ -97,6 +97,16 @@ def psd_root(matrix: Float[Array, "D D"]) -> Any:
     fixed = jax.lax.stop_gradient(matrix)  # if singular, no derivative exists in the singular directions
     regular = xp.isfinite(xp.linalg.cholesky(fixed)).all()
     return jax.lax.cond(regular, lambda: xp.linalg.cholesky(matrix), lambda: by_eigenvalues(fixed))
+
+
+def principal_axes(rows: Float[Array, "n D"]) -> tuple[Float[Array, " E"], Float[Array, "D E"]]:
+    """The axes of rows about 0, longest first, and the root of the sum of squares along each."""
+    n, D = rows.shape
+    if n < D:  # thousands of columns: rows span no more axes than there are rows
+        lengths, axes = np.linalg.svd(rows, full_matrices=False)[1:]
+        return lengths, axes.T
+    eigenvalues, axes = np.linalg.eigh(rows.T @ rows)
+    return np.sqrt(np.maximum(eigenvalues[::-1], 0.0)), axes[:, ::-1]
 
 
 class Cholesky(NamedTuple):

@@ -98,8 +98,9 @@ def understood_frames(
     frames, kept = list(frames), set(text)
     notes: dict[str, str] = {}
     doubts: dict[str, tuple[str, str]] = {}
-    for name in dict.fromkeys(name for frame in frames for name in frame.columns):
-        places = [k for k, frame in enumerate(frames) if name in frame.columns]
+    held = [dict.fromkeys(frame.columns) for frame in frames]
+    for name in dict.fromkeys(name for names in held for name in names):
+        places = [k for k, names in enumerate(held) if name in names]
         if name in kept:
             for k in places:
                 chosen = nameless(frames[k][name]).cast(pl.String).cast(pl.Categorical)

@@ -90,7 +90,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
-        checks.reachable(self.alpha, checks.count(self.n_resamples, "n_resamples"))
+        checks.reachable(self.alpha, checks.resamples(self.n_resamples))
         table = self._table(X, reset=True)
         self.sketch_: Sketch | None = None
         if len(table) >= MANY:

@@ -102,19 +102,18 @@ def gaussian_pair(P: Any, Q: Any, measure: Measure, X: Any, Y: Any) -> tuple[Any
     """
     dimension = P.shape[0]
     T = P + Q
-    if isinstance(measure, Lebesgue):
-        X, Y = X - Y[:1], Y - Y[:1]
+    moved = X - Y[:1], Y - Y[:1]  # far from 0 products would lose the digits in which rows differ
     if P.ndim == 1:
         xp = namespace(T)
         root = xp.sqrt(P * Q / T)
-        stationary = (X * root, Y * root)
+        stationary = (moved[0] * root, moved[1] * root)
     else:
         xp = namespace(P, Q)
         L = xp.linalg.cholesky(T)
         half = triangular_solve(L, Q)
         M = triangular_solve(L, P).T @ half
         root = xp.linalg.cholesky(0.5 * (M + M.T))
-        stationary = (X @ root, Y @ root)
+        stationary = (moved[0] @ root, moved[1] @ root)
     if isinstance(measure, Lebesgue):
         half_log_det = 0.5 * xp.log(T).sum() if P.ndim == 1 else xp.log(xp.diagonal(L)).sum()
         return 0.5 * dimension * np.log(2.0 * np.pi) - half_log_det, *stationary

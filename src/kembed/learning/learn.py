@@ -30,6 +30,7 @@ from kembed.learning.learned_kernel import Curve, LearnedKernel, Mode, State
 from kembed.learning.objective import COMPARED
 from kembed.learning.problem import Effort, Prepared, Spec, prepare, prepare_paper
 
+MOST_COLUMNS = 2_000  # their covariance has 32 MB and its eigenvalues take two seconds
 MINIMUM_ROWS = 5  # fewer say nothing of a scale
 PAPER_LANDMARKS, PER_COLUMN = 100, 10  # of the published objective, unless told
 OBJECTIVES = ("leave-one-out", "paper")
@@ -114,6 +115,10 @@ def fit_kernel(
             raise TypeError(f"x must hold numbers, but {listing(words)} hold text; leave those columns out")
         x, rows_in_all = sampled_table(source)[0].values, source.size
     x = np.asarray(checks.points(x, "x", minimum=MINIMUM_ROWS))
+    if x.shape[1] > MOST_COLUMNS:
+        seen = f"x has {x.shape[1]:,} columns, and what is learned keeps a covariance of all of them"
+        remedy = f"leave columns out, or learn on principal components ({MOST_COLUMNS:,} columns at most)"
+        raise ValueError(f"{seen}; {remedy}")
     paper = checks.choice(objective, "objective", OBJECTIVES) == "paper"
     _check_paper(paper, noise=noise, landmarks=landmarks, measure=measure)
     if isinstance(prior, str):

@@ -22,6 +22,7 @@ from kembed.engines.settling import open_sources
 from kembed.engines.source import Source
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import Blocks
+from kembed.permutation.counts import Leaves
 from kembed.permutation.fusion import Values, fuse, in_places
 from kembed.permutation.labelings import (
     Labelings,
@@ -31,7 +32,7 @@ from kembed.permutation.labelings import (
     draw_units,
     label_forms,
 )
-from kembed.permutation.low_rank import computed, kernel_count, pair_sums, with_low_rank
+from kembed.permutation.low_rank import computed, joined, kernel_count, pair_sums, with_low_rank
 from kembed.testing import outcome
 from kembed.testing.against import sketch_test
 from kembed.testing.binned import binned_pairs, binned_test
@@ -256,14 +257,17 @@ def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Proc
     """MMD² of every kernel for the data (first row) and every relabeling."""
     typical = 1.0 if pool.weights is None else float(np.mean(pool.weights)) ** 2
     parts, places = [], []
-    for member, where in with_low_rank(choice.members):
+    members, home = joined(choice.members)
+    for member, where in with_low_rank(members):
         forms = list(label_forms(member, labelings, pool.weights, procedure.batch))
         values = [np.atleast_2d(statistics.mmd2(each, biased=procedure.biased)) for each in forms]
         entry = [np.atleast_1d(each.sums.usual / typical) for each in forms]
         parts.append(
-            Values(np.concatenate(values).T, np.concatenate(entry)).settled(isinstance(member, Blocks))
+            Values(np.concatenate(values).T, np.concatenate(entry)).settled(
+                isinstance(member, Blocks | Leaves)
+            )
         )
-        places += where
+        places += [home[place] for place in where]
     return in_places(parts, places)
 
 
@@ -287,7 +291,7 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> T
         else:
             values = (quadratic + 2.0 * between[:, None]) / (n * (n - 1.0))
         entry = np.concatenate([np.atleast_1d(sums.usual) for _, sums in found])
-        parts.append(Values(values.T, entry).settled(isinstance(member, Blocks)))
+        parts.append(Values(values.T, entry).settled(isinstance(member, Blocks | Leaves)))
     name = "biased MMD²" if wild else "MMD²"
     both = in_places(parts, list(range(len(choice.kernels))))
     return resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from kembed.testing.members.rows import Rows
 BOTH_DEGREES = 16  # columns up to which second degrees are tried; beyond, they would be too many voices
 # All pairs of 64 columns; of more the pairs whose ranks are most correlated in the pooled rows.
 MOST = 2_016
+HELD = 2**20  # correlations that are held at once: 10,000 columns have fifty million pairs
 
 
 def two_sample(rows: Rows) -> Group | None:
@@ -89,12 +90,20 @@ class Products:
 
 def _chosen(first: Float[np.ndarray, "N D"]) -> tuple[Int[np.ndarray, " P"], Int[np.ndarray, " P"]]:
     """The pairs of columns to look at."""
-    a, b = (np.array(side) for side in zip(*combinations(range(first.shape[1]), 2), strict=True))
-    if len(a) > MOST:
-        correlation = np.abs(first.T @ first)[a, b].round(9)
-        kept = np.sort(np.argsort(-correlation, kind="stable")[:MOST])
-        a, b = a[kept], b[kept]
-    return a, b
+    D = first.shape[1]
+    if D * (D - 1) // 2 <= MOST:
+        return np.triu_indices(D, k=1)
+    kept = np.empty((3, 0))  # correlation and both columns; of equal correlations the first pairs
+    step = max(1, HELD // D)
+    for start in range(0, D, step):
+        correlation = np.abs(first[:, start : start + step].T @ first).round(9)
+        a, b = np.triu_indices(len(correlation), k=start + 1, m=D)
+        found = np.array([correlation[a, b], a + start, b])
+        if kept.shape[1] == MOST:
+            found = found[:, found[0] > kept[0].min()]
+        kept = np.hstack([kept, found])
+        kept = kept[:, np.sort(np.argsort(-kept[0], kind="stable")[:MOST])]
+    return kept[1].astype(int), kept[2].astype(int)
 
 
 def independence(left: Rows, right: Rows) -> Relation | None:

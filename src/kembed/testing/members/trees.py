@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Float, Int
+from kembed.core.backend import Bool, Float, Int
+from kembed.permutation import counts
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.gram import Pairs, dense_pairs
 from kembed.testing.members.forests import Forest
@@ -26,7 +27,7 @@ def two_sample(rows: Rows) -> Group:
     """Leaves of every size: two rows are alike in so far as they share small leaves."""
     leaves, _ = grow_trees(rows.space.values, SIZES, COUNT)
     kernels = tuple(Named(f"random trees, at most {size} rows a leaf") for size in SIZES)
-    return alone("trees", tuple(map(leaf_features, leaves)), kernels, whole=True)
+    return alone("trees", (counts.Leaves(tuple(leaves)),), kernels, whole=True)
 
 
 def streamed(rows: Rows) -> Group:
@@ -69,19 +70,6 @@ class Leaves:
         return csr_array((np.ones(trees * b), leaves.ravel(), ends), shape=(b, self.count))
 
 
-def leaf_features(leaves: Int[np.ndarray, "T N"]) -> Blocks:
-    """An indicator of every leaf over the root of its size: K is the mean over trees of [same leaf]/size."""
-    from scipy.sparse import csr_array
-
-    count, N = leaves.shape
-    _, place = np.unique(leaves, return_inverse=True)  # leaves of different trees have different numbers
-    place = place.reshape(leaves.shape)
-    size = np.bincount(place.ravel())
-    entries = (1.0 / np.sqrt(count * size[place])).ravel()
-    table = csr_array((entries, (np.tile(np.arange(N), count), place.ravel())), shape=(N, len(size)))
-    return Blocks(table, table.shape[1], (table.shape[1],))
-
-
 def grow_trees(
     values: Float[np.ndarray, "N D"], sizes: tuple[int, ...], count: int
 ) -> tuple[list[Int[np.ndarray, "T N"]], Forest]:
@@ -122,10 +110,9 @@ def grow_trees(
         value = ranks[item % N, column[mine]]
         least, most = (one.reduceat(value, starts) for one in (np.minimum, np.maximum))
         cuts[cutting] = cut = least + (most - least) * rng.random(len(starts))
-        key = 2 * mine + (value > cut[mine])
-        order = np.argsort(key, kind="stable")
-        item, node = item[order], key[order]
-        kept = np.unique(key)  # a side that no row is on leads to the other
+        above = value > cut[mine]
+        item, node = _sides_apart(item, mine, above, starts)
+        kept = node[np.flatnonzero(np.diff(node, prepend=-1))]  # a side that no row is on leads to the other
         low, high = (np.searchsorted(kept, 2 * np.arange(len(starts)) + side) for side in (0, 1))
         missing = ~np.isin(2 * np.arange(len(starts)) + 1, kept)
         sides[cutting] = number + np.column_stack([low, np.where(missing, low, high)])
@@ -136,6 +123,24 @@ def grow_trees(
             found[item[open_]] = number + np.searchsorted(kept, node[open_])
     column, cut, side = (np.concatenate(part) for part in zip(*nodes, strict=True))
     return [each.reshape(count, N) for each in leaf], Forest(column, cut / N, side)
+
+
+def _sides_apart(
+    item: Int[np.ndarray, " n"],
+    mine: Int[np.ndarray, " n"],
+    above: Bool[np.ndarray, " n"],
+    starts: Int[np.ndarray, " p"],
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """Of every parent first what lies below its cut, then what lies above; and whose child each is."""
+    seen = np.cumsum(above)  # above the cut, up to here
+    before = seen[starts] - above[starts]
+    high = seen - before[mine]  # ... of the same parent
+    ends = np.append(starts[1:], len(item)) - 1
+    low = ends - starts + 1 - (seen[ends] - before)  # rows below, of every parent
+    place = np.where(above, (starts + low)[mine] + high - 1, np.arange(len(item)) - high)
+    sorted_items, node = np.empty_like(item), np.empty_like(mine)
+    sorted_items[place], node[place] = item, 2 * mine + above
+    return sorted_items, node
 
 
 def _leaves_alone(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -153,7 +158,7 @@ def independence(left: Rows, right: Rows) -> Relation | None:
     if left.size > MOST_ROWS:
         return None
     sides = (
-        [leaf_features(each) for each in grow_trees(side.space.values, SIZES, COUNT)[0]]
+        [counts.leaf_features(each) for each in grow_trees(side.space.values, SIZES, COUNT)[0]]
         for side in (left, right)
     )
     meetings = tuple(Meeting(dense(a), dense(b)) for a, b in zip(*sides, strict=True))
