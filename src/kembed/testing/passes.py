@@ -56,8 +56,8 @@ class Sums:
 
 def take_sample(block: Block, layout: Layout, bins: AnyBins, each: int) -> Stacked:
     """The rows of a block that are of the sample: `each` units of every bin; of pairs both rows."""
-    kept = sampled(bins, block.first, len(block.values), each) & block.whole
-    return Stacked(tuple(layout.sides(block.values[kept])))
+    kept = block.values[sampled(bins, block.first, len(block.values), each)]
+    return Stacked(tuple(layout.sides(kept[Block(kept, 0).whole])))
 
 
 def take_rows(block: Block, columns: tuple[int, ...], bins: AnyBins | None = None, each: int = 0) -> Stacked:
