@@ -1,8 +1,8 @@
 """One column, judged: alternatives of families that the column's test was not chosen on (`single` has those).
 
 Written before any of them was run. Beside the column's own fused test: the one for whole tables that columns
-had before, and what people use: Kolmogorov-Smirnov, Anderson-Darling, Mann-Whitney and Welch's t. Rejections at
-.05 of two samples of 200 rows, over KEMBED_REPETITIONS draws (100).
+had before, and what people use: Kolmogorov-Smirnov, Anderson-Darling, Mann-Whitney and Welch's t. Rejections
+at .05 of two samples of 200 rows, over KEMBED_REPETITIONS draws (100).
 """
 
 import os
