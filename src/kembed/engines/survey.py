@@ -10,6 +10,7 @@ import numpy as np
 from kembed.data.columns import Column, Sample
 from kembed.engines.coding import as_table, as_text, floats, is_text, plain_numbers, typed_column
 from kembed.engines.parts import Part
+from kembed.engines.source import brought_back
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,6 +19,7 @@ LEVELS = 10_000  # of a column of text: more are no categories, and their table 
 NUMBERS, TEXT, WORDS = "numbers", "text", "words"  # words: text of a text table, which may mean numbers
 
 
+@brought_back
 @dataclass(frozen=True)
 class Seen:
     """What was seen of one column in some blocks."""
@@ -56,6 +58,7 @@ class Seen:
         return self.levels is not None and len(self.levels) < 2
 
 
+@brought_back
 class Bad(NamedTuple):
     """Rows that cannot be used: how many, and the first of them as (part, row of the part)."""
 
@@ -67,6 +70,7 @@ class Bad(NamedTuple):
         return Bad(self.many + other.many, other.first if self.first is None else self.first)
 
 
+@brought_back
 class Survey(NamedTuple):
     """What was seen of a sample: rows of every part, every column, rows with missing and infinite values."""
 

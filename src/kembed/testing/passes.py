@@ -12,7 +12,7 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.core.buffers import Buffers
-from kembed.engines.source import Block, Schema, Stacked
+from kembed.engines.source import Block, Schema, Stacked, brought_back
 from kembed.permutation.bins import AnyBins, sampled
 from kembed.permutation.segments import Segments, make_segments
 from kembed.testing.members.fresh import Diagonal, Fitted, Fresh, Streamed
@@ -38,6 +38,7 @@ class Layout:
         return [values[:, list(side)] for side in (self.variables, self.partners) if side]
 
 
+@brought_back
 @dataclass(frozen=True, eq=False)
 class Sums:
     """Of every bin, what is left over last: what its rows weigh, squares of that, sums of their features."""
@@ -113,6 +114,7 @@ def summed(features: Any, rows: Fresh, segments: Segments) -> Float[np.ndarray, 
     return segments.sums(features(rows))
 
 
+@brought_back
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Sums of the features of either side, of their products within a side, and of those that meet."""
