@@ -56,3 +56,16 @@ def test_other_commands_take_patterns_too(call, place):
     code, out, err = call("test", "old.kembed", "new0.csv", *QUICK)
     assert code == 0, err
     assert "differ" in out
+
+
+def test_independence_of_a_pattern_is_of_all_rows(call, answer):
+    code, out, err = call("independence", "old*.csv", "--x", "v", "--y", "w,k", *QUICK)
+    assert code == 0, err
+    assert "No dependence was found" in out
+    assert "300 rows" in out
+    told = answer("independence", "*.csv", "--x", "v,k", "--y", "w", *QUICK)
+    assert told["columns"] == ["v", "k", "w"]
+    assert told["samples"][0]["used"] == 450
+    code, _, err = call("independence", "old*.csv", "--x", "v", "--y", "u", *QUICK)
+    assert code == 2
+    assert "no column 'u'" in err
