@@ -8,7 +8,6 @@ from kembed.conditional.prewhitening import WEEK
 from kembed.conditional.tester import MINIMUM, ConditionalTester, WholeTables
 from kembed.data import remarks
 from kembed.data.tables import read_tables
-from kembed.engines.opening import is_large_source
 from kembed.testing.outcome import nothing
 from kembed.testing.sided import are_sided, open_sides
 
