@@ -283,6 +283,7 @@ class ConditionalTester:
             raise ValueError(f"{argument} is column {place}, but there are only {len(self.names)}, from 0 on")
         return place
 
+    @np.errstate(over="ignore", invalid="ignore")  # a statistic that is not finite is refused
     def _outcome(self, i: int, j: int, given: tuple[int, ...]) -> ConditionalOutcome:
         self.n_computed += 1
         sides, rank = self._sides, self._sides.conditioner(given).rank if given else 0
