@@ -314,3 +314,8 @@ def test_units_that_make_no_sense(rng):
         assert all(word in str(error.value) for word in words), error.value
     with pytest.raises(ValueError, match="unit goes with null='permutation' and unpaired samples"):
         mmd_test(x, y, unit=2, paired=True)
+
+
+def test_delta_of_numbers_is_looked_at_by_rows(rng):
+    x, y = rng.integers(0, 3, (300, 1)).astype(float), rng.integers(0, 4, (300, 1)).astype(float)
+    assert quick(x, y, kernel=Delta()).pvalue == 0.01

@@ -81,6 +81,8 @@ def _phases(
                 return None
             factors += found
         return factors
+    if isinstance(kernel, Delta) and not all(levels[column] for column in columns):
+        return None  # numbers are no levels
     if isinstance(kernel, Delta):
         penalty = np.broadcast_to(kernel.penalty, columns.shape)
         own = zip(columns, penalty, strict=True)
