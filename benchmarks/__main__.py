@@ -25,6 +25,7 @@ NAMES = [
     "bands",
     "dropin",
     "single",
+    "single_held_out",
     "startup",
     "conditional",
     "conditional_hard",

@@ -52,7 +52,7 @@ _HOME = {
     "hsic_test": "testing.independence",
     "k_sample_test": "testing.several",
     "learn_kernel": "learning.learn",
-    "log_pseudolikelihood": "learning.paper.pseudolikelihood",
+    "log_pseudolikelihood": "learning.paper.likelihood",
     "median_lengthscale": "embeddings.landmarks",
     "load_ozone": "data.datasets",
     "mmd_test": "testing.two_sample",

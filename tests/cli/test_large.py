@@ -71,3 +71,16 @@ def test_an_interrupted_run_is_resumed(call, place):
     code, _, err = call("test", "old0.csv", "new0.csv", "--resume", "old1.csv", *QUICK)
     assert code == 2
     assert "passes cannot be kept in old1.csv" in err
+
+
+def test_independence_of_a_pattern_is_of_all_rows(call, answer):
+    code, out, err = call("independence", "old*.csv", "--x", "v", "--y", "w,k", *QUICK)
+    assert code == 0, err
+    assert "No dependence was found" in out
+    assert "300 rows" in out
+    told = answer("independence", "*.csv", "--x", "v,k", "--y", "w", *QUICK)
+    assert told["columns"] == ["v", "k", "w"]
+    assert told["samples"][0]["used"] == 450
+    code, _, err = call("independence", "old*.csv", "--x", "v", "--y", "u", *QUICK)
+    assert code == 2
+    assert "no column 'u'" in err

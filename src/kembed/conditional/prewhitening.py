@@ -49,7 +49,7 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vecto
     if isinstance(value, Labelled):
         value, argument = value.value, value.label
     if isinstance(value, np.ma.MaskedArray):
-        value = value.astype(float).filled(np.nan)
+        value = np.ma.filled(value.astype(float), np.nan)
     array = value.to_numpy() if hasattr(value, "to_numpy") else checks.rectangular(value, argument, "vector")
     if array.shape != (n,):
         wanted = f"{argument} must hold one time for each of the {n} rows"

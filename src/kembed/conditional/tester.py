@@ -26,12 +26,13 @@ from kembed.conditional.products import BINS, multipliers
 from kembed.conditional.sides import Found, Settings, Sides, check
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
-from kembed.data.tables import Table, read_tables
+from kembed.data.tables import Table
 from kembed.kernels.base import Kernel
 from kembed.permutation.crossings import draw_orders
 from kembed.permutation.fusion import Plan
 from kembed.testing.outcome import resampled_outcome
 from kembed.testing.procedure import Choice
+from kembed.testing.sided import whole_table
 
 MINIMUM = 10  # rows; fewer leave no regression a chance
 MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
@@ -49,7 +50,7 @@ class ConditionalTester:
     Parameters
     ----------
     data
-        An array or data frame; every column is a variable.
+        An array or data frame, or what `mmd_test` reads block by block; every column is a variable.
     prewhiten
         The name of a column of `data` that holds times (it is then no variable), or a time for every row.
     cache
@@ -94,10 +95,7 @@ class ConditionalTester:
             data, prewhiten = prewhitening.without_column(data, prewhiten)
         tables: list[Table] = data
         if not isinstance(data, WholeTables):  # every column is a table
-            (table,), missing = read_tables({"data": data}, nan_policy, minimum=MINIMUM, paired=True)
-            if missing:
-                remedy = "use nan_policy='omit', or drop or impute those rows"
-                raise ValueError(f"data has missing values; {remedy}")
+            table = whole_table(data, nan_policy, MINIMUM)
             tables = [table.column(d) for d in range(len(table.names))]
         if cache is not None and rng is None:
             what = "a cache finds p-values by their seed, and rng=None is another seed every time"
@@ -285,6 +283,7 @@ class ConditionalTester:
             raise ValueError(f"{argument} is column {place}, but there are only {len(self.names)}, from 0 on")
         return place
 
+    @np.errstate(over="ignore", invalid="ignore")  # a statistic that is not finite is refused
     def _outcome(self, i: int, j: int, given: tuple[int, ...]) -> ConditionalOutcome:
         self.n_computed += 1
         sides, rank = self._sides, self._sides.conditioner(given).rank if given else 0

@@ -38,6 +38,14 @@ def squared_distances(X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[A
     return total
 
 
+def scaled_squares(X: Float[Array, "n D"], Y: Float[Array, "m D"], scale: Any) -> Float[Array, "n m"]:
+    """Σ_d ((x_d - y_d)/scale_d)², for scales whose squares are no numbers: differences are divided first."""
+    total = np.zeros((len(X), len(Y)))
+    for d, size in enumerate(np.broadcast_to(scale, X.shape[1])):
+        total += ((X[:, d, None] - Y[None, :, d]) / size) ** 2
+    return total
+
+
 def median_of_pairs(matrix: Float[Array, "n n"]) -> float:
     """The median over pairs i < j; over those above 0 where most are 0; 0 if all are."""
     pairs = np.concatenate([row[i:] for i, row in enumerate(matrix, 1)]) if len(matrix) else matrix.ravel()
@@ -140,6 +148,9 @@ def cholesky(matrix: Float[Array, "m m"]) -> Cholesky:
     reported; beyond that the matrix is not positive semidefinite and we say so.
     """
     scale = float(np.mean(np.diagonal(matrix)))
+    if not np.isfinite(matrix).all():
+        seen = "a covariance matrix is not finite: rows or lengthscales are too large or too small for floats"
+        raise np.linalg.LinAlgError(f"{seen}; divide the columns by a constant, or change the lengthscale")
     for relative in (0.0, *(10.0**power for power in range(-14, -7))):
         try:
             lower = np.linalg.cholesky(matrix + relative * scale * np.eye(len(matrix)))

@@ -123,7 +123,10 @@ def support_points(rows: Rows, start: Rows, steps: int = 60) -> Rows:
     """
     n, m = len(rows), len(start)
     origin = np.median(rows, axis=0)
-    size = float(np.median(np.abs(rows - origin), axis=0).max()) or float(np.abs(rows - origin).max()) or 1.0
+    away = np.abs(rows - origin)
+    size = float(np.median(away, axis=0).max()) or float(away.max()) or 1.0
+    if float(away.max()) / size > SQUARED:  # one row is so far out that its square is no number
+        size = float(away.max())
     x, z = (rows - origin) / size, (start - origin) / size
     x_norms = (x**2).sum(axis=1)
     floor = 1e-12 * (1.0 + x_norms)  # a squared distance below it is rounding

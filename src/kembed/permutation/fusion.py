@@ -78,19 +78,18 @@ def in_places(parts: list[Values], places: list[int]) -> Values:
 class Plan(NamedTuple):
     """Which kernels make up a member, which members a group, and which groups are added up as well.
 
-    `weight` says how much a group counts beside the others; None: all alike.
+    `weights` say how much each group counts beside the others; None: all alike.
     """
 
     member: Int[np.ndarray, " J"]
     group: Int[np.ndarray, " M"]
     added: Bool[np.ndarray, " G"]
-    weight: Float[np.ndarray, " G"] | None = None
+    weights: Float[np.ndarray, " G"] | None = None
 
     @property
-    def shares(self) -> Float[np.ndarray, " G"]:
-        """The weights, which sum to one."""
-        weight = np.ones(len(self.added)) if self.weight is None else self.weight
-        return weight / weight.sum()
+    def counts(self) -> Float[np.ndarray, " G"]:
+        """The weights, 1 for each group if there are none."""
+        return np.ones(len(self.added)) if self.weights is None else self.weights
 
 
 class Fused(NamedTuple):
@@ -214,7 +213,7 @@ def fuse(values: Values, plan: Plan) -> Fused:
     kernels = surprise(values.statistics, values.entry, by_others=crowded)
     members = gathered(kernels, plan.member)
     groups = gathered(members, plan.group)
-    voices, weights = groups, plan.shares
+    voices, weights = groups, plan.counts / plan.counts.sum()
     if plan.added.sum() > 1:
         summed = surprise(groups[:, plan.added].sum(axis=1, keepdims=True))
         voices = np.hstack([groups, summed])

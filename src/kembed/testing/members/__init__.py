@@ -59,8 +59,8 @@ def _choice(group: Group, rows: Rows | None = None) -> Choice:
     """What a test does with a group; in a two-sample test of `rows` some count more or less than others."""
     count = int(group.voices.max()) + 1
     weights = {} if rows is None else OF_ONE_COLUMN if len(rows.names) == 1 else WEIGHTS
-    weight = np.array([weights.get(group.name, 1.0)])
-    plan = Plan(group.voices, np.zeros(count, dtype=int), np.array([group.whole]), weight)
+    own = np.array([weights.get(group.name, 1.0)])
+    plan = Plan(group.voices, np.zeros(count, dtype=int), np.array([group.whole]), own)
     return Choice(group.members, group.kernels, plan)
 
 
