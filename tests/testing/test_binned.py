@@ -12,7 +12,7 @@ from kembed import Delta, Gaussian, OnColumns, mmd_test
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.engines.memory import Memory, in_memory
-from kembed.permutation.fourier import fourier
+from kembed.permutation.fourier import cosines_and_sines, fourier
 from kembed.permutation.segments import make_segments
 from kembed.testing.binned import binned_test
 from kembed.testing.members import GROUPS
@@ -314,3 +314,14 @@ def test_units_that_make_no_sense(rng):
         assert all(word in str(error.value) for word in words), error.value
     with pytest.raises(ValueError, match="unit goes with null='permutation' and unpaired samples"):
         mmd_test(x, y, unit=2, paired=True)
+
+
+def test_cosines_and_sines(rng):
+    phase = np.concatenate([rng.normal(size=4_000) * 30, np.arange(-8, 8) * np.pi / 4, [1e9, -1e12]])[:, None]
+    expected = np.column_stack([np.cos(phase), np.sin(phase)])
+    np.testing.assert_allclose(cosines_and_sines(phase), expected, rtol=0, atol=2e-15)
+
+
+def test_delta_of_numbers_is_looked_at_by_rows(rng):
+    x, y = rng.integers(0, 3, (300, 1)).astype(float), rng.integers(0, 4, (300, 1)).astype(float)
+    assert quick(x, y, kernel=Delta()).pvalue == 0.01
