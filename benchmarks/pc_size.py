@@ -2,10 +2,11 @@
 
 `python -m benchmarks.pc_size time [ROWS] [GRAPHS]`: random graphs of 20 variables with about one and a half
 curved edges each. Processor seconds, tests, how many a first look decided, and pairs and marks that differ
-from the class of the true graph, with two columns given at most, then with as many as there are. `python -m benchmarks.pc_size same [ROWS] [GRAPHS]`: graphs of six
-variables; the same search with the statistic of few rows (a regression for every target, a sign for every
-row, no bins, no first look) and with that of many, on the same table. `looks [ROWS]`: twelve variables with
-and without the first look. Seed 2026, alpha .05.
+from the class of the true graph, with two columns given at most, then with as many as there are.
+`python -m benchmarks.pc_size same [ROWS] [GRAPHS]`: graphs of six variables; the same search with the
+statistic of few rows (a regression for every target, a sign for every row, no bins, no first look) and with
+that of many, on the same table. `looks [ROWS]`: twelve variables with and without the first look. Seed 2026,
+alpha .05.
 """
 
 import sys
