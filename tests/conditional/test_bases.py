@@ -66,8 +66,8 @@ def test_nothing_of_a_signal_is_left(signal):
 def test_weights_count_alike():
     weights = conditioner(np.random.default_rng(0).normal(size=(400, 2))).weights
     sizes = [float(np.square(weight).mean(axis=0).sum()) for weight in weights]
-    # of all columns at two scales, then sums over the columns at two
-    np.testing.assert_allclose(sizes, [1.0, 1.0, 2.0, 2.0], rtol=1e-4)
+    # of all columns at two scales, then sums over the columns at two; without what is negligible
+    np.testing.assert_allclose(sizes, [1.0, 1.0, 2.0, 2.0], rtol=2e-2)
 
 
 def street(n, seed=0):

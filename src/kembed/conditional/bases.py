@@ -17,6 +17,7 @@ import numpy as np
 
 from kembed.conditional import conditioning, regression
 from kembed.conditional.conditioning import Conditioner
+from kembed.conditional.products import NEGLIGIBLE
 from kembed.conditional.regression import Regression, RegressionResiduals, kernel, learn_regression
 from kembed.core.backend import Float, Int
 
@@ -148,13 +149,13 @@ class SharedConditioner(Conditioner):
 
     @cached_property
     def weights(self) -> tuple[Rows, ...]:
-        """As those of a `Conditioner`."""
+        """As those of a `Conditioner`, without features that no product with them would be kept of."""
         single = [self.columns]
         single.insert(0, tuple(gaussian_features(c, WIDE) for c in self.Z.T if np.ptp(c) > 0.0))
         if self.Z.shape[1] == 1:
             single.append(tuple(self._together))
         parts = single if self.Z.shape[1] == 1 else [*((one,) for one in self._together), *single]
-        return tuple(np.hstack([_even(one) for one in part]) for part in parts if part)
+        return tuple(_loud(np.hstack([_even(one) for one in part])) for part in parts if part)
 
     def _found(self, F: Rows) -> tuple[float, float, Float[np.ndarray, "q r"]]:
         """The best signal-to-noise ratio, its gain, and the sums EᵀBᵀF."""
@@ -233,6 +234,12 @@ class SharedConditioner(Conditioner):
         # Pairs that are each other's neighbours count twice: √2 of the usual standard error at most.
         error = np.sqrt(2.0 * np.square(product).sum())
         return bool(product.sum() > AGREE * error)
+
+
+def _loud(features: Rows) -> Rows:
+    """Those that are not negligible beside the largest."""
+    sizes = np.square(features).mean(axis=0, dtype=float)
+    return np.ascontiguousarray(features[:, sizes >= NEGLIGIBLE * sizes.max(initial=0.0)])
 
 
 def _even(features: Rows) -> Rows:

@@ -32,7 +32,7 @@ from kembed.testing import kernel_words
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
 # Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a
-# graph of 20 variables asks for each of 20 conditioners again and again, 50 MB each with 100,000 rows.
+# graph of 20 variables asks for each of 20 conditioners again and again, 100 MB each with 100,000 rows.
 ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
 # Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
 # `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
@@ -173,7 +173,7 @@ class Sides:
         self.settings = settings
         self.n = len(variables[0].columns)
         # Numbers a row: residual features; bases of eigenvectors and features to weight by; a column or two.
-        few, many, room = (25, 60, LARGE_ROOM) if self.binned else (60, 1_000, ROOM)
+        few, many, room = (25, 120 if self.many else 60, LARGE_ROOM) if self.binned else (60, 1_000, ROOM)
         self._sides: Shelf[Side] = Shelf(few * self.n, room)
         self._conditioners: Shelf[Conditioner] = Shelf(many * self.n, room)
         self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n, room)
