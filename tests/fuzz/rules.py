@@ -121,6 +121,8 @@ def judged(error: Exception, names: Iterable[str]) -> list[Finding]:
     own = [frame for frame in frames if "kembed" in Path(frame.filename).parts]
     if own:
         where = f"{Path(own[-1].filename).name}:{own[-1].lineno} ({where})"
+    if hasattr(error, "format_message"):  # a mistake in a command, as Typer tells it
+        return []
     if not isinstance(error, ALLOWED) and not isinstance(error, OSError):
         return [Finding("type", f"{type(error).__name__}: {text[:200]} at {where}")]
     validated = "sklearn" in last.filename and last.name in VALIDATED  # an estimator's own door
