@@ -95,7 +95,8 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     if is_traced(value):
         seen = f"{argument} is traced by JAX, but this function computes in NumPy"
         raise TypeError(f"{seen}; call it on plain arrays")
-    if isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value):
+    plain = isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value)
+    if plain or hasattr(value, "nnz"):  # a sparse matrix, which may be a mapping, is refused as an array
         return _of_array(value, argument)
     if isinstance(value, Mapping) or hasattr(value, "data_vars"):  # the latter is xarray's Dataset
         return _of_mapping(value, argument)
