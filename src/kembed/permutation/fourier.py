@@ -18,7 +18,6 @@ from kembed.kernels.discrete import Delta, OnColumns
 Values = Float[np.ndarray, "b D"]
 
 
-BLURRED = 1e15  # radians: beyond, the next float is another angle, and a cosine is noise
 CODES = 10**6  # more levels than this are no codes: nobody has a table of them
 
 
@@ -86,9 +85,6 @@ def fourier(
             frequencies[columns] += part
     centre = np.median(x, axis=0)
     centre[[column for column, _ in tables]] = 0.0
-    if not np.abs(x - centre).max(axis=0, initial=0.0) @ np.abs(frequencies).max(axis=1) < BLURRED:
-        seen = "the lengthscale is too small for features of rows so far apart: cosines have no digit left"
-        raise ValueError(f"{seen}; use a larger one, or statistic='unbiased'")
     return Fourier(centre, frequencies, tuple(tables), variance)
 
 
