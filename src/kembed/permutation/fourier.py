@@ -102,8 +102,6 @@ def _phases(
                 return None
             factors += found
         return factors
-    if isinstance(kernel, Delta) and not all(levels[column] for column in columns):
-        return None  # numbers are no levels
     if isinstance(kernel, Delta):
         if not all(levels[column] for column in columns):
             return None  # of numbers there is no table of levels
