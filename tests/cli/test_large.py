@@ -58,6 +58,21 @@ def test_other_commands_take_patterns_too(call, place):
     assert "differ" in out
 
 
+def test_an_interrupted_run_is_resumed(call, place):
+    again = ["test", "old0.csv", "new0.csv", "--kernel", "median", "--resume", "kept", *QUICK]
+    code, first, err = call(*again)
+    assert code == 0, err
+    assert "taken from" not in err
+    assert list((place / "kept").iterdir())
+    code, second, err = call(*again)
+    assert code == 0
+    assert "passes that were finished before are taken from kept" in err
+    assert second == first
+    code, _, err = call("test", "old0.csv", "new0.csv", "--resume", "old1.csv", *QUICK)
+    assert code == 2
+    assert "passes cannot be kept in old1.csv" in err
+
+
 def test_independence_of_a_pattern_is_of_all_rows(call, answer):
     code, out, err = call("independence", "old*.csv", "--x", "v", "--y", "w,k", *QUICK)
     assert code == 0, err

@@ -78,4 +78,4 @@ def squared_norms(C: Float[np.ndarray, "m p"], E: Multipliers, n: int) -> Float[
     size = float(np.abs(C).max(initial=0.0)) or 1.0
     resampled = E.T @ (C / size).astype(np.float32)  # random anyway: seven digits are enough
     sums = np.concatenate([C.sum(axis=0)[None] / size, resampled])
-    return np.asarray((sums**2).sum(axis=1)) * (size / n) ** 2
+    return np.asarray((sums**2).sum(axis=1)) * np.square(size / n)

@@ -103,7 +103,7 @@ class ConditionalTester:
         self._settings = Settings(
             check(kernel),
             cross_fit=checks.flag(cross_fit, "cross_fit"),
-            n_resamples=checks.count(n_resamples, "n_resamples", 1),
+            n_resamples=checks.resamples(n_resamples),
             memory=None if memory is None else float(checks.positive(memory, "memory")),
             seed=int(checks.generator(rng).integers(2**62)),
         )
@@ -198,7 +198,6 @@ class ConditionalTester:
 
     def test(self, x: int | str, y: int | str, given: Sequence[int | str] = ()) -> ConditionalOutcome:
         """Test two columns given others, each by its name or number."""
-        given = (given,) if isinstance(given, str | int) else given
         i, j, inner = self.places(x, y, given)
         found = self._outcome(i, j, inner)
         return replace(found, linear=self._linear(i, j, inner)) if inner else found
@@ -211,11 +210,12 @@ class ConditionalTester:
         return partial_correlation(self._tables[i].values, self._tables[j].values, between)
 
     def places(
-        self, x: Any, y: Any, given: Iterable[Any], arguments: tuple[str, str, str] = ("x", "y", "given")
+        self, x: Any, y: Any, given: Any, arguments: tuple[str, str, str] = ("x", "y", "given")
     ) -> tuple[int, int, tuple[int, ...]]:
         """The numbers of columns that go by name or number, none of them twice; `arguments` is for errors."""
         one, other, inner = arguments
         i, j = self._place(x, one), self._place(y, other)
+        given = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given
         places = tuple(sorted({self._place(column, inner) for column in given}))
         if i == j:
             raise ValueError(f"{one} and {other} are the same column, {self.names[i]!r}; give two")
@@ -224,16 +224,13 @@ class ConditionalTester:
             raise ValueError(f"column {both!r} is tested and given at once; leave it out of {inner}")
         return i, j, places
 
-    def pvalue(self, i: int, j: int, given: tuple[int, ...] = ()) -> float:
-        """The p-value of two columns by number; kept, and found on disk where there is a cache.
+    def pvalue(self, i: int | str, j: int | str, given: Sequence[int | str] = ()) -> float:
+        """The p-value of two columns by name or number; kept, and found on disk where there is a cache.
 
         Of many rows, the smallest there is where few of them leave no doubt.
         """
-        key = (int(min(i, j)), int(max(i, j)), tuple(sorted(int(k) for k in given)))
-        asked = (*key[:2], *key[2])
-        if len(set(asked)) < len(asked) or not 0 <= min(asked) <= max(asked) < len(self.names):
-            wanted = f"pvalue takes different columns from 0 to {len(self.names) - 1}"
-            raise ValueError(f"{wanted}, but {asked} was asked")
+        first, second, inner = self.places(i, j, given, ("i", "j", "given"))
+        key = (min(first, second), max(first, second), inner)
         if key not in self._pvalues:
             name = digest(self._content, key) if self._store is not None else ""
             found = self._store.get(name) if self._store is not None else None
@@ -286,6 +283,7 @@ class ConditionalTester:
             raise ValueError(f"{argument} is column {place}, but there are only {len(self.names)}, from 0 on")
         return place
 
+    @np.errstate(over="ignore", invalid="ignore")  # a statistic that is not finite is refused
     def _outcome(self, i: int, j: int, given: tuple[int, ...]) -> ConditionalOutcome:
         self.n_computed += 1
         sides, rank = self._sides, self._sides.conditioner(given).rank if given else 0

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import Float, to_numpy
+from kembed.core.backend import Float, need_jax, to_numpy
 from kembed.core.linalg import robust_spread
 from kembed.core.ordering import sorted_rows
 from kembed.core.text import listing
@@ -30,6 +30,8 @@ from kembed.learning.learned_kernel import Curve, LearnedKernel, Mode, State
 from kembed.learning.objective import COMPARED
 from kembed.learning.problem import Effort, Prepared, Spec, prepare, prepare_paper
 
+MOST_COLUMNS = 2_000  # their covariance has 32 MB and its eigenvalues take two seconds
+SQUARED = 1e140  # scales up to this, and down to its inverse, can be squared and added up
 MINIMUM_ROWS = 5  # fewer say nothing of a scale
 PAPER_LANDMARKS, PER_COLUMN = 100, 10  # of the published objective, unless told
 OBJECTIVES = ("leave-one-out", "paper")
@@ -97,6 +99,7 @@ def learn_kernel(
     return learned
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite is refused
 def fit_kernel(
     x: Any,
     kernel: Stationary | str,
@@ -117,8 +120,14 @@ def fit_kernel(
             raise TypeError(f"x must hold numbers, but {listing(words)} hold text; leave those columns out")
         x, rows_in_all = sampled_table(source)[0].values, source.size
     x = np.asarray(checks.points(x, "x", minimum=MINIMUM_ROWS))
+    if x.shape[1] > MOST_COLUMNS:
+        seen = f"x has {x.shape[1]:,} columns, and what is learned keeps a covariance of all of them"
+        remedy = f"leave columns out, or learn on principal components ({MOST_COLUMNS:,} columns at most)"
+        raise ValueError(f"{seen}; {remedy}")
     paper = checks.choice(objective, "objective", OBJECTIVES) == "paper"
     _check_paper(paper, noise=noise, landmarks=landmarks, measure=measure)
+    if paper:
+        need_jax("objective='paper'")
     if isinstance(prior, str):
         checks.choice(prior, "prior", ("gamma",))
     elif prior is not None and not callable(prior):
@@ -133,6 +142,7 @@ def fit_kernel(
     rows = sorted_rows(x)
     if (rows[0] == rows[-1]).all():
         raise ValueError("all rows of x are equal, so there is no scale to learn; check the data")
+    _refuse_sizes(rows)
 
     def learn(family: Family) -> tuple[LearnedKernel, Prepared]:
         spec = Spec(family, prior, paper)
@@ -215,6 +225,16 @@ def _landmarks(
             "give more landmarks, more (distinct) rows or fewer columns"
         )
     return z
+
+
+def _refuse_sizes(rows: Float[np.ndarray, "n D"]) -> None:
+    """Refuse rows whose distances cannot be squared, in their own units or in units of their spread."""
+    away = np.abs(rows - np.median(rows, axis=0))
+    farthest = float(away.max())
+    usual = float(np.median(away, axis=0).max()) or farthest
+    if not (usual > 1.0 / SQUARED and farthest < SQUARED and farthest / usual < SQUARED):
+        seen = "x has rows so far apart, or so near, that squares of their distances are no numbers"
+        raise ValueError(f"{seen}; divide the columns by a constant, and look for absurd values")
 
 
 def _learned(rows: Float[np.ndarray, "n D"], spec: Spec, prepared: Prepared) -> LearnedKernel:
