@@ -124,6 +124,17 @@ def test_a_first_look_never_rejects_by_chance():
     assert not any(glance.doubtless(i, j, ()) for i, j in pairs)
 
 
+def test_a_rare_event_is_its_own_feature():
+    rare = np.zeros(2_000)
+    rare[7] = 1.0
+    given = conditioner(np.column_stack([rare, np.random.default_rng(0).normal(size=2_000)]))
+    assert given.columns[0].shape == (2_000, 1)
+    x = 50.0 * rare + np.random.default_rng(1).normal(size=2_000)
+    left = given.residuals(x, given.learn(x)).fitted[:, 0]
+    assert abs(left[7]) < 3.0
+    assert np.corrcoef(left[8:], x[8:])[0, 1] > 0.95
+
+
 def test_columns_that_do_not_vary_at_first():
     """A rare event that none of the first rows has: a side without columns, which decides nothing."""
     rare = np.zeros((ROWS + 10, 1))

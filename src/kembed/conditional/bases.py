@@ -70,8 +70,10 @@ def column_features(
 
 
 def gaussian_features(column: Vector, lengthscale: float) -> Rows:
-    """Those of a Gaussian kernel, with landmarks all over the range of the column."""
+    """Those of a Gaussian kernel, with landmarks all over the column's range; two values are their own."""
     low, high = float(column.min()), float(column.max())
+    if ((column == low) | (column == high)).all():
+        return np.asarray((column - column.mean())[:, None], dtype=np.float32)
     count = int(np.ceil((high - low) / (APART * lengthscale))) + 2
     marks = np.linspace(low, high, count)[:, None] / lengthscale
     whiten = whitener(kernel(marks, marks))
@@ -180,10 +182,6 @@ class SharedConditioner(Conditioner):
         ratio, gain, across = self._found(F)
         return self._without(F, ratio, across) if gain > 0.0 else (F, 0.0)
 
-    def sees(self, column: Vector) -> bool:
-        """Whether Z says anything about the column."""
-        return self._found((column - column.mean())[:, None])[1] > conditioning.WORTH
-
     def learn(self, column: Vector) -> Regression | None:
         """The ratio for the column; None where Z says nothing about it."""
         F = (column - column.mean())[:, None]
@@ -226,7 +224,9 @@ class SharedConditioner(Conditioner):
         """The nearest neighbour of every row."""
         from scipy.spatial import cKDTree
 
-        return np.asarray(cKDTree(self.Z).query(self.Z, 2)[1][:, 1])
+        near = cKDTree(self.Z).query(self.Z, 2)[1]
+        itself = near[:, 1] == np.arange(len(near))  # among equal rows it need not come first
+        return np.where(itself, near[:, 0], near[:, 1])
 
     def _agrees(self, left: Vector) -> bool:
         """Whether neighbours have alike residuals, so that there is more to regress."""
