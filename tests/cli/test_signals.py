@@ -34,7 +34,7 @@ def slowly(draft):
                 continue
             raise
 swallowed = []
-listen()
+listen(again=1.0)
 write_whole("page.html", slowly)
 """
 

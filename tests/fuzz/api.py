@@ -26,6 +26,8 @@ from kembed.kernels.base import Kernel
 Call = tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 # Words by which errors name what is wrong where no argument is at fault alone.
 NAMED = (
+    "file",
+    "folder",
     "column",
     "sample 1",
     "sample 2",

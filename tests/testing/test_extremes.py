@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kembed import (
+    Delta,
     DriftDetector,
     Gaussian,
     Landmarks,
@@ -76,6 +77,20 @@ def test_crossed_features_of_lengthscales_that_nothing_can_be_divided_by(way):
             assert found > 0.05
         else:
             assert found in (None, 1.0)
+
+
+def test_a_wild_statistic_that_is_no_number():
+    found = pvalue(lambda: hsic_test(X, X[::-1], kernel=Gaussian(1e-320), null="wild", **QUICK))
+    assert found in (None, 1.0)
+
+
+def test_equality_of_numbers_by_features():
+    """A kernel of equal or not has no table of levels where columns hold numbers."""
+    rows = np.round(X[:, :1])
+    for statistic in ("features", "unbiased"):
+        how = {"kernel": Delta(), "statistic": statistic, **QUICK}
+        assert mmd_test(rows, rows + 0.5, **how).pvalue == 0.05
+        assert mmd_test(rows, rows.copy(), **how).pvalue > 0.05
 
 
 def test_kernels_that_are_not_real():

@@ -13,11 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130  # as shells, sysexits.h and Ctrl-C have them
-# What the user gave is wrong, or an optional part is not installed, and how to install it.
-AGAIN = (
-    3.0  # seconds after which a stopped command that went on is stopped again: libraries swallow interrupts
-)
+AGAIN = 20.0  # seconds after which a command that is still there is stopped again: callbacks swallow signals
 STOPPED: list[int] = []  # the signals that came
+# What the user gave is wrong, or an optional part is not installed, and how to install it.
 INPUT_ERRORS = (ValueError, TypeError, OSError, ImportError)
 
 
@@ -55,23 +53,23 @@ def main() -> None:
     sys.exit(code)
 
 
-def listen() -> None:
+def listen(again: float = AGAIN) -> None:
     """Let signals that end a process unwind it first, so that it leaves nothing behind."""
+
+    def stop(number: int, _: Any) -> None:
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, stop)
+            signal.setitimer(signal.ITIMER_REAL, again)
+        if not STOPPED or number != signal.SIGALRM:
+            STOPPED.append(number)
+        raise KeyboardInterrupt
+
     if threading.current_thread() is not threading.main_thread():
         return
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):  # nohup, background
-            signal.signal(number, _stop)
-
-
-def _stop(number: int, _: Any) -> None:
-    if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, _stop)
-        signal.setitimer(signal.ITIMER_REAL, AGAIN)
-    if not STOPPED or number != signal.SIGALRM:
-        STOPPED.append(number)
-    raise KeyboardInterrupt
+            signal.signal(number, stop)
 
 
 class OutputError(ValueError):

@@ -210,7 +210,6 @@ def load_variables(
         seen = f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}"
         raise InputError(f"{seen}; name columns with --columns to use what was left out")
     columns.tell_text([picked(frame, variables)], screen)
-    columns.tell_counting(picked(frame, variables), {}, screen)
     whole = columns.check_complete(picked(frame, [*variables, *times]), name, reading, screen)
     whole = columns.without_gaps(whole)
     loaded = Loaded((picked(whole, variables),), (name,), left_out, (frame.height,))

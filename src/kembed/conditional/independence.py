@@ -11,6 +11,8 @@ from kembed.data.tables import read_tables
 from kembed.testing.outcome import nothing
 from kembed.testing.sided import are_sided, open_sides
 
+FOR_SERIES = "prewhiten= and memory= are for those"  # rows in order
+
 
 def conditional_test(
     x: Any,
@@ -85,4 +87,4 @@ def conditional_test(
     how |= {"prewhiten": prewhiten, "least_timescale": least_timescale, "rng": rng, "nan_policy": nan_policy}
     found = ConditionalTester(WholeTables(tables), **how).test(0, 1, tuple(range(2, len(tables))))
     ordered = memory is not None or prewhiten is not None
-    return replace(found, notes=remarks.of_sides(tables, ordered=ordered))
+    return replace(found, notes=remarks.of_sides(tables, ordered=ordered, remedy=FOR_SERIES))

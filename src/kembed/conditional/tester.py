@@ -138,6 +138,11 @@ class ConditionalTester:
         return len(self._order)
 
     @property
+    def tables(self) -> list[Table]:
+        """The variables, a table each, as they are tested."""
+        return self._tables
+
+    @property
     def n_resamples(self) -> int:
         """How many resamples a p-value rests on; the smallest is 1/(n_resamples + 1)."""
         return self._settings.n_resamples

@@ -110,7 +110,10 @@ def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator
         # SciPy squares distances, and crashes on what is no number then.
         largest = float(np.abs(rows).max())
         size = 1.0 if 1.0 / SQUARED < largest < SQUARED else largest
-        centres, label = kmeans2(rows / size, count, minit="++", rng=rng, missing="warn")
+        with np.errstate(
+            invalid="ignore"
+        ):  # rows that squares do not tell apart have no distances to draw by
+            centres, label = kmeans2(rows / size, count, minit="++", rng=rng, missing="warn")
         return np.unique(size * centres[np.unique(label)], axis=0)  # without those that lost all their rows
     return support_points(rows, distinct[np.sort(rng.choice(len(distinct), count, replace=False))])
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.progress import showing_progress
+from kembed.data import remarks
 from kembed.data.tables import Table, read_tables
 from kembed.graphs.background import Background, Names
 from kembed.graphs.bootstrap import ORDERS, TESTER, Search, in_processes, stream
@@ -168,7 +169,13 @@ def pc(
                 break
             by_rows = by_rows + searched.resample(decider, k, titles[n_orders + k])
     over_rows = by_rows / n_bootstrap if n_bootstrap else None
-    over: dict[str, Any] = {"over_orders": by_order / n_orders, "over_bootstrap": over_rows}
+    tables = getattr(decider, "tables", None) or ([] if data is None else [_read(data, nan_policy)])
+    notes = remarks.of_sides(tables, ordered=prewhiten is not None, remedy="prewhiten= is for those")
+    over: dict[str, Any] = {
+        "notes": tuple(dict.fromkeys(notes)),
+        "over_orders": by_order / n_orders,
+        "over_bootstrap": over_rows,
+    }
     return _graph(names, alpha, found, ledger, n_orders=n_orders, n_bootstrap=n_bootstrap, **over)
 
 

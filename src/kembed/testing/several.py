@@ -5,7 +5,7 @@ n_g (N - n_g) / N² times MMD² of each sample against all the others, on the sa
 label, so the test is exact.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -16,6 +16,7 @@ from kembed.core.drawing import Shown
 from kembed.core.ordering import row_order
 from kembed.core.progress import showing_progress
 from kembed.core.writing import jsonable
+from kembed.data import remarks
 from kembed.data.pool import Pool, make_pool
 from kembed.data.space import make_space
 from kembed.data.tables import Table, read_tables
@@ -125,7 +126,7 @@ def k_sample_test(
     adjusted = holm(np.array([each.pvalue for each in found]))
     each = zip(combinations(names, 2), found, adjusted, strict=True)
     pairs = tuple(PairOutcome((a, b), test.pvalue, float(p), test) for (a, b), test, p in each)
-    return SeveralOutcome(names, whole, pairs)
+    return SeveralOutcome(names, replace(whole, notes=remarks.of_several(tables)), pairs)
 
 
 def _all_at_once(tables: list[Table], kernel: Any, procedure: Procedure) -> TestOutcome:
