@@ -26,6 +26,7 @@ NAMES = [
     "calibration",
     "dropin",
     "single",
+    "single_held_out",
     "startup",
     "conditional",
     "conditional_hard",

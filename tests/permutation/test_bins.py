@@ -134,3 +134,15 @@ def test_rows_of_units_change_sides_together(rng):
         assert (np.ptp(W[units == unit], axis=0) == 0).all()
     assert (W.sum(axis=0) == 3).all()  # units of two rows change with units of two
     assert len(np.unique(W, axis=1).T) == 3 * 2
+
+
+@pytest.mark.parametrize("unit", [1, 7])
+@pytest.mark.parametrize("each", [1, 3])
+def test_the_sample_is_found_by_places_or_by_numbers(unit, each):
+    for bins in make_bins((10_000, 3_001), 5, unit=unit, bins=20):
+        own, place = bins.of(0, bins.size)
+        expected = (own < bins.count) & (place < each)
+        np.testing.assert_array_equal(sampled(bins, 0, bins.size, each), expected)
+        np.testing.assert_array_equal(sampled(bins, 1_000, 1_500, each), expected[1_000:2_500])
+        np.testing.assert_array_equal(sampled(bins, 1_000, 5, each), expected[1_000:1_005])
+        assert expected.sum() == bins.count * each * unit

@@ -145,7 +145,7 @@ def test_fused_against_a_step_at_a_time(rng):
 
 def test_groups_that_count_more(rng):
     values, plan = plans(rng)
-    found = fuse(values, plan._replace(weight=np.array([1.0, 4.0, 0.5])))
+    found = fuse(values, plan._replace(weights=np.array([1.0, 4.0, 0.5])))
     groups = fuse(values, plan).groups
     np.testing.assert_array_equal(found.groups, groups)
     added = surprise((groups[:, 0] + groups[:, 2])[:, None])[:, 0]

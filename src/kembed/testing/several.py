@@ -26,7 +26,7 @@ from kembed.permutation.nulls import holm
 from kembed.testing.binned import binned_several
 from kembed.testing.choice import choose
 from kembed.testing.outcome import TestOutcome, outcome_to_dict, resampled_outcome
-from kembed.testing.procedure import Procedure, read_procedure
+from kembed.testing.procedure import QUIETLY, Procedure, read_procedure
 from kembed.testing.two_sample import mmd_values, test_pool
 
 
@@ -113,7 +113,7 @@ def k_sample_test(
     tables, _ = read_tables(given, nan_policy, minimum=2, same_columns=True)
     generator = checks.generator(rng)
     procedure = read_procedure("auto", "permutation", n_resamples, None, None, generator)
-    with showing_progress(progress):
+    with showing_progress(progress), np.errstate(**QUIETLY):
         if procedure.in_bins(sum(len(table.values) for table in tables)):
             whole = binned_several(tuple(map(in_memory, tables)), kernel, procedure)
         else:

@@ -28,6 +28,7 @@ from kembed.permutation.atoms import Atoms, bins_of, joined
 from kembed.permutation.bins import bin_indicators, dense
 from kembed.testing.lens import ASIDE, SHARE, Lens, make_lens, recoding, sum_atoms
 from kembed.testing.passes import Sums
+from kembed.testing.procedure import QUIETLY
 from kembed.testing.sketch_file import digest, read_sketch, settled, write_sketch
 
 LEAST_ROWS = 16  # of a reference: a few to choose features on, and a few to compare
@@ -102,7 +103,7 @@ class Sketch:
         checks.size(source.size, 1 if like is not None else LEAST_ROWS, source.label)
         aside = 0 if like is not None else min(ASIDE, source.size // SHARE)
         atoms = Atoms(source.size, aside, int(generator.integers(2**62)))
-        with showing_progress(progress):
+        with showing_progress(progress), np.errstate(**QUIETLY):
             if like is None:
                 lens = settled(make_lens(source, atoms, kernel, generator))
             else:
