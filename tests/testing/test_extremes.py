@@ -73,7 +73,7 @@ def test_features_of_any_size(size, kernel):
 def test_crossed_features_of_lengthscales_that_nothing_can_be_divided_by(way):
     for size in (1e-200, 1e7, 1e154):
         found = pvalue(lambda size=size: hsic_test(X, X[::-1].copy(), kernel=Gaussian(size), **way, **QUICK))
-        assert found in (None, 1.0)
+        assert found is None or found > 0.05
 
 
 def test_a_wild_statistic_that_is_no_number():
