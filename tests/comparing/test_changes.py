@@ -46,6 +46,11 @@ def test_rows_far_out_are_told(rng):
     assert said == "4.0% of after lie far out, 0.0% of before"
 
 
+def test_half_of_the_rows_do_not_lie_far_out(rng):
+    x, y = np.where(rng.random((2, 300)) < [[0.05], [0.45]], 9.0 + rng.normal(size=(2, 300)), 0.1)
+    assert not any("far out" in said for said in of_numbers((x, y), LABELS))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_nothing_is_told_of_equal_samples(seed):
     rng = np.random.default_rng(seed)
@@ -83,6 +88,24 @@ def test_a_correlation_is_told_with_both_numbers(rng):
     (said,) = of_pair(frame(*x), frame(*y))
     first, second = (kembed_spearman(*side) for side in (x, y))
     assert said == f"the correlation of a and b went from {first:.2f} in before to {second:.2f} in after"
+
+
+def test_a_correlation_that_hardly_moved_is_not_told(rng):
+    x, y = rng.normal(size=(2, 2, 40_000))
+    x[1], y[1] = x[0] + 0.10 * x[1], y[0] + 0.095 * y[1]  # .993 and .994: sure, and no news
+    assert of_pair(frame(*x), frame(*y)) == []
+
+
+def test_the_largest_change_comes_first(rng):
+    x, y = rng.normal(size=(2, 400, 4))
+    x[:, 1] += 0.7 * x[:, 0]
+    x[:, 3] += 2.0 * x[:, 2]
+    tables, _ = read_tables({"x": x, "y": y}, "raise", minimum=2, same_columns=True)
+    names = tables[0].names
+    pairs = (names[0], names[1]), (names[2], names[3])
+    found = tuple(Finding(pair, 0.001, 0.001) for pair in pairs)
+    told = pair_changes((tables[0], tables[1]), found, LABELS, 0.05)
+    assert [change.columns for change in told] == [pairs[1], pairs[0]]
 
 
 def kembed_spearman(a, b):

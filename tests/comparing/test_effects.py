@@ -81,6 +81,13 @@ def test_effects_of_columns(rng):
     assert low < column.auc < high
 
 
+def test_the_effect_of_a_category_is_how_well_it_tells_samples_apart():
+    x, y = ["a"] * 80 + ["b"] * 20, ["a"] * 30 + ["b"] * 70
+    for first, second in ((x, y), (y, x)):
+        (column,) = compare(np.array(first), np.array(second), n_resamples=99).columns
+        assert column.auc == pytest.approx(0.75)
+
+
 def test_means_are_told_with_digits_that_show_the_gap():
     years = np.repeat([2007.0, 2008.0, 2009.0], 40)
     (column,) = compare(years, np.repeat([2007.0, 2008.0, 2009.0], [45, 40, 35]), n_resamples=99).columns

@@ -15,7 +15,8 @@ from tests import reference
 from kembed import ConditionalTester, Gaussian, conditional_test
 from kembed.conditional.conditioning import Conditioner, as_variable, bent, variable_residuals
 from kembed.conditional.prewhitening import autocorrelation, prewhiten, times
-from kembed.conditional.sides import BINNED_ROWS, BINS, bin_sums, multipliers, products, squared_norms
+from kembed.conditional.products import BINS, bin_sums, multipliers, products, squared_norms
+from kembed.conditional.sides import BINNED_ROWS
 from kembed.data.space import make_space
 from kembed.testing.kernel_words import choose_kernel
 

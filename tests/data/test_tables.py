@@ -123,7 +123,7 @@ PANDAS_COLUMNS = {
     "decimal": ([Decimal(3), None, Decimal(1)], False),
     "decimal nan": ([Decimal(3), Decimal("nan"), Decimal(1)], False),
     "sparse": (pd.arrays.SparseArray([3.0, np.nan, 1.0]), False),
-    "str": (pd.array(["b", None, "a"], dtype="str"), True),
+    "str": (pd.Series(["b", None, "a"], dtype="str"), True),
     "string": (pd.array(["b", None, "a"], dtype="string"), True),
     "object": (np.array(["b", None, "a"], dtype=object), True),
     "object NA": (np.array(["b", pd.NA, "a"], dtype=object), True),
@@ -338,7 +338,9 @@ def test_raise_names_the_sample_and_the_remedy():
         two(GAPS[[0, 0, 0, 0]], GAPS, paired=True)
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), np.float32("nan")])
+@pytest.mark.parametrize(
+    "missing", [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT", "s"), np.float32("nan")]
+)
 @pytest.mark.parametrize("present", [1.0, "a"])
 def test_what_is_missing(missing, present):
     x = np.array([present, missing], dtype=object)
@@ -473,6 +475,19 @@ def test_arrays_need_no_narwhals():
         "import sys\nfrom kembed.data.tables import read_tables\n"
         "read_tables({'x': [['a', 1.0]]}, nan_policy='omit', same_columns=True, paired=False, minimum=1)\n"
         "print([m for m in ('narwhals', 'pandas', 'polars', 'jax', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_test_of_polars_frames_imports_neither_scipy_nor_narwhals():
+    code = (
+        "import sys, numpy as np, polars as pl\nfrom kembed import mmd_test\n"
+        "rng = np.random.default_rng(0)\n"
+        "x, y = (pl.DataFrame({'a': rng.normal(size=60), 'b': rng.normal(size=60).round(1), "
+        "'c': rng.choice(['u', 'v'], 60)}) for _ in range(2))\n"
+        "mmd_test(x, y, rng=0)\n"
+        "print([m for m in ('narwhals', 'pandas', 'sklearn', 'jax', 'scipy') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

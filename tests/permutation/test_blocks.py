@@ -9,6 +9,7 @@ from tests.testing.alike import matrices
 from kembed.permutation import blocks as module
 from kembed.permutation import statistics
 from kembed.permutation.blocks import Blocks, Graph, block_hsic
+from kembed.permutation.counts import Entries, Leaves, Neighbours, packed
 from kembed.permutation.labelings import Labelings, column_sums, draw_labelings, label_forms
 from kembed.permutation.low_rank import kernel_count, pair_sums
 from kembed.permutation.rings import draw_star
@@ -34,7 +35,20 @@ def graph(rng):
     return Graph(csr_array(matrix + matrix.T))
 
 
-KINDS = [dense, centred, sparse, graph]
+def leaves(rng):
+    """Two trees, in leaves of two sizes, the smaller ones inside the larger."""
+    large = rng.integers(3, size=(2, N)) + np.array([[0], [10]])
+    return Leaves((large, 100 * large + rng.integers(3, size=(2, N))))
+
+
+def nearest(rng):
+    others = [rng.permutation(np.delete(np.arange(N), i))[:5] for i in range(N)]
+    other = next(j for j in range(1, N) if j not in others[0])
+    few = Entries(np.array([0, 0]), np.array([others[0][1], other]), np.array([-0.25, 0.25]))
+    return Neighbours(np.array(others), (2, 5), (few, Entries(*(part[:0] for part in few))))
+
+
+KINDS = [dense, centred, sparse, graph, leaves, nearest]
 
 
 def labels(first):
@@ -82,6 +96,39 @@ def test_blocks_in_parts_and_labelings_in_pieces_give_the_same(rng, monkeypatch)
     parts = list(label_forms(member, labelings, None, None))
     assert len(parts) == 2
     np.testing.assert_allclose(np.concatenate([part.quadratic for part in parts]), whole, atol=1e-11)
+
+
+@pytest.mark.parametrize("make", [leaves, nearest])
+def test_counts_of_labelings_in_pieces_give_the_same(make, rng, monkeypatch):
+    member, star = make(rng), draw_star(N, 40, rng)
+    (whole,) = label_forms(member, Labelings(labels(6), star), None, None)
+    monkeypatch.setattr("kembed.permutation.labelings.WRITTEN_OUT", 8 * N * 3)
+    monkeypatch.setattr("kembed.permutation.labelings.PART", 8 * N)
+    (parts,) = label_forms(member, Labelings(labels(6), star), None, None)
+    np.testing.assert_allclose(parts.quadratic, whole.quadratic, atol=1e-13)
+
+
+@pytest.mark.parametrize("rows", [255, 256, 700, 40_000])
+def test_leaves_of_any_size_are_counted_without_overflow(rows):
+    place = np.append(np.zeros(rows, dtype=int), [1, 1])[None]
+    columns = np.ones((rows + 2, 3))
+    columns[0, 1] = columns[-1, 2] = 0.0
+    found = Leaves((place, place)).counted(packed(columns), 3)
+    expected = [rows + 2.0, (rows - 1) ** 2 / rows + 2.0, rows + 0.5]
+    np.testing.assert_allclose(found, [expected, expected], rtol=1e-15)
+
+
+def test_neighbours_of_many_rows_are_counted_without_overflow():
+    count, most = 5_000, 60
+    ring = (np.arange(count)[:, None] + np.arange(1, most + 1)) % count
+    columns = np.ones((count, 9))
+    columns[: count // 2, 1] = 0.0
+    none = Entries(*(np.zeros(0, dtype=kind) for kind in (int, int, float)))
+    found = Neighbours(ring, (1, most), (none, none)).counted(packed(columns), 9)
+    np.testing.assert_array_equal(found[:, 0], [2 * count, 2 * count * most])
+    np.testing.assert_array_equal(found[:, 8], found[:, 0])
+    ends = most * (most + 1) // 2  # neighbours of the last rows that lie in the first half
+    np.testing.assert_array_equal(found[:, 1], [count - 2, count * most - 2 * ends])
 
 
 @pytest.mark.parametrize("biased", [False, True])

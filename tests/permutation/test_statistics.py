@@ -19,6 +19,7 @@ from kembed.permutation.labelings import (
 from kembed.permutation.low_rank import (
     LowRank,
     computed,
+    joined,
     pair_sums,
     random_features,
     whitened,
@@ -396,6 +397,22 @@ def test_low_rank_and_dense_have_the_same_sums(word, weighted, rng):
         for member, places in low:
             for place, found in zip(places, mmd2_of(member, labelings, v), strict=True):
                 np.testing.assert_allclose(found, truth[place], atol=1e-9)
+
+
+def test_gaussians_of_one_space_share_their_distances(rng):
+    space, other = (make_space(rng.normal(size=(30, 2)), np.array([False, False])) for _ in range(2))
+    apart = (
+        space_pairs(space, np.array([2.0])),
+        LowRank(rng.normal(size=(30, 2))),
+        space_pairs(other, np.array([1.0])),
+        space_pairs(space, np.array([0.3, 0.1])),
+    )
+    members, home = joined(apart)
+    assert len(members) == 3
+    assert home == [0, 3, 4, 1, 2]
+    before = matrices(apart)
+    for place, K in zip(home, matrices(members), strict=True):
+        np.testing.assert_allclose(K - K[0, 0], before[place] - before[place][0, 0], atol=1e-14)
 
 
 @pytest.mark.parametrize("biased", [True, False])

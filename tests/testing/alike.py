@@ -40,6 +40,8 @@ def _matrices(member):
         starts = range(0, member.columns.shape[1], member.width)
         parts = [member.columns[:, start : start + cut] for start in starts for cut in member.cuts]
         return [part @ part.T for part in parts]
+    if hasattr(member, "alone"):  # leaves and neighbours of several sizes
+        return matrices(member.alone)
     every = np.arange(member.size)
     return member_pairs(member).rectangles(every, every)
 

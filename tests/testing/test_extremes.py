@@ -73,7 +73,10 @@ def test_features_of_any_size(size, kernel):
 def test_crossed_features_of_lengthscales_that_nothing_can_be_divided_by(way):
     for size in (1e-200, 1e7, 1e154):
         found = pvalue(lambda size=size: hsic_test(X, X[::-1].copy(), kernel=Gaussian(size), **way, **QUICK))
-        assert found is None or found > 0.05
+        if size < 1.0 and "null" in way:  # every row alone: the law that is drawn from still has a spread
+            assert found > 0.05
+        else:
+            assert found in (None, 1.0)
 
 
 def test_a_wild_statistic_that_is_no_number():

@@ -8,6 +8,7 @@ from tests.testing.alike import matrices
 
 from kembed import hsic_test, mmd_test
 from kembed.data.space import make_space
+from kembed.permutation.counts import leaf_features
 from kembed.testing.members import GROUPS, axes, density, fused_members, fused_relations, neighbours, trees
 from kembed.testing.members.polynomials import DEGREE, indicators, rank_polynomials
 from kembed.testing.members.rows import read_scales
@@ -121,9 +122,18 @@ def test_a_fused_test_has_every_group(rng):
     assert {meeting.left.size for meeting in meetings} == {N}
 
 
-def test_members_come_in_four_kinds(rng):
-    exact = fused_members(read_scales(mixed(rng)))
-    assert {type(member).__name__ for member in exact.members} == {"Blocks", "LazyLowRank", "Pairs", "Graph"}
+def test_means_count_more_and_of_one_column_embeddings(rng):
+    wide = fused_members(read_scales(make_space(rng.normal(size=(40, 3)), np.zeros(3, bool))))
+    np.testing.assert_array_equal(wide.plan.weights, [2.0] + [1.0] * (len(wide.plan.weights) - 1))
+    lone = fused_members(read_scales(make_space(rng.normal(size=(40, 1)), np.zeros(1, bool))))
+    np.testing.assert_array_equal(lone.plan.weights, [1.5, 4.0, 0.5, 1.0, 0.5])
+
+
+@pytest.mark.parametrize(("make", "near"), [(mixed, "Neighbours"), (constant_beside, "Graph")])
+def test_members_come_in_five_kinds(make, near, rng):
+    exact = fused_members(read_scales(make(rng)))
+    kinds = {type(member).__name__ for member in exact.members}
+    assert kinds == {"Blocks", "LazyLowRank", "Pairs", "Leaves", near}
 
 
 # Polynomials.
@@ -191,7 +201,7 @@ def test_equal_rows_share_every_leaf(rng):
 
 def test_the_kernel_of_trees_is_the_mean_of_shared_leaves(rng):
     leaves = np.array([[0, 0, 1, 1, 1], [2, 3, 3, 3, 2]])
-    K = trees.leaf_features(leaves).columns
+    K = leaf_features(leaves).columns
     K = (K @ K.T).toarray()
     for i in range(5):
         for j in range(5):
@@ -201,19 +211,34 @@ def test_the_kernel_of_trees_is_the_mean_of_shared_leaves(rng):
 
 def test_neighbours_against_sorting(rng):
     points = rng.normal(size=(40, 3))
-    (graph,) = neighbours.neighbour_graphs(points, [4])
+    found = neighbours.nearest_rows(points, [4])
+    (graph,) = found.graphs
     expected = np.zeros((40, 40))
     for i in range(40):
         distances = np.square(points - points[i]).sum(axis=1)
         distances[i] = np.inf
         expected[i, np.argsort(distances)[:4]] = 1.0
     np.testing.assert_allclose(graph.toarray(), expected + expected.T)
+    assert found.listed is not None
+    np.testing.assert_array_equal(matrices([found.listed])[0], graph.toarray())
 
 
 def test_tied_neighbours_share_what_is_left():
-    (graph,) = neighbours.neighbour_graphs(np.array([[0.0], [1.0], [-1.0], [5.0]]), [1])
+    found = neighbours.nearest_rows(np.array([[0.0], [1.0], [-1.0], [5.0]]), [1])
+    (graph,) = found.graphs
     expected = np.array([[0, 0.5, 0.5, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]])
     np.testing.assert_allclose(graph.toarray(), expected + expected.T)
+    assert found.listed is not None
+    np.testing.assert_allclose(matrices([found.listed])[0], graph.toarray())
+
+
+@pytest.mark.parametrize(("width", "count"), [(5, 5), (9, 1), (200, 7), (1_001, 30), (64, 8)])
+def test_smallest_against_sorting(width, count, rng):
+    table = rng.normal(size=(12, width)).round(1)
+    table[3] = 0.0
+    table[5, :] = np.inf
+    table[7, width // 2 :] = np.inf
+    np.testing.assert_array_equal(neighbours.smallest(table, count), np.sort(table, axis=1)[:, :count])
 
 
 def test_the_sixth_neighbour_against_sorting(rng):

@@ -154,6 +154,12 @@ def weighed(loaded: Loaded, column: str | None) -> tuple[Loaded, tuple[Any, ...]
     return replace(loaded, frames=tuple(picked(frame, rest) for frame in loaded.frames)), weights
 
 
+def load_source(file: str, wanted: list[str], reading: Reading, screen: Screen) -> Loaded:
+    """These columns of one file that is read block by block."""
+    (source,) = open_files([file], reading, screen, wanted)
+    return Loaded((), (label(file),), {}, (source.size,), (source,))
+
+
 def load_columns(source: str, wanted: list[str], reading: Reading, screen: Screen) -> Loaded:
     """These columns of one file, checked as in a comparison."""
     name = label(source)

@@ -18,6 +18,7 @@ from kembed.testing.outcome import Finding
 
 Column = Float[np.ndarray, " n"]
 Columns = tuple[Column, Column]
+Said = tuple[float, str]  # standard errors, and words; none where there is nothing to say
 # How many standard errors apart two shares or correlations must be to be told: once in 15,000 by chance, as
 # many steps and values are tried.
 SURE = 4.0
@@ -25,6 +26,8 @@ NOTABLE = 0.05  # the least difference of two shares that is worth a word
 FAR = 5.0  # robust spreads from the median: "far out", once in two million normal rows
 UNLIKELY = 0.01  # the p-value of two shares of rows far out
 LEAST_STEP = 1e-290  # below it nothing can be divided by
+RARE = 0.2  # what more rows of a sample do than these is no matter of a few rows far out
+TURN = 0.1  # the least difference of Fisher's z of two correlations worth a word: 0 and .1, .90 and .92
 STEPS = (1.0, 2.0, 5.0)  # times powers of ten
 DECADES = range(-6, 2)  # of the column's spread
 WHOLLY = 0.95  # a column of which so much lies on a step is rounded to it
@@ -45,15 +48,17 @@ class Change:
 def pair_changes(
     tables: Tables, findings: tuple[Finding, ...], labels: tuple[str, str], alpha: float
 ) -> tuple[Change, ...]:
-    """The pairs of columns that changed surely, and that words can be found for."""
+    """The pairs of columns that changed surely, and that words can be found for; the largest change first."""
     names = tables[0].names
     found = []
     for finding in findings:
         if len(finding.columns) == 2 and finding.adjusted_pvalue <= alpha:
             a, b = (names.index(name) for name in finding.columns)
-            if said := _of_pair(tables, a, b, labels):
-                found.append(Change((names[a], names[b]), finding.adjusted_pvalue, said))
-    return tuple(found)
+            errors, said = _of_pair(tables, a, b, labels)
+            if said:
+                found.append((errors, Change((names[a], names[b]), finding.adjusted_pvalue, said)))
+    found.sort(key=lambda pair: (pair[1].adjusted_pvalue, -pair[0]))
+    return tuple(change for _, change in found)
 
 
 def of_numbers(columns: Columns, labels: tuple[str, str]) -> list[str]:
@@ -62,7 +67,8 @@ def of_numbers(columns: Columns, labels: tuple[str, str]) -> list[str]:
     return [said for said in (values, _far_out(columns, labels)) if said]
 
 
-def _of_pair(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> str | None:
+def _of_pair(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Said:
+    """How many standard errors the change is large, and the words for it; none where it is not sure."""
     kinds = tables[0].categorical[[a, b]]
     if not kinds.any():
         return _correlation(tables, a, b, labels)
@@ -71,22 +77,22 @@ def _of_pair(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> str | N
     return _by_level(tables, *((a, b) if kinds[1] else (b, a)), labels)
 
 
-def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> str | None:
+def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Said:
     """Spearman's rank correlation, and that of distances from the median, compared by Fisher's z."""
     sides = [(table.values[:, a], table.values[:, b]) for table in tables]
     one, other = tables[0].names[a], tables[0].names[b]
     r, s = (_spearman(*side) for side in sides)
-    if _apart(r, s, tables):
+    if (errors := _apart(r, s, tables)) > SURE:
         digits = next((d for d in (2, 3, 4) if f"{r:.{d}f}" != f"{s:.{d}f}"), 5)
         went = f"went from {r:.{digits}f} in {labels[0]} to {s:.{digits}f} in {labels[1]}"
-        return f"the correlation of {one} and {other} {went}"
+        return errors, f"the correlation of {one} and {other} {went}"
     middles = [np.median(np.concatenate(column)) for column in zip(*sides, strict=True)]
     away = [[np.abs(column - middle) for column, middle in zip(side, middles, strict=True)] for side in sides]
     r, s = (_spearman(*side) for side in away)
-    if _apart(r, s, tables):
+    if (errors := _apart(r, s, tables)) > SURE:
         more = labels[s > r]
-        return f"{one} and {other} lie far from their middles together more often in {more}"
-    return None
+        return errors, f"{one} and {other} lie far from their middles together more often in {more}"
+    return 0.0, ""
 
 
 def _spearman(a: Column, b: Column) -> float:
@@ -95,14 +101,17 @@ def _spearman(a: Column, b: Column) -> float:
     return float(ranks[0] @ ranks[1]) / (lengths[0] * lengths[1]) if min(lengths) > 0.0 else 0.0
 
 
-def _apart(r: float, s: float, tables: Tables) -> bool:
-    """Whether two rank correlations differ surely: Fisher's z has variance 1.06/(n - 3) (Fieller 1957)."""
+def _apart(r: float, s: float, tables: Tables) -> float:
+    """How many standard errors two rank correlations differ by; 0 where that is not worth a word.
+
+    Fisher's z has variance 1.06/(n - 3) (Fieller 1957).
+    """
     sizes = [max(len(table.values) - 3, 1) for table in tables]
-    gap = np.arctanh(np.clip(r, -0.999, 0.999)) - np.arctanh(np.clip(s, -0.999, 0.999))
-    return bool(abs(gap) > SURE * np.sqrt(1.06 / sizes[0] + 1.06 / sizes[1]))
+    gap = abs(float(np.arctanh(np.clip(r, -0.999, 0.999)) - np.arctanh(np.clip(s, -0.999, 0.999))))
+    return gap / float(np.sqrt(1.06 / sizes[0] + 1.06 / sizes[1])) if gap > TURN else 0.0
 
 
-def _by_level(tables: Tables, number: int, category: int, labels: tuple[str, str]) -> str | None:
+def _by_level(tables: Tables, number: int, category: int, labels: tuple[str, str]) -> Said:
     """The level of a category in which the mean of a number changed most, beyond its change everywhere."""
     levels = tables[0].levels[category]
     best = (SURE, "")
@@ -118,7 +127,7 @@ def _by_level(tables: Tables, number: int, category: int, labels: tuple[str, str
             where = f"{tables[0].names[category]} is {str(level)!r}"
             said = f"where {where}, the mean of {tables[0].names[number]} went from {means[0]} in {labels[0]}"
             best = z, f"{said} to {means[1]} in {labels[1]}"
-    return best[1] or None
+    return best
 
 
 def _inside(table: Table, number: int, category: int, code: int) -> tuple[Column, Column]:
@@ -126,7 +135,7 @@ def _inside(table: Table, number: int, category: int, code: int) -> tuple[Column
     return table.values[own, number], table.values[~own, number]
 
 
-def _together(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> str | None:
+def _together(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Said:
     """The pair of levels whose share changed most."""
     best = (SURE, "")
     for i, first in enumerate(tables[0].levels[a]):
@@ -137,7 +146,7 @@ def _together(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> str | 
                 pair = f"{tables[0].names[a]} {str(first)!r} with {tables[0].names[b]} {str(second)!r}"
                 shares = [f"{part.mean():.1%} of {label}" for part, label in zip(own, labels, strict=True)]
                 best = z, f"{pair} is {shares[0]} and {shares[1]}"
-    return best[1] or None
+    return best
 
 
 def _shares_apart(first: Any, second: Any) -> float:
@@ -212,4 +221,6 @@ def _far_out(columns: Columns, labels: tuple[str, str]) -> str | None:
         return None
     shares = [count / len(part) for count, part in zip(counts, far, strict=True)]
     more = int(shares[1] > shares[0])
+    if shares[more] > RARE:
+        return None
     return f"{shares[more]:.1%} of {labels[more]} lie far out, {shares[1 - more]:.1%} of {labels[1 - more]}"

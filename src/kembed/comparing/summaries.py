@@ -32,9 +32,10 @@ class ColumnSummary:
 
     For numbers `x` and `y` hold mean, sd, quartiles and range; for categories the shares of the levels that
     changed most. `change` says it in words. `auc` is P(y > x) + ½ P(y = x) for a value of each sample, for
-    categories that of having the level that changed most; `standardised` the difference of means in standard
-    deviations, None for categories. `missing` has the shares of missing values and `missing_pvalue` that of
-    Fisher's exact test of them, corrected for all columns; None where nothing is missing.
+    categories how often the level that changed most tells them apart; `standardised` is the difference of
+    means in standard deviations, None for categories. `missing` has the shares of missing values and
+    `missing_pvalue` that of Fisher's exact test of them, corrected for all columns; None where nothing is
+    missing.
     """
 
     name: str
@@ -76,7 +77,7 @@ def summarise(
             top = sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
             x, y = ({level: side[level] for level in top} for side in (x, y))
             change = f"{top[0]!r} is {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
-            auc = 0.5 * (1.0 + y[top[0]] - x[top[0]])
+            auc = 0.5 * (1.0 + abs(y[top[0]] - x[top[0]]))
         else:
             x, y = (_moments(column) for column in (first, second))
             change = "; ".join([_changed_moments(x, y, labels), *of_numbers((first, second), labels)])

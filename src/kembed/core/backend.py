@@ -32,6 +32,20 @@ KEPT_PROGRAMS = 200  # compiled ones on disk; older ones go
 _pytree_classes: list[type] = []
 
 
+def installed(package: str) -> bool:
+    """Whether a package can be imported, without importing it."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ModuleNotFoundError, ValueError):  # something on the path, or in sys.modules, says that it cannot
+        return False
+
+
+def need_jax(what: str) -> None:
+    """Refuse what needs derivatives where JAX is not installed, and say how to install it."""
+    if not installed("jax"):
+        raise ImportError(f"{what} needs JAX, which is not installed: pip install 'kembed[jax]'")
+
+
 def is_jax(value: object) -> bool:
     """Whether a value is a JAX array or tracer (False while JAX has not been imported)."""
     array = getattr(sys.modules.get("jax"), "Array", None)  # absent while JAX itself is half imported

@@ -48,7 +48,7 @@ def scaled_squares(X: Float[Array, "n D"], Y: Float[Array, "m D"], scale: Any) -
 
 def median_of_pairs(matrix: Float[Array, "n n"]) -> float:
     """The median over pairs i < j; over those above 0 where most are 0; 0 if all are."""
-    pairs = matrix[np.triu_indices(len(matrix), k=1)]
+    pairs = np.concatenate([row[i:] for i, row in enumerate(matrix, 1)]) if len(matrix) else matrix.ravel()
     middle = float(np.median(pairs)) if len(pairs) else 0.0
     return float(np.median(pairs[pairs > 0.0])) if middle == 0.0 and pairs.any() else middle
 

@@ -2,7 +2,8 @@
 
 Whatever holds it, an array, nested lists or a data frame, it is read here into one kind of column; dates,
 times and durations are numbers (`clocks`), and what is neither number nor text is refused by name. Narwhals,
-which reads every kind of data frame, is imported only when something other than an array or a list comes in.
+which reads every kind of data frame, speaks as polars does: it is imported only when something comes in that
+is no array, no list and not polars' own.
 """
 
 import numbers
@@ -27,10 +28,7 @@ _REMEDIES = {
     "bytes": "decode them to text, or drop the column",
 }
 _KINDS = {"c": "complex numbers", "S": "bytes"}
-EXACT, FLOATS = (
-    2**53,
-    2**1023,
-)  # whole numbers up to the first are floats; beyond the second they may be infinite
+EXACT, FLOATS = 2**53, 2**1023  # whole numbers up to the first are floats; beyond the second maybe infinite
 _SEEN: tuple[tuple[tuple[type, ...], str], ...] = (
     ((numbers.Complex,), "complex numbers"),
     ((bytes,), "bytes"),
@@ -97,27 +95,22 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     if is_traced(value):
         seen = f"{argument} is traced by JAX, but this function computes in NumPy"
         raise TypeError(f"{seen}; call it on plain arrays")
-    if isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value):
+    plain = isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value)
+    if plain or hasattr(value, "nnz"):  # a sparse matrix, which may be a mapping, is refused as an array
         return _of_array(value, argument)
     if isinstance(value, Mapping) or hasattr(value, "data_vars"):  # the latter is xarray's Dataset
         return _of_mapping(value, argument)
-    import narwhals.stable.v2 as nw
-    from narwhals.exceptions import DuplicateError
-
-    try:
-        native = nw.from_native(value, pass_through=True, allow_series=True)
-    except DuplicateError:
-        _refuse_duplicates(argument, tuple(map(str, value.columns)))
-        raise
-    if isinstance(native, nw.LazyFrame):
+    frames = _frames(value)
+    native = value if _of_polars(value) else _narwhal(value, argument)
+    if isinstance(native, frames.LazyFrame):
         native = native.collect()
-    if isinstance(native, nw.DataFrame):
+    if isinstance(native, frames.DataFrame):
         names = tuple(str(name) for name in native.columns)
         _refuse_duplicates(argument, names)
         checks.shape(native.shape, argument)
         # Polars reads some names as patterns, so columns go on without them.
         return names, [column.alias("column") for column in native.iter_columns()], "frame"
-    if isinstance(native, nw.Series):
+    if isinstance(native, frames.Series):
         return (
             ("column 0" if native.name in (None, "") else str(native.name),),
             [native.alias("column")],
@@ -130,6 +123,33 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     if hasattr(getattr(value, "dtype", None), "categories"):  # a pandas Categorical without its Series
         return ("column 0",), [value], "vector"
     return _of_array(value, argument)
+
+
+def _of_polars(value: Any) -> bool:
+    return type(value).__module__.split(".")[0] == "polars"
+
+
+def _frames(value: Any) -> Any:
+    """The library whose words a frame or column understands: polars itself, or narwhals for all others."""
+    if _of_polars(value):
+        import polars
+
+        return polars
+    import narwhals.stable.v2 as nw
+
+    return nw
+
+
+def _narwhal(value: Any, argument: str) -> Any:
+    """Some other library's frame or column behind narwhals' words; anything else as it is."""
+    import narwhals.stable.v2 as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        return nw.from_native(value, pass_through=True, allow_series=True)
+    except DuplicateError:
+        _refuse_duplicates(argument, tuple(map(str, value.columns)))
+        raise
 
 
 def _of_mapping(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
@@ -201,24 +221,22 @@ def title(names: tuple[str, ...], d: int) -> str:
 
 
 def _read_column(column: Any, where: str, first: int = 0) -> Column:
-    """A vector, a narwhals series or a pandas Categorical; `first` is the number of its first row."""
+    """A vector, a series of polars or narwhals, or a pandas Categorical; `first` numbers its first row."""
     if not isinstance(column, np.ndarray):
-        if not hasattr(column, "to_native"):
+        if not hasattr(column, "to_native") and not _of_polars(column):
             return _from_levels(column)
-        import narwhals.stable.v2 as nw
-
+        types = _frames(column)
         if column.dtype.is_nested():
             raise _refusal(where, "nested values")
-        if isinstance(column.dtype, nw.Categorical | nw.Enum):
+        if isinstance(column.dtype, types.Categorical | types.Enum):
             return _from_levels(column.to_list())
-        if isinstance(column.dtype, nw.Datetime) and column.dtype.time_zone is not None:
+        if isinstance(column.dtype, types.Datetime) and column.dtype.time_zone is not None:
             column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         if column.dtype.is_integer() and len(column) and _beyond(column.min(), column.max()):
-            column = np.array(
-                column.to_list(), dtype=object
-            )  # one by one: a float cannot tell all of them apart
+            # one by one: a float cannot tell all of them apart
+            column = np.array(column.to_list(), dtype=object)
         else:
-            column = (column.cast(nw.Float64) if column.dtype.is_numeric() else column).to_numpy()
+            column = (column.cast(types.Float64) if column.dtype.is_numeric() else column).to_numpy()
     kind = column.dtype.kind
     if kind in "iu" and len(column) and _beyond(column.min(), column.max()):
         column, kind = column.astype(object), "O"

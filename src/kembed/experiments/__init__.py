@@ -2,16 +2,24 @@
 
 import argparse
 import importlib
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from kembed.core import checks
+from kembed.core.backend import installed
 from kembed.core.writing import write_text
 from kembed.experiments import output
 
 NAMES = ("figure1", "figure2", "figure3", "ozone")
+# What a figure needs beyond a plain installation, and how to get it.
+NEEDS = {
+    "figure2": (("jax",), "figure2 evaluates the published objective with JAX: pip install 'kembed[jax]'"),
+    "figure3": (
+        ("jax", "numpyro", "arviz"),
+        "figure3 draws kernels with NumPyro and ArviZ: pip install 'kembed[bayes]'",
+    ),
+}
 # These keep what they compute in a folder beside their files, and go on from there after an interruption.
 KEEPING = ("ozone",)
 
@@ -46,12 +54,12 @@ def reproduce(
     """
     checks.choice(name, "name", (*NAMES, "all"))
     names: tuple[str, ...] = NAMES if name == "all" else (name,)
-    if "figure3" in names and not all(map(importlib.util.find_spec, ("numpyro", "arviz"))):
-        lacking = "figure3 draws kernels with NumPyro and ArviZ: pip install 'kembed[bayes]'"
-        if name != "all":
-            raise ImportError(lacking)
-        names = tuple(one for one in names if one != "figure3")
-        say(f"figure3 is left out: {lacking}")
+    for one, (packages, lacking) in NEEDS.items():
+        if one in names and not all(map(installed, packages)):
+            if name != "all":
+                raise ImportError(lacking)
+            names = tuple(other for other in names if other != one)
+            say(f"{one} is left out: {lacking}")
     target = output.writable(folder)  # minutes of work are not to end in a folder that takes no files
     written = []
     for one in names:

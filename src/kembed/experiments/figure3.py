@@ -22,7 +22,7 @@ from kembed.experiments.published import paper_surface
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.learning.nuts import sample_kernel
-from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood
+from kembed.learning.paper.likelihood import log_pseudolikelihood
 
 SEED = 3
 SCALE = 0.5**0.5  # of the Laplace distribution: variance 1

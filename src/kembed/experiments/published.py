@@ -6,7 +6,7 @@ import numpy as np
 
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.learned_kernel import LearnedKernel
-from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood
+from kembed.learning.paper.likelihood import log_pseudolikelihood
 
 LENGTHSCALES = np.geomspace(0.3, 100.0, 40)
 

@@ -57,8 +57,8 @@ def pc(
     Parameters
     ----------
     data
-        A data frame or an array, one row an observation, one column a variable. May be None where `test` is
-        an object that knows its variables.
+        A data frame or an array, one row an observation, one column a variable; for `test="residuals"` also
+        what `mmd_test` reads block by block. May be None where `test` is an object that knows its variables.
     alpha
         Level of the tests: an edge stays if no test of it reaches a p-value above this. No p-value of
         `test="residuals"` is below 1/(n_resamples + 1).

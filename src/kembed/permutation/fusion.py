@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
+from kembed.core.normal import FAR, normal_cdf
 
 Table = Float[np.ndarray, "C J"]
 Rows = Float[np.ndarray, "J C"]
@@ -22,7 +23,6 @@ ROUNDING = 1e-14
 STEADY = 1e-13
 FAINT = 1e-3  # a skewness below this is none
 STEEP = 8.0**0.5  # that of a squared normal number: no sum of them has more, so more is an outlier's doing
-FAR = 37.0  # normal quantiles end here: the tail beyond is no number
 AT_ONCE = 64  # columns whose surprise is worked out together: half a megabyte for 999 resamples
 LOWEST = 1e-3  # what the cube root is taken of; below, a p-value is 1 and its digits do not matter
 # The share of the sum of groups beside the groups themselves: of .2 to .5 the best on SUITE and HELD_OUT.
@@ -76,11 +76,20 @@ def in_places(parts: list[Values], places: list[int]) -> Values:
 
 
 class Plan(NamedTuple):
-    """Which kernels make up a member, which members a group, and which groups are added up as well."""
+    """Which kernels make up a member, which members a group, and which groups are added up as well.
+
+    `weights` say how much each group counts beside the others; None: all alike.
+    """
 
     member: Int[np.ndarray, " J"]
     group: Int[np.ndarray, " M"]
     added: Bool[np.ndarray, " G"]
+    weights: Float[np.ndarray, " G"] | None = None
+
+    @property
+    def counts(self) -> Float[np.ndarray, " G"]:
+        """The weights, 1 for each group if there are none."""
+        return np.ones(len(self.added)) if self.weights is None else self.weights
 
 
 class Fused(NamedTuple):
@@ -155,15 +164,13 @@ def _gamma_tail(z: Rows, skewness: Float[np.ndarray, "J *C"]) -> Rows:
 
     Written over z.
     """
-    from scipy.special import ndtr
-
     skewness = np.clip(np.where(np.abs(skewness) < FAINT, FAINT, skewness), -STEEP, STEEP)
     z *= 0.5 * skewness
     z += 1.0
     np.cbrt(np.maximum(z, LOWEST, out=z), out=z)
     z += np.square(skewness) / 36.0 - 1.0  # 1/(9k) with k = 4/g²
     z *= -6.0 / skewness  # ±√(9k)
-    np.log(ndtr(np.clip(z, -FAR, FAR, out=z), out=z), out=z)
+    np.log(normal_cdf(np.clip(z, -FAR, FAR, out=z)), out=z)
     return np.negative(z, out=z)
 
 
@@ -206,7 +213,7 @@ def fuse(values: Values, plan: Plan) -> Fused:
     kernels = surprise(values.statistics, values.entry, by_others=crowded)
     members = gathered(kernels, plan.member)
     groups = gathered(members, plan.group)
-    voices, weights = groups, np.full(groups.shape[1], 1.0 / groups.shape[1])
+    voices, weights = groups, plan.counts / plan.counts.sum()
     if plan.added.sum() > 1:
         summed = surprise(groups[:, plan.added].sum(axis=1, keepdims=True))
         voices = np.hstack([groups, summed])

@@ -5,7 +5,7 @@ computed once and every kernel is a cheap function of it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +58,8 @@ class Pairs:
     `base(rows, columns)` is a new rectangle; `maps[j](rectangle, out)` is kernel j on it, written into `out`
     or the rectangle itself. `diagonals[j]` holds k_j(x_i, x_i). `definite` says that the kernels are known to
     be positive definite. Kernel j is what is served plus `offsets[j]`: MMD² and HSIC do not change when a
-    constant is added to a kernel, but its digits do.
+    constant is added to a kernel, but its digits do. `space` and `lengthscales` are those of Gaussians of the
+    distance of a space, so that others of the same space can join them.
     """
 
     size: int
@@ -67,6 +68,8 @@ class Pairs:
     diagonals: Float[np.ndarray, "J N"]
     definite: bool = True
     offsets: tuple[float, ...] = (0.0,)
+    space: Space | None = None
+    lengthscales: tuple[float, ...] = ()
 
     def rectangles(self, rows: Rows, columns: Rows) -> list[Rectangle]:
         """Every kernel on a rectangle."""
@@ -76,7 +79,9 @@ class Pairs:
     def some(self, which: list[int]) -> "Pairs":
         """Some of the kernels."""
         maps, offsets = tuple(self.maps[j] for j in which), tuple(self.offsets[j] for j in which)
-        return Pairs(self.size, self.base, maps, self.diagonals[which], self.definite, offsets)
+        lengthscales = tuple(self.lengthscales[j] for j in which) if self.space else ()
+        kept = self.diagonals[which], self.definite, offsets, self.space, lengthscales
+        return Pairs(self.size, self.base, maps, *kept)
 
     def weighted(self, j: int, v: Float[np.ndarray, " N"]) -> "Pairs":
         """The kernel v_i K_ij v_j for kernel j."""
@@ -152,7 +157,8 @@ def space_pairs(space: Space, lengthscales: Float[np.ndarray, " J"]) -> Pairs:
     def extra(rows: Rows, columns: Rows) -> Rectangle:
         return mismatch(codes[rows], codes[columns], penalty)
 
-    return gaussian_pairs(space.numeric, lengthscales, extra if space.categorical.any() else None)
+    found = gaussian_pairs(space.numeric, lengthscales, extra if space.categorical.any() else None)
+    return replace(found, space=space, lengthscales=tuple(map(float, lengthscales)))
 
 
 def kernel_pairs(kernel: Kernel, x: Table) -> Pairs:

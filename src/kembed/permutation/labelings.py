@@ -16,6 +16,7 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.core.progress import progress_bar
 from kembed.permutation.blocks import Blocks, Graph
+from kembed.permutation.counts import LANES, ROOM, Leaves, Neighbours, packed
 from kembed.permutation.gram import KernelSums, Pairs
 from kembed.permutation.low_rank import LowRank, Member, Ready, computed
 from kembed.permutation.rings import BUDGET, Star, draw_star, factor_turns, label_pairs, ring_sums
@@ -81,18 +82,27 @@ class Labelings:
         """Whether labelings written out as columns, in one product, are faster than Fourier transforms.
 
         The product's work for an entry of the matrix grows with the number of labelings, that of the
-        transforms with the logarithm of the size and the number of rings; nanoseconds measured on two cores.
+        transforms with the logarithm of the size and the number of rings; nanoseconds of one processor.
         """
         if self.star is None:
             return True
         N, C = len(self.labels), self.count
         transforms = 35.0 + kernels * (12.0 + 11.0 * np.log10(max(N, 2_000) / 2_000.0))
-        return self.few and bool(8.0 + kernels * (4.0 + 0.0165 * C) < transforms * len(self.star.rings))
+        return self.few and bool(8.0 + kernels * (4.0 + 0.033 * C) < transforms * len(self.star.rings))
 
     @cached_property
     def written_out(self) -> Columns:
         """The labelings as columns, rows in their own order."""
         return self.some(0, self.count)
+
+    @cached_property
+    def words(self) -> Int[np.ndarray, "N w"]:
+        """The labelings as bytes, eight of them a word."""
+        if self.few:
+            return packed(self.written_out)
+        step = max(LANES, PART // len(self.labels) // LANES * LANES)
+        parts = range(0, self.count, step)
+        return np.hstack([packed(self.some(start, min(start + step, self.count))) for start in parts])
 
     def some(self, start: int, stop: int) -> Columns:
         """Some of the labelings as columns."""
@@ -169,7 +179,7 @@ def label_forms(member: Member, labelings: Labelings, v: Rows | None, batch: int
         second, second_squares = v.sum() - first, (v * v).sum() - squares
     sizes = first, squares, second, second_squares
     ready = computed(member)
-    if isinstance(ready, Blocks | Graph):
+    if isinstance(ready, Blocks | Graph | Leaves | Neighbours):
         for part in ready.parts(labelings.count) if isinstance(ready, Blocks) else [ready]:
             yield _block_forms(part, labelings, v, sizes)
         return
@@ -177,19 +187,22 @@ def label_forms(member: Member, labelings: Labelings, v: Rows | None, batch: int
         yield Forms(quadratic, labelings.sums(sums.rows), labelings.sums(sums.diagonal), sums, sizes)
 
 
-def _block_forms(member: Blocks | Graph, labelings: Labelings, v: Rows | None, sizes: Any) -> Forms:
-    """By products, and with no more of them than it takes."""
+def _block_forms(
+    member: Blocks | Graph | Leaves | Neighbours, labelings: Labelings, v: Rows | None, sizes: Any
+) -> Forms:
+    """By counting, or by products and with no more of them than it takes."""
     weighted = member if v is None else member.weighted(v)
     sums = weighted.sums()
-    if (
-        v is None and sizes[0] == sizes[2]
-    ):  # what one half has of the diagonal the other lacks: no matter which
+    if v is None and sizes[0] == sizes[2]:  # what one half has of it the other lacks: no matter which
         diagonal = 0.5 * sums.diagonal.sum(axis=-1, keepdims=True)
     else:
         diagonal = labelings.sums(sums.diagonal)
     centred = v is None and isinstance(member, Blocks) and member.centred
     linear = -diagonal if centred else labelings.sums(sums.rows + sums.diagonal) - diagonal
-    forms = np.concatenate([weighted.forms(columns) for columns in labelings.pieces()], axis=-1)
+    if isinstance(weighted, Leaves | Neighbours) and weighted.size <= ROOM:
+        forms = weighted.counted(labelings.words, labelings.count)
+    else:
+        forms = np.concatenate([weighted.forms(columns) for columns in labelings.pieces()], axis=-1)
     forms -= diagonal
     return Forms(forms, linear, diagonal, sums, sizes)
 
@@ -201,7 +214,7 @@ def _labeled_sums(member: Pairs | LowRank, labelings: Labelings, v: Rows | None,
         factor = member if v is None else member.weighted(v)
         sums = factor.sums()
         return [(factor_turns(factor.columns, labels[:, None], star) - labelings.sums(sums.diagonal), sums)]
-    if isinstance(member, LowRank) or labelings.by_products(len(member.maps)):
+    if isinstance(member, LowRank) or labelings.by_products(len(member.maps) if v is None else 1):
         columns = labelings.written_out
         return column_sums(member, columns if v is None else columns * v[:, None], batch, v)
     assert star is not None
@@ -225,7 +238,7 @@ def column_sums(member: Ready, W: Columns, batch: int | None, v: Rows | None = N
     if isinstance(member, LowRank):
         quadratic = np.square(member.columns.T @ W).sum(axis=0) - member.diagonal @ W**2
         return [(quadratic, member.weighted(v).sums())]
-    if isinstance(member, Blocks | Graph):
+    if isinstance(member, Blocks | Graph | Leaves | Neighbours):
         return [(member.forms(W) - member.sums().diagonal @ W**2, member.weighted(v).sums())]
     J = len(member.maps)
     every = np.arange(N)

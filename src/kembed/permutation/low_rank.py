@@ -12,8 +12,9 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.permutation.blocks import Blocks, Graph
+from kembed.permutation.counts import Leaves, Neighbours
 from kembed.permutation.fourier import fourier
-from kembed.permutation.gram import KernelSums, Pairs, Table, matrix_pairs
+from kembed.permutation.gram import KernelSums, Pairs, Table, matrix_pairs, space_pairs
 
 # The trace left over when a factor counts as exact, as a share of the whole.
 EXACT = 1e-12
@@ -64,7 +65,7 @@ class LazyLowRank:
     compute: Callable[[], LowRank]
 
 
-Ready = Pairs | LowRank | Blocks | Graph
+Ready = Pairs | LowRank | Blocks | Graph | Leaves | Neighbours
 Member = Ready | LazyLowRank
 
 
@@ -77,19 +78,21 @@ def kernel_count(member: Member) -> int:
     """How many kernels a member has."""
     if isinstance(member, Pairs):
         return len(member.maps)
-    return member.count if isinstance(member, Blocks) else 1
+    return member.count if isinstance(member, Blocks | Leaves | Neighbours) else 1
 
 
 def member_pairs(member: Member) -> Pairs:
     """The member in rectangles."""
     ready = computed(member)
+    if isinstance(ready, Leaves | Neighbours):
+        (ready,) = ready.alone
     return ready if isinstance(ready, Pairs) else ready.pairs()
 
 
 def pair_sums(member: Ready) -> Float[np.ndarray, " J"]:
     """Σ_i K(x_i, y_i) of every kernel, for rows x_1, ..., x_n, y_1, ..., y_n."""
     first, second = np.split(np.arange(member.size), 2)
-    if isinstance(member, Blocks | Graph):
+    if isinstance(member, Blocks | Graph | Leaves | Neighbours):
         return member.between(first, second)
     if isinstance(member, LowRank):
         return np.array([np.vdot(member.columns[first], member.columns[second])])
@@ -116,6 +119,29 @@ def with_low_rank(members: tuple[Member, ...], large: int = LARGE) -> list[tuple
         if dense:
             found.append((member.some(dense), [places[j] for j in dense]))
     return found
+
+
+def joined(members: tuple[Member, ...]) -> tuple[tuple[Member, ...], list[int]]:
+    """The same with Gaussians of one space as one member, for they share their distances; and the old places.
+
+    Kernel j of what is returned was kernel `places[j]`.
+    """
+    found: list[tuple[Member, list[int]]] = []
+    homes: dict[int, int] = {}
+    place = 0
+    for member in members:
+        places = list(range(place, place + kernel_count(member)))
+        place += len(places)
+        if isinstance(member, Pairs) and member.space is not None:
+            home = homes.setdefault(id(member.space), len(found))
+            if home < len(found):
+                other, earlier = found[home]
+                assert isinstance(other, Pairs)
+                both = np.array([*other.lengthscales, *member.lengthscales])
+                found[home] = space_pairs(member.space, both), earlier + places
+                continue
+        found.append((member, places))
+    return tuple(member for member, _ in found), [place for _, places in found for place in places]
 
 
 def pivoted_cholesky(pairs: Pairs) -> LowRank | None:

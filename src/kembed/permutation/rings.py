@@ -14,8 +14,10 @@ and the other rings pass through the hub, which counts once. Given this star the
 any of its points (Besag & Clifford 1989), so the p-value is exact for any number of rings.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -28,6 +30,8 @@ Rows = Int[np.ndarray, " a"]
 Vector = Float[np.ndarray, " N"]
 # Working memory of a pass over the diagonals, in bytes, where `batch` does not say otherwise.
 BUDGET = 2**28
+# Up to so many rows transforms are NumPy's, which has no threads but is there already; beyond, SciPy's.
+FEW_ROWS = 4_000
 # All processors: the transforms of a block's columns do not depend on each other, and SciPy takes no more
 # threads than their number is worth.
 WORKERS = -1
@@ -97,6 +101,15 @@ def correlate(u: Vector, v: Vector) -> Vector:
     return np.fft.irfft(np.conj(np.fft.rfft(u)) * np.fft.rfft(v), len(u))
 
 
+def transforms_of(N: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The Fourier transform of N real numbers down the columns of a table, and the way back."""
+    if N <= FEW_ROWS:
+        return partial(np.fft.rfft, axis=0), partial(np.fft.irfft, n=N, axis=0)
+    from scipy import fft
+
+    return partial(fft.rfft, axis=0, workers=WORKERS), partial(fft.irfft, n=N, axis=0, workers=WORKERS)
+
+
 def label_pairs(a: Vector) -> Pairs:
     """The matrix a aᵀ, as if it were a kernel."""
     return matrix_pairs(lambda rows, columns: np.multiply.outer(a[rows], a[columns]), a * a)
@@ -109,9 +122,8 @@ def ring_sums(
 
     All turns of every ring, a block of diagonals at a time.
     """
-    from scipy import fft
-
     N, J, L = left.size, len(left.maps), len(right.maps)
+    forth, back = transforms_of(N)
     last = N // 2  # the diagonals d and N - d mirror each other
     step = max(1, min(batch, last)) if batch else int(np.clip(BUDGET // (8 * N * (4 + L)), 8, max(last, 8)))
     row_sums, squares = (np.zeros((J, N)), np.zeros((L, N))), (np.zeros(J), np.zeros(L))
@@ -127,7 +139,7 @@ def ring_sums(
             if not turns:
                 _add_rows(row_sums[side][j], order, block, diagonals, N)
                 squares[side][j] += twice @ np.einsum("id,id->d", block, block)
-            yield fft.rfft(block, axis=0, workers=WORKERS)
+            yield forth(block)
 
     with progress_bar(last * len(star.rings), last * N * (J + L), "permutations") as shown:
         for ring in star.rings:
@@ -141,7 +153,7 @@ def ring_sums(
                     for k, partner in enumerate(partners):
                         spectrum[:, j, k] += np.einsum("fd,fd->f", one, partner)
                 shown.update(len(diagonals))
-            turns.append(fft.irfft(np.conj(spectrum), N, axis=0))
+            turns.append(back(np.conj(spectrum)))
     first, second = (
         list(map(KernelSums, rows, pairs.diagonals, map(float, total)))
         for pairs, rows, total in zip((left, right), row_sums, squares, strict=True)
@@ -185,19 +197,17 @@ def factor_turns(
 
     Works through the columns of the wider factor one by one; memory is a few times that of both factors.
     """
-    from scipy import fft
-
     N = len(left)
+    forth, back = transforms_of(N)
     width = max(1, budget // (32 * N))
     turns = []
     for ring in star.rings:
-        f = np.conj(fft.rfft(left[ring.left], axis=0, workers=WORKERS))
-        g = fft.rfft(right[ring.right], axis=0, workers=WORKERS)
+        f, g = np.conj(forth(left[ring.left])), forth(right[ring.right])
         single, block = (f, g) if f.shape[1] > g.shape[1] else (g, f)
         total = np.zeros(N)
         for column in single.T:
             for b in range(0, block.shape[1], width):
-                part = fft.irfft(column[:, None] * block[:, b : b + width], N, axis=0, workers=WORKERS)
+                part = back(column[:, None] * block[:, b : b + width])
                 total += np.einsum("ib,ib->i", part, part)
         turns.append(total)
     return star.values(turns)

@@ -13,6 +13,7 @@ from kembed.plotting.style import (
     VERMILION,
     axes_or_new,
     finished,
+    lattice,
     literal,
 )
 
@@ -34,6 +35,8 @@ def plot_pair(comparison: Comparison, columns: tuple[str, str], ax: Any = None) 
             values = table.values[rows, d]
             if table.categorical[d]:  # samples beside each other at every level
                 values = values + JITTER * (side + rng.uniform(-0.8, 0.8, len(values)))
+            elif step := lattice(first.values[:, d], second.values[:, d]):  # marks would hide each other
+                values = values + step * rng.uniform(-JITTER, JITTER, len(values))
             marks.append(values)
         ax.plot(*marks, ".", color=colour, markersize=3.0, alpha=0.6, label=literal(label, LABEL_WIDTH))
     for d, name, axis in zip(places, columns, "xy", strict=True):

@@ -69,9 +69,10 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     mean, sure = w.at_rows(every).mean, w.sure_at(every)
     colours = ScalarMappable(Normalize(*_colour_ends(mean)), style.diverging("#BEBEBE"))
     parts = [part @ directions - centre for part in rows]
+    steps = [1.0 if axis_levels[d] else style.lattice(*(part[:, d] for part in parts)) for d in (0, 1)]
     for part, d in product(parts, (0, 1)):
-        if axis_levels[d]:  # spread out at random
-            part[:, d] += rng.uniform(-JITTER, JITTER, len(part))
+        if steps[d]:  # spread out at random
+            part[:, d] += steps[d] * rng.uniform(-JITTER, JITTER, len(part))
     places = np.concatenate(parts)
     from_x = np.arange(len(places)) < len(rows[0])
     for marker, mine in zip(MARKERS, (from_x, ~from_x), strict=True):

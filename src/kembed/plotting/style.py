@@ -25,6 +25,8 @@ NOTHING = 1e-6
 LEGEND: Any = {"frameon": False, "fontsize": "small", "handlelength": 1.6, "columnspacing": 1.2}
 # Ticks of rows along an axis: more would be a bar.
 RUG = 500
+# Numbers of at most so many values, each taken by so many rows in the mean, are drawn beside their places.
+FEW_VALUES, CROWD = 40, 5.0
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] = (5.0, 3.4)) -> Any:
@@ -170,10 +172,25 @@ def rug(ax: Any, values: Any, height: float, **style: Any) -> None:
     ax.plot(shown, np.full(len(shown), height), "|", **{**place, **style})
 
 
-def label_with_notes(ax: Any, name: str, inside: Any, axes: str, level: float, sure: bool) -> None:
+def label_with_notes(
+    ax: Any, name: str, inside: Any, axes: str, level: float, sure: bool, more: str | None = None
+) -> None:
     """The name of the horizontal axis; under it how many rows lie beyond, and if the band is nowhere sure."""
     beyond = int((~inside).sum())
     notes = [f"{rows(beyond)} of {len(inside):,} beyond the {axes}"] if beyond else []
+    if more:
+        notes.append(more)
     if not sure:
         notes.append(f"the {percent(level)} band includes 0 everywhere")
     ax.set_xlabel("\n".join([name, *(f"({note})" for note in notes)]))
+
+
+def lattice(*samples: np.ndarray) -> float:
+    """The step between values that are few, so that many marks fall on one place; 0 where they are not few.
+
+    >>> lattice(np.array([1.0, 2.0, 4.0] * 9)), lattice(np.linspace(0.0, 1.0, 50))
+    (1.0, 0.0)
+    """
+    values, counts = np.unique(np.concatenate(samples), return_counts=True)
+    few = 1 < len(values) <= FEW_VALUES and counts.mean() >= CROWD
+    return float(np.diff(values).min()) if few else 0.0

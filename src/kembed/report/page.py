@@ -24,7 +24,7 @@ WIDE = 0.95
 # Functions that the template calls by their names.
 NUMBERS = (words.number, words.p_value, words.percent, words.of_interval, rows)
 SENTENCES = (words.short, words.breakable, words.of_p, words.of_separation)
-EFFECTS = (words.of_column_effect, words.of_standardised)
+EFFECTS = (words.of_column_effect, words.of_mean, words.of_standardised)
 DRAWINGS = (glyphs.gauge, glyphs.of_column, glyphs.large)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kembed.comparing.summaries import ColumnSummary
+from kembed.comparing.summaries import ColumnSummary, beside
 from kembed.core.text import plain, shortened
 from kembed.testing.outcome import TestOutcome
 
@@ -141,6 +141,18 @@ def of_column_effect(column: ColumnSummary) -> str:
     """
     low, high = column.auc_interval
     return f"{column.auc:.0%} ({100 * low:.0f}–{100 * high:.0f})"
+
+
+def of_mean(column: ColumnSummary, side: int) -> str:
+    """The mean of a column in one sample, with the digits that tell it from the other.
+
+    >>> years = ColumnSummary("year", False, 1.0, 1.0, 0.0, {"mean": 2008.06}, {"mean": 2007.97}, "")
+    >>> of_mean(years, 0), of_mean(years, 1)
+    ('2008.06', '2007.97')
+    """
+    own, other = (values["mean"] for values in ((column.x, column.y), (column.y, column.x))[side])
+    usual = number(own)
+    return usual if usual != number(other) else beside(own, abs(own - other)).replace("-", MINUS)
 
 
 def of_standardised(column: ColumnSummary) -> str:

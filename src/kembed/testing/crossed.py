@@ -32,11 +32,11 @@ from kembed.testing.members.group import Meeting
 from kembed.testing.outcome import TestOutcome, resampled_outcome
 from kembed.testing.passes import CHUNK, Layout, sum_moments, take_rows
 from kembed.testing.procedure import Procedure
+from kembed.testing.sided import HELD
 from kembed.testing.streams import Crossed, choose_meetings
 
 SAMPLE = 4_096  # rows that features are fitted on, about
 FLAT = 1e-13  # features that vary by less of their size are constant: what they vary by is rounding
-HELD = 2.5e7  # numbers that are held at once, 200 MB: beyond, rows stay where they are
 # Products of features that "auto" takes for an exact answer, some 20 seconds: below, the limit is no faster
 # (`python -m benchmarks.independence_size time`).
 WORK = 3e11

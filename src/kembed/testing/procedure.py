@@ -119,6 +119,7 @@ def together(parts: list[Choice]) -> Choice:
         np.concatenate([plan.member + start for plan, start in zip(plans, members[:-1], strict=True)]),
         np.concatenate([plan.group + start for plan, start in zip(plans, groups[:-1], strict=True)]),
         np.concatenate([plan.added for plan in plans]),
+        np.concatenate([plan.counts for plan in plans]),
     )
     return Choice(
         tuple(member for part in parts for member in part.members),

@@ -18,10 +18,11 @@ from kembed.data.tables import Table, Tables, read_tables
 from kembed.data.units import UNIT, WEIGHT, beside, split_units, unit_codes, with_column
 from kembed.engines.memory import collected, in_memory
 from kembed.engines.opening import is_large_source
-from kembed.engines.settling import open_sources
+from kembed.engines.settling import open_sources, told_of
 from kembed.engines.source import Source
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import Blocks
+from kembed.permutation.counts import Leaves
 from kembed.permutation.fusion import Values, fuse, in_places
 from kembed.permutation.labelings import (
     Labelings,
@@ -31,7 +32,7 @@ from kembed.permutation.labelings import (
     draw_units,
     label_forms,
 )
-from kembed.permutation.low_rank import computed, kernel_count, pair_sums, with_low_rank
+from kembed.permutation.low_rank import computed, joined, kernel_count, pair_sums, with_low_rank
 from kembed.testing import outcome
 from kembed.testing.against import sketch_test
 from kembed.testing.binned import binned_pairs, binned_test
@@ -147,7 +148,9 @@ def mmd_test(
             first, second = found
             if procedure.in_bins(first.size + second.size) and not paired and weights is None:
                 kernel = for_one_column(kernel, first.schema.names[0]) if by_column else kernel
-                return binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit)
+                result = binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit)
+                opened_here = not (isinstance(x, Source) and isinstance(y, Source))  # else the opener tells
+                return replace(result, notes=told_of(found) if opened_here else ())
             tables, missing = [collected(source) for source in found], False
         else:
             samples = {"x": x, "y": y}
@@ -256,14 +259,17 @@ def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Proc
     """MMD² of every kernel for the data (first row) and every relabeling."""
     typical = 1.0 if pool.weights is None else float(np.mean(pool.weights)) ** 2
     parts, places = [], []
-    for member, where in with_low_rank(choice.members):
+    members, home = joined(choice.members)
+    for member, where in with_low_rank(members):
         forms = list(label_forms(member, labelings, pool.weights, procedure.batch))
         values = [np.atleast_2d(statistics.mmd2(each, biased=procedure.biased)) for each in forms]
         entry = [np.atleast_1d(each.sums.usual / typical) for each in forms]
         parts.append(
-            Values(np.concatenate(values).T, np.concatenate(entry)).settled(isinstance(member, Blocks))
+            Values(np.concatenate(values).T, np.concatenate(entry)).settled(
+                isinstance(member, Blocks | Leaves)
+            )
         )
-        places += where
+        places += [home[place] for place in where]
     return in_places(parts, places)
 
 
@@ -287,7 +293,7 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> T
         else:
             values = (quadratic + 2.0 * between[:, None]) / (n * (n - 1.0))
         entry = np.concatenate([np.atleast_1d(sums.usual) for _, sums in found])
-        parts.append(Values(values.T, entry).settled(isinstance(member, Blocks)))
+        parts.append(Values(values.T, entry).settled(isinstance(member, Blocks | Leaves)))
     name = "biased MMD²" if wild else "MMD²"
     both = in_places(parts, list(range(len(choice.kernels))))
     return resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated)

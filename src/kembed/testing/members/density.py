@@ -8,7 +8,7 @@ from kembed.core.backend import Float
 from kembed.permutation.blocks import Blocks
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Named, alone
-from kembed.testing.members.neighbours import MOST_ROWS, distance_strips
+from kembed.testing.members.neighbours import MOST_ROWS, distance_strips, smallest
 from kembed.testing.members.polynomials import rank_polynomials
 from kembed.testing.members.rows import Rows
 
@@ -36,14 +36,14 @@ def _group(member: Any) -> Group:
 
 def nearness(rows: Fresh) -> Float[np.ndarray, "b degree"]:
     """Polynomials of the rank of the distance to the nearest landmark."""
-    return rows.fitted.nearest(-2.0 * rows.closeness.max(axis=1))
+    return rows.fitted.nearest(-2.0 * rows.nearness)
 
 
 def neighbour_distance(rows: Rows) -> Float[np.ndarray, " N"]:
     """The squared distance of every row from its sixth neighbour; equal rows have equal ones."""
     points, count = rows.space.coordinates, min(NEIGHBOUR, rows.size - 1)
     # A row is at distance 0 from itself, which counts.
-    far = np.concatenate([np.partition(d, count, axis=1)[:, count] for _, d in distance_strips(points)])
+    far = np.concatenate([smallest(strip, count + 1)[:, count] for _, strip in distance_strips(points)])
     _, first, copy = np.unique(rows.space.rows, axis=0, return_index=True, return_inverse=True)
     far = np.maximum(far[first][copy.ravel()], 0.0)
     digits = 10.0 ** (DIGITS - np.ceil(np.log10(np.where(far > 0.0, far, 1.0))))

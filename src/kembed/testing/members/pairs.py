@@ -9,9 +9,11 @@ import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.permutation.blocks import Blocks
+from kembed.permutation.segments import Segments
 from kembed.testing.members.columns import block_side, streamed_side
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, of_columns
+from kembed.testing.members.polynomials import DEGREE
 from kembed.testing.members.rows import Rows
 
 BOTH_DEGREES = 16  # columns up to which second degrees are tried; beyond, they would be too many voices
@@ -71,6 +73,19 @@ class Products:
         left, right = (first[:, a], second[:, a]), (first[:, b], second[:, b])
         products = [one * other for one in left for other in right]
         return np.stack(products, axis=2).reshape(len(first), -1)
+
+    def sums(self, rows: Fresh, segments: Segments) -> Float[np.ndarray, "k P"]:
+        """Sums by bin, from those of the products of all columns where most of them are asked for."""
+        D = rows.values.shape[1]
+        if len(self.left) < D * (D - 1) // 2:
+            return segments.sums(self(rows))
+        degrees = 2 if self.width == 4 else 1
+        found = segments.products(np.hstack([rows.degrees[:, k::DEGREE] for k in range(degrees)]))
+        a, b = (np.array(side)[:, None] for side in (self.left, self.right))
+        own, other = (
+            D * np.array(part) for part in (((0, 0, 1, 1), (0, 1, 0, 1)) if degrees == 2 else ((0,), (0,)))
+        )
+        return found[:, a + own, b + other].reshape(len(found), -1)
 
 
 def _chosen(first: Float[np.ndarray, "N D"]) -> tuple[Int[np.ndarray, " P"], Int[np.ndarray, " P"]]:

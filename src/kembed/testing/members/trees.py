@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Float, Int
+from kembed.core.backend import Bool, Float, Int
+from kembed.permutation import counts
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.gram import Pairs, dense_pairs
+from kembed.testing.members.forests import Forest
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, alone
 from kembed.testing.members.rows import Rows
@@ -15,7 +17,7 @@ from kembed.testing.members.rows import Rows
 COUNT = 25
 SIZES = (100, 32, 8)  # at most so many rows in a leaf
 MOST_ROWS = 3_000  # of an independence test: leaves are taken as matrices there
-STREAMED = 10  # trees for any number of rows: walking down them is a good part of a pass
+STREAMED = 10  # trees for any number of rows: leaves are most of what a pass brings back
 SHARES = (16, 64, 128)  # of the fitted rows at most in a leaf, one part in so many, for any number of rows
 CROSSED = 2  # of these for independence
 ROUNDS = 100  # a node whose drawn columns do not vary is tried again, so often
@@ -25,7 +27,7 @@ def two_sample(rows: Rows) -> Group:
     """Leaves of every size: two rows are alike in so far as they share small leaves."""
     leaves, _ = grow_trees(rows.space.values, SIZES, COUNT)
     kernels = tuple(Named(f"random trees, at most {size} rows a leaf") for size in SIZES)
-    return alone("trees", tuple(map(leaf_features, leaves)), kernels, whole=True)
+    return alone("trees", (counts.Leaves(tuple(leaves)),), kernels, whole=True)
 
 
 def streamed(rows: Rows) -> Group:
@@ -51,30 +53,6 @@ def streamed(rows: Rows) -> Group:
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
-    """Trees as tables of nodes: the column that is cut, where, and the nodes on either side; -1 is a leaf.
-
-    Ranks are shares of the fitted rows. The first nodes are the roots.
-    """
-
-    column: Int[np.ndarray, " V"]
-    cut: Float[np.ndarray, " V"]
-    sides: Int[np.ndarray, "V 2"]
-
-    def leaves(self, ranks: Float[np.ndarray, "b D"], count: int) -> Int[np.ndarray, "T b"]:
-        """The leaf that each row is in, of every tree."""
-        node = np.repeat(np.arange(count), len(ranks))
-        row = np.tile(np.arange(len(ranks)), count)
-        open_ = np.flatnonzero(self.column[node] >= 0)
-        while len(open_):
-            own = node[open_]
-            above = ranks[row[open_], self.column[own]] > self.cut[own]
-            node[open_] = own = self.sides[own, above.astype(int)]
-            open_ = open_[self.column[own] >= 0]
-        return node.reshape(count, -1)
-
-
-@dataclass(frozen=True, eq=False)
 class Leaves:
     """An indicator of every leaf, as a sparse table."""
 
@@ -86,23 +64,10 @@ class Leaves:
         """Of these rows."""
         from scipy.sparse import csr_array
 
-        leaves = self.places[self.forest.leaves(rows.middles, STREAMED)]
-        b = leaves.shape[1]
-        ends = np.arange(0, STREAMED * b + 1, STREAMED)
-        return csr_array((np.ones(STREAMED * b), leaves.T.ravel(), ends), shape=(b, self.count))
-
-
-def leaf_features(leaves: Int[np.ndarray, "T N"]) -> Blocks:
-    """An indicator of every leaf over the root of its size: K is the mean over trees of [same leaf]/size."""
-    from scipy.sparse import csr_array
-
-    count, N = leaves.shape
-    _, place = np.unique(leaves, return_inverse=True)  # leaves of different trees have different numbers
-    place = place.reshape(leaves.shape)
-    size = np.bincount(place.ravel())
-    entries = (1.0 / np.sqrt(count * size[place])).ravel()
-    table = csr_array((entries, (np.tile(np.arange(N), count), place.ravel())), shape=(N, len(size)))
-    return Blocks(table, table.shape[1], (table.shape[1],))
+        leaves = self.places[self.forest.leaves(rows.middles, rows.buffers)]
+        b, trees = leaves.shape
+        ends = np.arange(0, trees * b + 1, trees)
+        return csr_array((np.ones(trees * b), leaves.ravel(), ends), shape=(b, self.count))
 
 
 def grow_trees(
@@ -145,10 +110,9 @@ def grow_trees(
         value = ranks[item % N, column[mine]]
         least, most = (one.reduceat(value, starts) for one in (np.minimum, np.maximum))
         cuts[cutting] = cut = least + (most - least) * rng.random(len(starts))
-        key = 2 * mine + (value > cut[mine])
-        order = np.argsort(key, kind="stable")
-        item, node = item[order], key[order]
-        kept = np.unique(key)  # a side that no row is on leads to the other
+        above = value > cut[mine]
+        item, node = _sides_apart(item, mine, above, starts)
+        kept = node[np.flatnonzero(np.diff(node, prepend=-1))]  # a side that no row is on leads to the other
         low, high = (np.searchsorted(kept, 2 * np.arange(len(starts)) + side) for side in (0, 1))
         missing = ~np.isin(2 * np.arange(len(starts)) + 1, kept)
         sides[cutting] = number + np.column_stack([low, np.where(missing, low, high)])
@@ -159,6 +123,24 @@ def grow_trees(
             found[item[open_]] = number + np.searchsorted(kept, node[open_])
     column, cut, side = (np.concatenate(part) for part in zip(*nodes, strict=True))
     return [each.reshape(count, N) for each in leaf], Forest(column, cut / N, side)
+
+
+def _sides_apart(
+    item: Int[np.ndarray, " n"],
+    mine: Int[np.ndarray, " n"],
+    above: Bool[np.ndarray, " n"],
+    starts: Int[np.ndarray, " p"],
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """Of every parent first what lies below its cut, then what lies above; and whose child each is."""
+    seen = np.cumsum(above)  # above the cut, up to here
+    before = seen[starts] - above[starts]
+    high = seen - before[mine]  # ... of the same parent
+    ends = np.append(starts[1:], len(item)) - 1
+    low = ends - starts + 1 - (seen[ends] - before)  # rows below, of every parent
+    place = np.where(above, (starts + low)[mine] + high - 1, np.arange(len(item)) - high)
+    sorted_items, node = np.empty_like(item), np.empty_like(mine)
+    sorted_items[place], node[place] = item, 2 * mine + above
+    return sorted_items, node
 
 
 def _leaves_alone(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -176,7 +158,7 @@ def independence(left: Rows, right: Rows) -> Relation | None:
     if left.size > MOST_ROWS:
         return None
     sides = (
-        [leaf_features(each) for each in grow_trees(side.space.values, SIZES, COUNT)[0]]
+        [counts.leaf_features(each) for each in grow_trees(side.space.values, SIZES, COUNT)[0]]
         for side in (left, right)
     )
     meetings = tuple(Meeting(dense(a), dense(b)) for a, b in zip(*sides, strict=True))

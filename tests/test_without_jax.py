@@ -1,0 +1,105 @@
+"""A plain installation has no JAX: every main call and command works without it, or names the remedy."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# One process for all: it blocks JAX as if it were not installed, and writes down what each call said.
+PROLOGUE = """
+import contextlib, importlib.abc, io, json, sys
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("jax", "jaxlib", "numpyro", "arviz"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import numpy as np
+import kembed
+from kembed.cli import run
+
+rng = np.random.default_rng(0)
+x, y = rng.normal(size=(40, 3)), rng.normal(0.5, size=(30, 3))
+for name, table in (("a.csv", x), ("b.csv", y)):
+    np.savetxt(name, table, delimiter=",", header="u,v,w", comments="")
+said = {}
+
+def tried(name, call):
+    try:
+        call()
+        said[name] = "done"
+    except Exception as error:
+        said[name] = f"{type(error).__name__}: {error}"
+
+def command(*arguments):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
+        code = run(arguments)
+    if code:
+        raise RuntimeError(errors.getvalue())
+"""
+CALLS = {
+    "import *": "[getattr(kembed, one) for one in kembed.__all__]",
+    "mmd_test": "kembed.mmd_test(x, y, rng=0, n_resamples=49)",
+    "bkl": "kembed.mmd_test(x, y, kernel='bkl', rng=0, n_resamples=49)",
+    "ard": "kembed.mmd_test(x, y, kernel='ard', rng=0, n_resamples=49)",
+    "hsic_test": "kembed.hsic_test(x[:, :1], x[:, 1:], rng=0, n_resamples=49)",
+    "k_sample_test": "kembed.k_sample_test(x, y, x[:20], rng=0, n_resamples=49)",
+    "conditional_test": "kembed.conditional_test(x[:, 0], x[:, 1], x[:, 2], rng=0)",
+    "pc": "kembed.pc(x, rng=0, n_resamples=49)",
+    "compare": "kembed.compare(x, y, n_resamples=49)",
+    "witness": "kembed.witness(x, y).where()",
+    "learn_kernel": "kembed.learn_kernel(x)",
+    "density": "kembed.learn_kernel(x[:, :1]).log_density([[0.0]])",
+    "families": "kembed.learn_kernel(x, 'auto')",
+    "prior": "kembed.learn_kernel(x, prior=lambda kernel: -kernel.lengthscale)",
+    "many numbers": "kembed.learn_kernel(rng.normal(size=(40, 18)), kembed.Gaussian(np.ones(18)))",
+    "KernelLearner": "kembed.KernelLearner().fit(x).transform(x)",
+    "MeanEmbedding": "kembed.MeanEmbedding().fit([x, y]).transform([x, y])",
+    "Sketch": "kembed.mmd_test(kembed.Sketch.of(x), y, rng=0)",
+    "fit_embedding": "kembed.fit_embedding(x, kembed.Gaussian(1.0)).interval(x[:2])",
+    "convolved": "kembed.Matern32().convolved(kembed.GaussianMeasure(np.zeros(3), np.eye(3))).gram(x, x)",
+    "kembed test": "command('test', 'a.csv', 'b.csv', '--resamples', '49')",
+    "kembed witness": "command('witness', 'a.csv', 'b.csv')",
+    "kembed report": "command('report', 'a.csv', 'b.csv', '-o', 'page.html', '--resamples', '49')",
+    "kembed independence": "command('independence', 'a.csv', '--x', 'u', '--y', 'v', '--resamples', '49')",
+    "kembed graph": "command('graph', 'a.csv', '--resamples', '49')",
+    "kembed learn": "command('learn', 'a.csv', '--family', 'auto')",
+}
+REFUSED = {
+    "sample_kernel": ("kembed.sample_kernel(x)", "kembed[bayes]"),
+    "objective='paper'": ("kembed.learn_kernel(x, objective='paper', noise=1.0)", "kembed[jax]"),
+    "log_pseudolikelihood": (
+        "kembed.log_pseudolikelihood(x, kernel=kembed.Gaussian(1.0), noise=1.0, landmarks=x[:9])",
+        "kembed[jax]",
+    ),
+    "figure2": ("kembed.experiments.reproduce('figure2', '.')", "kembed[jax]"),
+    "kembed reproduce": ("command('reproduce', 'figure3')", "kembed[bayes]"),
+}
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    calls = CALLS | {name: call for name, (call, _) in REFUSED.items()}
+    code = [PROLOGUE, "import kembed.experiments"]
+    code += [f"tried({name!r}, lambda: {call})" for name, call in calls.items()]
+    code.append("print(json.dumps(said))")
+    folder = tmp_path_factory.mktemp("plain")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", "\n".join(code)], capture_output=True, text=True, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_works_without_jax(name, said):
+    assert said[name] == "done"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_says_what_to_install(name, said):
+    assert "Error" in said[name]
+    assert "ModuleNotFoundError" not in said[name]
+    assert f"pip install '{REFUSED[name][1]}'" in said[name]
