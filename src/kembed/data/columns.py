@@ -201,12 +201,10 @@ def refuse_orders(indexes: list[tuple[str, Any]]) -> None:
         if common == len(index) or (common and not counted):
             seen = f"{first} and {argument} have rows of the same labels in different places of their indexes"
             if common < len(index):
-                seen = (
-                    f"{first} and {argument} have indexes with {common:,} of {len(index):,} labels in common"
-                )
+                shared = f"{common:,} of {len(index):,}"
+                seen = f"{first} and {argument} have indexes with {shared} labels in common"
             by_place = "or pair rows by place with reset_index(drop=True)"
-            remedy = f"align them ({argument}.loc[{first}.index]), {by_place}"
-            raise ValueError(f"{seen}; {remedy}")
+            raise ValueError(f"{seen}; align them ({argument}.loc[{first}.index]), {by_place}")
 
 
 def _refuse_duplicates(argument: str, names: tuple[str, ...]) -> None:
