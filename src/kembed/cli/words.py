@@ -15,7 +15,7 @@ _OPTIONS = {
     r"by_column=True": "--by-column",
     r"kernel='(\w+)'": r"--kernel \1",
     r"\brng\b": "--seed",
-    r"and null='wild' is for those": "and kembed test --null wild (in Python null='wild') is for those",
+    r"and null='wild' is for those": "and null='wild' is for those (kembed test --null wild)",
     r"use paired=True": "mmd_test(paired=True) in Python tests them as such",
     r"make them missing if": "name them with --na if",
     r"or make it categories, as by astype\('category'\)": "or compare it as text with --as-text",
