@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-browser lint docs bench clean
+.PHONY: demo test test-random coverage test-browser test-oldest test-newest lint docs bench clean
 demo: $(STAMP)
 	$(BIN)/kembed demo --output build/demo
 
@@ -15,9 +15,39 @@ test: export OMP_NUM_THREADS = 1
 test: $(STAMP)
 	$(BIN)/python -m pytest
 
+# The same in random order: SEED=1 repeats an order.
+SEED ?= $(shell date +%s)
+test-random: export OMP_NUM_THREADS = 1
+test-random: $(STAMP)
+	$(BIN)/python -m pytest --override-ini addopts= -n 2 --dist loadscope --import-mode=importlib --doctest-modules -q -p randomly -p no:cacheprovider --randomly-seed=$(SEED)
+
+# Lines and branches of src that no test reaches.
+coverage: export OMP_NUM_THREADS = 1
+coverage: $(STAMP)
+	mkdir -p build/coverage
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage combine
+	$(BIN)/python -m coverage report --fail-under=95
+
 # The HTML report in a real Chromium, which must be installed (Debian: apt-get install chromium).
 test-browser: $(STAMP)
 	$(BIN)/python -m pytest -n 0 tests/browser
+
+# The whole suite in fresh environments: the oldest versions that the ranges allow, on the oldest Python there is
+# (OLDEST_PYTHON=python3.11), and the newest (NEWEST_PYTHON=python3.13) without any constraint.
+OLDEST_PYTHON ?= $(PYTHON)
+NEWEST_PYTHON ?= $(PYTHON)
+test-oldest test-newest: export OMP_NUM_THREADS = 1
+test-oldest:
+	rm -rf build/oldest && $(OLDEST_PYTHON) -m venv build/oldest
+	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt --editable '.[dev]'
+	build/oldest/bin/python -m pytest
+
+test-newest:
+	rm -rf build/newest && $(NEWEST_PYTHON) -m venv build/newest
+	build/newest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	build/newest/bin/python -m pytest
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -23,6 +23,7 @@ NAMES = [
     "processor",
     "speed",
     "bands",
+    "calibration",
     "dropin",
     "single",
     "single_held_out",

@@ -14,7 +14,8 @@ from benchmarks._workers import spread
 from benchmarks.conditional_data import CONFOUNDERS, DEPENDENCES, DIMENSIONS, dependent, null
 from kembed import conditional_test
 from kembed.conditional.conditioning import as_variable
-from kembed.conditional.sides import Settings, Sides, check, multipliers
+from kembed.conditional.products import multipliers
+from kembed.conditional.sides import Settings, Sides, check
 from kembed.permutation.fusion import fuse
 from kembed.permutation.nulls import resampled_pvalue
 from kembed.testing.procedure import every_one

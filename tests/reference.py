@@ -1750,3 +1750,18 @@ def signed_bin_norms(a, b, rows, signs):
     for i in range(len(a)):
         total += signs[min(i // rows, len(signs) - 1)] * np.outer(a[i], b[i])
     return float((total**2).sum()) / len(a) ** 2
+
+
+def ridge_residuals(B, f, penalty):
+    """F less B c for the c that minimises |f - B c|² + penalty |c|², and tr B (BᵀB + penalty I)⁻¹ Bᵀ.
+
+    As ordinary least squares of (f, 0) on the rows of B and √penalty times those of the identity.
+    """
+    p = B.shape[1]
+    stacked = np.vstack([B, np.sqrt(penalty) * np.eye(p)])
+    left = np.array(f, dtype=float)
+    coefficients = np.linalg.lstsq(stacked, np.concatenate([left, np.zeros(p)]), rcond=None)[0]
+    for i in range(len(left)):
+        left[i] -= sum(B[i, k] * coefficients[k] for k in range(p))
+    hat = np.linalg.pinv(stacked)[:, : len(left)]
+    return left, sum(float(B[i] @ hat[:, i]) for i in range(len(left)))

@@ -58,6 +58,7 @@ _HOME = {
     "mmd_test": "testing.two_sample",
     "pc": "graphs.pc",
     "sample_kernel": "learning.nuts",
+    "resuming": "engines.keeping",
     "scheduler": "engines.scheduling",
     "shrinkage": "embeddings.shrinkage",
     "witness": "comparing.witness",

@@ -309,7 +309,7 @@ def test_names_cannot_paint_the_terminal(call):
         ("test before.csv after.csv --columns v,,w", "as in a,b,c, but 'v,,w' was given"),
         ("test nested.parquet nested.parquet --columns v", "'v' cannot be compared: it holds nested"),
         ("test dates.parquet numbers.csv", "'when' holds dates in dates.parquet but numbers in numbers.csv"),
-        ("test before.csv after.csv --colums v", "no such option: --colums .*--columns"),
+        ("test before.csv after.csv --colums v", "no such option:? '?--colums.*--columns"),
         (
             "test before.csv after.csv --kernel laplace",
             "--kernel takes fused, bkl, ard, median, median-raw or a lengthscale",
@@ -860,3 +860,18 @@ def test_all_figures_are_those_that_can_be_made(monkeypatch):
     monkeypatch.setattr(experiments, "NAMES", ("figure3",))
     assert experiments.reproduce("all", Path("."), say=said.append) == []
     assert said[0].startswith("figure3 is left out: ")
+
+
+def test_notes_name_options(place, call):
+    rng = np.random.default_rng(0)
+    walk = np.cumsum(rng.normal(size=(2, 120)), axis=1).round(4)
+    pl.DataFrame({"a": walk[0], "b": walk[1]}).write_csv(place / "walk.csv")
+    pl.DataFrame({"a": walk[0] + rng.normal(size=120) / 9, "b": walk[1]}).write_csv(place / "later.csv")
+    quick = ("--kernel", "median", "--resamples", "19", "--alpha", "0.1")
+    said = call("test", "walk.csv", "later.csv", *quick)[2]
+    assert "--null wild of kembed test is for those" in said
+    assert "if they are pairs, use --paired of kembed test" in said
+    assert "--null wild of kembed test is for those" in call("witness", "walk.csv", "later.csv")[2]
+    said = call("independence", "walk.csv", "--x", "a", "--y", "b", *quick)[2]
+    assert "hsic_test in Python has null='wild' for those" in said
+    assert "--time takes slow changes out" in call("graph", "walk.csv", "--test", "fisher-z")[2]

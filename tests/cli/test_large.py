@@ -56,3 +56,31 @@ def test_other_commands_take_patterns_too(call, place):
     code, out, err = call("test", "old.kembed", "new0.csv", *QUICK)
     assert code == 0, err
     assert "differ" in out
+
+
+def test_an_interrupted_run_is_resumed(call, place):
+    again = ["test", "old0.csv", "new0.csv", "--kernel", "median", "--resume", "kept", *QUICK]
+    code, first, err = call(*again)
+    assert code == 0, err
+    assert "taken from" not in err
+    assert list((place / "kept").iterdir())
+    code, second, err = call(*again)
+    assert code == 0
+    assert "passes that were finished before are taken from kept" in err
+    assert second == first
+    code, _, err = call("test", "old0.csv", "new0.csv", "--resume", "old1.csv", *QUICK)
+    assert code == 2
+    assert "passes cannot be kept in old1.csv" in err
+
+
+def test_independence_of_a_pattern_is_of_all_rows(call, answer):
+    code, out, err = call("independence", "old*.csv", "--x", "v", "--y", "w,k", *QUICK)
+    assert code == 0, err
+    assert "No dependence was found" in out
+    assert "300 rows" in out
+    told = answer("independence", "*.csv", "--x", "v,k", "--y", "w", *QUICK)
+    assert told["columns"] == ["v", "k", "w"]
+    assert told["samples"][0]["used"] == 450
+    code, _, err = call("independence", "old*.csv", "--x", "v", "--y", "u", *QUICK)
+    assert code == 2
+    assert "no column 'u'" in err

@@ -15,7 +15,8 @@ from tests import reference
 from kembed import ConditionalTester, Gaussian, conditional_test
 from kembed.conditional.conditioning import Conditioner, as_variable, bent, variable_residuals
 from kembed.conditional.prewhitening import autocorrelation, prewhiten, times
-from kembed.conditional.sides import BINNED_ROWS, BINS, bin_sums, multipliers, products, squared_norms
+from kembed.conditional.products import BINS, bin_sums, multipliers, products, squared_norms
+from kembed.conditional.sides import BINNED_ROWS
 from kembed.data.space import make_space
 from kembed.testing.kernel_words import choose_kernel
 
@@ -361,8 +362,9 @@ def test_tester_refuses():
         tester.test(0, 3)
     with pytest.raises(ValueError, match="x names 'a', but the columns are 'column 0'"):
         tester.test("a", 1)
-    for asked in ((0, 7), (0, 0), (0, 1, (0,))):
-        with pytest.raises(ValueError, match="different columns from 0 to 2"):
+    refused = {"only 3, from 0 on": (0, 7), "same column": (0, 0), "tested and given at once": (0, 1, (0,))}
+    for message, asked in refused.items():
+        with pytest.raises(ValueError, match=message):
             tester.pvalue(*asked)
     with pytest.raises(TypeError, match="data is no data frame"):
         ConditionalTester(np.zeros((20, 2)), prewhiten="day")
@@ -638,3 +640,32 @@ def test_a_partial_correlation_is_a_second_opinion():
     assert "degrees of freedom of 47 rows" in doubtful.second_opinion
     assert "second opinion: partial" in repr(doubtful)
     assert conditional_test(x, y, np.where(z > 0, "a", "b"), n_resamples=19, rng=0).linear is None
+
+
+def test_ragged_conditions_are_named():
+    x, y, _ = confounded(30)
+    with pytest.raises(ValueError, match="given is not a rectangular table"):
+        conditional_test(x, y, [[1.0, 2.0], [3.0]] * 15)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        *(3, True, {"a": 1}, object(), lambda v: v, [[1, 2], [3]], [[1]] * 30, [b"a"] * 30, [{}] * 30),
+        *(np.arange(30) + 1j, np.arange(30) > 15, np.arange(30) * 1e300),
+        np.ma.masked_less(np.arange(30.0), 3),
+    ],
+)
+def test_times_of_wrong_kinds(when):
+    x, y, z = confounded(30)
+    with pytest.raises((TypeError, ValueError), match="prewhiten"):
+        conditional_test(x, y, z, prewhiten=when, n_resamples=19)
+
+
+@pytest.mark.parametrize("place", [1.9, True, "1", -1, 7, None, np.nan, [1]])
+def test_pvalue_of_what_is_no_column(place):
+    tester = ConditionalTester(np.random.default_rng(0).normal(size=(30, 4)), n_resamples=19)
+    with pytest.raises((TypeError, ValueError), match=r"^j "):
+        tester.pvalue(0, place)
+    with pytest.raises((TypeError, ValueError), match=r"^given "):
+        tester.pvalue(0, 1, (place,))

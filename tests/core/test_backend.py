@@ -8,7 +8,7 @@ import pytest
 
 LEARN = """
 import numpy as np, kembed
-kembed.learn_kernel(np.random.default_rng(0).normal(size=(30, 3)), kembed.Gaussian(np.ones(3)))
+kembed.learn_kernel(np.random.default_rng(0).normal(size=(60, 17)), kembed.Gaussian(np.ones(17)))
 """
 
 

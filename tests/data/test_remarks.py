@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kembed import compare, conditional_test, hsic_test, mmd_test
+from kembed import compare, conditional_test, hsic_test, k_sample_test, mmd_test, pc, witness
 from kembed.data import remarks
 from kembed.data.tables import read_tables
 
@@ -126,3 +126,25 @@ def test_few_rows(n):
     x = np.arange(float(n))
     assert remarks.counting([x]) in ("", "counts up by 1 from row to row, as row numbers do") if n else True
     assert notes(np.arange(max(n, 1.0)), [3.0, 1.0]) == ""
+
+
+def test_all_results_carry_notes():
+    rng = np.random.default_rng(0)
+    x, y = np.repeat(rng.normal(size=(40, 2)), 3, axis=0), rng.normal(size=(100, 2))
+    copied = "every row of x occurs 3 times; the test takes rows for independent, so drop what was copied"
+    found = witness(x, y, kernel="median")
+    assert copied in found.notes
+    assert copied in found.to_dict()["notes"]
+    several = k_sample_test(x, y, y[:50], kernel="median", n_resamples=19)
+    assert any("every row of sample 1 occurs 3 times" in note for note in several.test.notes)
+    assert any(
+        "sample 2 and sample 3 have 50 different rows in common" in note for note in several.test.notes
+    )
+    graph = pc(
+        np.column_stack([y, np.arange(100.0), np.sort(y[:, 0]) + np.tile([0.0, 0.1], 50)]), test="fisher-z"
+    )
+    assert any("'column 2' counts up by 1" in note for note in graph.notes)
+    assert any(note.endswith("and prewhiten= is for those") for note in graph.notes)
+    assert graph.to_dict()["notes"] == list(graph.notes)
+    conditional = conditional_test(x[:, 0], x[:, 1], y[:1].repeat(120, axis=0), n_resamples=19)
+    assert any("prewhiten= and memory= are for those" in note for note in conditional.notes)

@@ -123,7 +123,7 @@ PANDAS_COLUMNS = {
     "decimal": ([Decimal(3), None, Decimal(1)], False),
     "decimal nan": ([Decimal(3), Decimal("nan"), Decimal(1)], False),
     "sparse": (pd.arrays.SparseArray([3.0, np.nan, 1.0]), False),
-    "str": (pd.array(["b", None, "a"], dtype="str"), True),
+    "str": (pd.Series(["b", None, "a"], dtype="str"), True),
     "string": (pd.array(["b", None, "a"], dtype="string"), True),
     "object": (np.array(["b", None, "a"], dtype=object), True),
     "object NA": (np.array(["b", pd.NA, "a"], dtype=object), True),
@@ -338,7 +338,9 @@ def test_raise_names_the_sample_and_the_remedy():
         two(GAPS[[0, 0, 0, 0]], GAPS, paired=True)
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), np.float32("nan")])
+@pytest.mark.parametrize(
+    "missing", [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT", "s"), np.float32("nan")]
+)
 @pytest.mark.parametrize("present", [1.0, "a"])
 def test_what_is_missing(missing, present):
     x = np.array([present, missing], dtype=object)

@@ -700,3 +700,16 @@ def test_norms_of_matern_embeddings_are_finite():
     values = mu.mean(grid)
     interpolant = np.sqrt(values @ np.linalg.solve(kernel.gram(grid), values))
     assert mu.norm() == pytest.approx(interpolant, rel=1e-3)  # grid step 0.02 lengthscales
+
+
+@pytest.mark.parametrize("offset", [1e8, -1e12, 2.0**44])
+def test_posterior_far_from_zero(offset, rng):
+    x = (rng.normal(size=(60, 2)) * 64).round() / 64  # what stays of it beside 2^44
+    here, there = (fit_embedding(x + at, Gaussian(1.0)) for at in (0.0, offset))
+    assert there.mean(x[:5] + offset) == pytest.approx(here.mean(x[:5]), abs=2e-3)
+    assert there.sd(x[:5] + offset) == pytest.approx(here.sd(x[:5]), abs=2e-3)
+
+
+def test_posterior_of_numbers_without_squares(rng):
+    with pytest.raises(ValueError, match="x has columns whose squares are beyond all floats"):
+        fit_embedding(rng.normal(size=(20, 2)) * 1e200, Gaussian(1e200))

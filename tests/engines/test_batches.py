@@ -4,15 +4,18 @@ import gzip
 import os
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import polars as pl
 import pytest
 
+import kembed
 from kembed.data.files import InputError
 from kembed.data.tables import read_tables
+from kembed.engines.checksums import group_starts
 from kembed.engines.lines import TextRules
-from kembed.engines.memory import in_memory
+from kembed.engines.memory import in_memory, take_rows
 from kembed.engines.opening import is_large_source
 from kembed.engines.settling import open_sources
 
@@ -249,6 +252,30 @@ def test_identifiers_are_left_out_and_too_many_levels_refused(tmp_path):
     assert source.schema.names == ("v",)
 
 
+def test_text_of_very_many_values_is_compared_in_groups(tmp_path):
+    rng, n = np.random.default_rng(0), 24_000
+    for name, most in (("a", 30_000), ("c", 50)):
+        words = [f"k{i}" for i in rng.integers(0, most, n)]
+        pl.DataFrame({"who": words, "v": rng.normal(size=n)}).write_parquet(tmp_path / f"{name}.parquet")
+    x, y = open_sources({"x": tmp_path / "a.parquet", "y": tmp_path / "c.parquet"}, rows=7_000)
+    assert x.schema.levels[0][0] == "group 1 of 4,096"
+    assert x.schema == y.schema
+    note = "column 'who' has more than 10,000 different values; they are compared in 4,096 groups by a hash"
+    assert (x.notes, y.notes) == ((note,), ())
+    words = pl.read_parquet(tmp_path / "a.parquet")["who"].to_list()
+    expected = np.array([zlib.crc32(word.encode()) % 4_096 for word in words])
+    np.testing.assert_array_equal(x.map_sum(take_rows).table[:, 0], expected)
+    quick = {"kernel": kembed.OnColumns(kembed.Delta(), [0]), "n_resamples": 19, "rng": 0}
+    paths = (tmp_path / "a.parquet", tmp_path / "c.parquet")
+    found = kembed.mmd_test(*paths, **quick)
+    assert (found.pvalue, found.notes) == (0.05, (note,))
+    amounts = pl.DataFrame({"who": [f"${i},000" for i in range(1, 12_001)] * 2})  # numbers in disguise
+    amounts.write_parquet(tmp_path / "d.parquet")
+    wrong = r"'who' of .*d.parquet is text with more than 10,000 .*numbers of it"
+    with pytest.raises(InputError, match=wrong):
+        open_sources({"x": paths[0], "y": tmp_path / "d.parquet"}, columns=["who"])
+
+
 def test_missing_and_infinite_values_name_file_and_row(folder, tmp_path, table):
     for place in range(3):
         table.write_parquet(tmp_path / f"{place}.parquet")
@@ -392,3 +419,24 @@ def test_what_can_be_read_only_once():
     reader = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), [])
     with pytest.raises(TypeError, match="x can be read only once; give the files"):
         open_sources({"x": reader})
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_flipped_bit_is_told_where_pages_have_checksums(dictionary, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    frame = pl.DataFrame({"a": np.arange(5_000.0), "b": np.arange(5_000.0) % 7})
+    how = {"compression": "none", "use_dictionary": dictionary, "row_group_size": 1_000}
+    for checked in (False, True):
+        path = tmp_path / f"{checked}.parquet"
+        pq.write_table(frame.to_arrow(), path, write_page_checksum=checked, **how)
+        (source,) = open_sources({"x": path}, rows=700)
+        assert source.size == 5_000
+        whole = bytearray(path.read_bytes())
+        whole[int(0.45 * len(whole))] ^= 0x10  # in the third row group
+        path.write_bytes(whole)
+        group_starts.cache_clear()
+        if not checked:
+            assert open_sources({"x": path}, rows=700)[0].size == 5_000  # nobody can know
+            continue
+        with pytest.raises(InputError, match=r"block 3 of .*True.parquet \(rows .*cannot be read \(.*CRC"):
+            open_sources({"x": path}, rows=700)

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import signal
 import threading
 import time
@@ -12,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from kembed.core.progress import showing_progress
 from kembed.data.files import InputError
 from kembed.engines.dask import Dask, engine_of, local_engine
 from kembed.engines.opening import is_large_source
@@ -216,3 +218,27 @@ def test_a_lost_scheduler(paths):
 def dawdle(block):
     time.sleep(0.1)
     return 1
+
+
+@pytest.mark.parametrize("engine", ["threads", "workers"])
+def test_progress_by_rows(engine, workers, tmp_path, capsys):
+    rows = 60_000
+    np.save(tmp_path / "a.npy", np.zeros((rows, 1)))
+    table = np.load(tmp_path / "a.npy", mmap_mode="r")
+    engine = workers if engine == "workers" else engine_of("threads")
+    (source,) = open_sources({"x": table}, rows=1_000, engine=engine)
+    with showing_progress(True):
+        source.map_sum(dawdle_a_little)
+    assert re.search(r"reading x: +\d+%.*\| [1-9]\d*000/60000 \[.*<.*row/s\]", capsys.readouterr().err)
+
+
+def dawdle_a_little(block):
+    time.sleep(0.02)
+    return 1
+
+
+def test_parts_of_a_task_are_added_as_single_ones(paths, workers):
+    (source,) = open_sources({"x": paths[0]}, rows=64, engine=workers)  # 94 parts
+    assert workers.parts_of_a_task(len(source.parts)) > 1
+    (here,) = open_sources({"x": paths[0]}, rows=64)
+    same(source.map_sum(sums, WEIGHTS), here.map_sum(sums, WEIGHTS))

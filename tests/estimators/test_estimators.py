@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from functools import partial
+from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,8 @@ CHECKED = [KernelLearner(), MeanEmbedding(kernel="median"), DriftDetector(n_resa
 EXCLUDED = {
     DriftDetector: {"check_methods_sample_order_invariance", "check_methods_subset_invariance"},
 }
+if version("scikit-learn").startswith("1.6."):  # its check makes integers of iris and takes floats off them
+    EXCLUDED[DriftDetector].add("check_positive_only_tag_during_fit")
 # scikit-learn skips this one itself unless SCIPY_ARRAY_API is set before SciPy is imported.
 NEEDS_A_SETTING = "check_array_api_input"
 
@@ -419,7 +422,7 @@ def test_order_of_rows_in_a_batch_does_not_matter(rng, reference):
 
 
 def test_the_reference_is_kept(rng, reference):
-    frame = pd.DataFrame(reference, columns=["a", "b"])
+    frame = pd.DataFrame(reference.copy(), columns=["a", "b"])  # pandas 2 shares the array
     batch = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])
     for X, Y in ((reference, batch.to_numpy()), (frame, batch)):
         detector = DriftDetector(random_state=0).fit(X)

@@ -21,6 +21,7 @@ from kembed import (
     log_pseudolikelihood,
     median_lengthscale,
 )
+from kembed.learning.learn import MOST_ROWS, drawn_rows
 
 RNG = np.random.default_rng
 
@@ -388,3 +389,17 @@ def test_repr_is_one_line(learned):
     assert repr(learned).startswith("LearnedKernel(Gaussian(lengthscale=1.")
     assert "\n" not in repr(learned)
     assert kembed.LearnedKernel is type(learned)
+
+
+def test_of_very_many_rows_some_are_drawn_in_whatever_order_they_come():
+    """The scale is that of all rows to a few hundredths; rows that repeat are drawn as often as they come."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(size=MOST_ROWS + 1), rng.integers(0, 4, MOST_ROWS + 1)])
+    drawn = drawn_rows(x, 5_000, np.random.default_rng(1))
+    again = drawn_rows(x[::-1], 5_000, np.random.default_rng(1))
+    np.testing.assert_array_equal(drawn, again)
+    np.testing.assert_allclose(np.bincount(drawn[:, 1].astype(int)) / 5_000, 0.25, atol=0.03)
+    many, few = learn_kernel(x[:, 0]), learn_kernel(x[: MOST_ROWS - 1, 0])
+    assert learn_kernel(x[::-1, 0]).kernel == many.kernel
+    assert many.kernel.lengthscale == pytest.approx(few.kernel.lengthscale, rel=0.05)
+    assert many.n == 50_000

@@ -28,6 +28,39 @@ def test_bins_are_equal_and_nothing_is_lost(sizes, unit):
             np.testing.assert_array_equal(bins.of(first, 10)[0][: size - first], own[first : first + 10])
 
 
+@pytest.mark.parametrize(
+    ("sizes", "rows", "counts"),
+    [
+        ((5000, 5700), 41, (121, 139)),  # 10,700 // 256
+        ((40_000, 900), 28, (512, 32)),  # 900 // 32, and no more than 512 of the larger
+        ((33, 64), 1, (33, 64)),
+        ((6400, 6400, 6400), 75, (85, 85, 85)),
+    ],
+)
+def test_how_many_bins_by_hand(sizes, rows, counts):
+    made = make_bins(sizes, 0)
+    assert [bins.rows for bins in made] == [rows] * len(sizes)
+    assert tuple(bins.count for bins in made) == counts
+    assert [len(bins.classes) for bins in made] == list(counts)
+
+
+def test_how_many_bins_of_named_units_by_hand():
+    """300 + 400 units of one row, 64 + 80 of two, 5 of three in one sample alone, which keep their side."""
+    first = np.concatenate(
+        [np.arange(300), np.repeat(np.arange(300, 364), 2), np.repeat(np.arange(500, 505), 3)]
+    )
+    second = np.concatenate([np.arange(400), np.repeat(np.arange(400, 480), 2)])
+    both = make_named_bins((first, second), 3)  # 849 units: bins of 849 // 256 = 3 and 64 // 32 = 2 of them
+    for bins, ones, twos in zip(both, (100, 133), (32, 40), strict=True):
+        np.testing.assert_array_equal(bins.classes, np.repeat([0, 1], [ones, twos]))
+        assert (bins.count, bins.rows) == (ones + twos, 3)
+        held = np.bincount(bins.own, minlength=bins.count + 1)
+        np.testing.assert_array_equal(held[:-1], np.repeat([3, 4], [ones, twos]))
+        for number, each in ((0, 3), (ones, 2)):  # every place of a bin is taken
+            assert set(bins.place[bins.own == number]) == set(range(each))
+    assert (both[0].own[-15:] == both[0].count).all()
+
+
 def test_rows_of_a_unit_are_in_one_bin():
     bins, _ = make_bins((1000, 1000), 2, unit=8)
     own, _ = bins.of(0, 1000)
@@ -73,6 +106,21 @@ def test_exchanged_bins_leave_the_sample_as_it_was(rng):
     assert len(before) == 2 * sum(bins.count for bins in both)
 
 
+@pytest.mark.parametrize("unit", [1, 3])
+@pytest.mark.parametrize("each", [1, 2, 50])
+def test_the_sample_by_blocks_and_at_once(unit, each):
+    """Few rows of many are found from their places, many from their numbers; named units too."""
+    names = np.repeat(np.arange(700), 2), np.repeat(np.arange(600), 2)
+    for bins in (*make_bins((1400, 1200), 8, unit=unit), *make_named_bins(names, 8)):
+        size = len(bins.own) if hasattr(bins, "own") else bins.size
+        own, place = bins.of(0, size)
+        expected = [bool(number < bins.count and at < each) for number, at in zip(own, place, strict=True)]
+        assert any(expected)
+        for block in (size, 100):
+            parts = [sampled(bins, k, min(block, size - k), each) for k in range(0, size, block)]
+            np.testing.assert_array_equal(np.concatenate(parts), expected)
+
+
 def test_sums_by_bin_against_a_loop(rng):
     features, own, weight = rng.normal(size=(30, 3)), rng.integers(0, 5, 30), rng.uniform(1, 2, 30)
     found = bin_indicators(own, 4, weight) @ features
@@ -101,3 +149,15 @@ def test_rows_of_units_change_sides_together(rng):
         assert (np.ptp(W[units == unit], axis=0) == 0).all()
     assert (W.sum(axis=0) == 3).all()  # units of two rows change with units of two
     assert len(np.unique(W, axis=1).T) == 3 * 2
+
+
+@pytest.mark.parametrize("unit", [1, 7])
+@pytest.mark.parametrize("each", [1, 3])
+def test_the_sample_is_found_by_places_or_by_numbers(unit, each):
+    for bins in make_bins((10_000, 3_001), 5, unit=unit, bins=20):
+        own, place = bins.of(0, bins.size)
+        expected = (own < bins.count) & (place < each)
+        np.testing.assert_array_equal(sampled(bins, 0, bins.size, each), expected)
+        np.testing.assert_array_equal(sampled(bins, 1_000, 1_500, each), expected[1_000:2_500])
+        np.testing.assert_array_equal(sampled(bins, 1_000, 5, each), expected[1_000:1_005])
+        assert expected.sum() == bins.count * each * unit

@@ -91,6 +91,25 @@ def test_gathered_against_loops(rng):
         np.testing.assert_allclose(found[:, place], surprise(together[:, None])[:, 0], rtol=1e-9, atol=1e-10)
 
 
+def test_hundreds_of_kernels_as_one_at_a_time(rng):
+    """They are worked on 64 at a time, and nobody sees the seams; -1 is left out."""
+    values = rng.gamma(2.0, size=(20, 150))
+    others = rng.uniform(size=150) < 0.5
+    found = surprise(values, by_others=others)
+    for j in (0, 63, 64, 65, 127, 128, 149):
+        alone = surprise(values[:, [j]], by_others=bool(others[j]))[:, 0]
+        np.testing.assert_allclose(found[:, j], alone, rtol=1e-9, atol=1e-12)
+    where = np.concatenate([np.full(70, 1), np.full(50, 0), [-1, -1, 3], np.full(27, 2)])
+    together = gathered(found, where)
+    assert together.shape == (20, 4)
+    np.testing.assert_array_equal(together[:, 3], found[:, 122])
+    for number in (0, 1, 2):
+        mean = np.exp(found[:, where == number]).mean(axis=1)
+        np.testing.assert_allclose(
+            together[:, number], surprise(np.log(mean)[:, None])[:, 0], rtol=1e-8, atol=1e-9
+        )
+
+
 def plans(rng):
     J = 9
     values = Values(skewed(rng, (60, 6)) @ rng.uniform(size=(6, J)), np.ones(J))
@@ -124,6 +143,16 @@ def test_fused_against_a_step_at_a_time(rng):
     np.testing.assert_allclose(found.whole, np.log(mean))
 
 
+def test_groups_that_count_more(rng):
+    values, plan = plans(rng)
+    found = fuse(values, plan._replace(weights=np.array([1.0, 4.0, 0.5])))
+    groups = fuse(values, plan).groups
+    np.testing.assert_array_equal(found.groups, groups)
+    added = surprise((groups[:, 0] + groups[:, 2])[:, None])[:, 0]
+    mean = (2 / 3) * (np.exp(groups) @ [1.0, 4.0, 0.5]) / 5.5 + (1 / 3) * np.exp(added)
+    np.testing.assert_allclose(found.whole, np.log(mean))
+
+
 def test_one_kernel_is_itself(rng):
     values = Values(rng.normal(size=(30, 1)), np.ones(1))
     found = fuse(values, Plan(np.zeros(1, int), np.zeros(1, int), np.zeros(1, bool)))
@@ -144,3 +173,8 @@ def test_settled_makes_equal_what_rounding_tells_apart():
     values = Values(np.array([[0.1], [0.1 + 1e-16], [0.3]]), np.array([1.0]))
     assert len(np.unique(values.settled(False).statistics)) == 2
     assert values.settled(True) is values
+    apart = Values(np.array([[0.1], [0.1 + 1e-12], [0.3]]), np.array([1.0]))
+    np.testing.assert_array_equal(apart.settled(False).statistics, apart.statistics)
+    for number in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="not finite"):
+            Values(np.array([[1.0], [number]]), np.array([1.0])).settled(True)

@@ -195,6 +195,22 @@ def test_the_spectrum_against_the_centred_matrix(rng):
     assert (np.diff(found) <= 0.0).all()
 
 
+def test_leading_eigenvalues_by_hand():
+    np.testing.assert_array_equal(nulls.leading(np.array([1e-6, 3.0, -1.0, 1.0, 2e-6])), [3.0, 1.0])
+    np.testing.assert_array_equal(nulls.leading(np.array([0.0003, 0.9997])), [0.9997, 0.0003])
+    np.testing.assert_array_equal(nulls.leading(np.array([-1.0, 0.0, -2.0])), [0.0])
+
+
+def test_chi_squares_in_several_parts():
+    """Four million normal numbers at a time: here 2,500 draws and 500."""
+    w = np.full(1_600, 1.0 / 1_600)
+    draws = nulls.weighted_chi_squares(w, 3_000, np.random.default_rng(0))
+    assert draws.shape == (3_000,)
+    for part in (draws[:2_500], draws[2_500:]):
+        assert part.mean() == pytest.approx(1.0, abs=0.01)
+        assert part.std() == pytest.approx(np.sqrt(2 / 1_600), rel=0.1)
+
+
 def test_weighted_chi_squares_have_their_mean_and_variance():
     w = np.array([1.0, 0.5, 0.1])
     draws = nulls.weighted_chi_squares(w, 40_000, np.random.default_rng(0))
@@ -214,6 +230,23 @@ def test_step_down_against_a_loop(rng):
         assert (np.diff(np.array(found)[np.argsort(-observed)]) >= 0.0).all()
         for p, t, column in zip(found, observed, draws.T, strict=True):
             assert p >= nulls.resampled_pvalue(float(t), column)
+
+
+def test_hundreds_of_columns_as_one_at_a_time(rng):
+    """They are worked on 64 at a time, and nobody sees the seams."""
+    draws, observed = rng.normal(size=(19, 150)), rng.normal(size=150) + 1.0
+    alone = [nulls.resampled_pvalue(float(t), column) for t, column in zip(observed, draws.T, strict=True)]
+    np.testing.assert_array_equal(nulls.column_pvalues(observed, draws), alone)
+    np.testing.assert_allclose(
+        nulls.step_down(observed, draws), reference.step_down_loops(observed, draws), atol=1e-15
+    )
+
+
+def test_holm_by_hand():
+    """Factors 3, 2, 1, never falling and never above 1; two others make them 5, 4, 3."""
+    p = np.array([0.4, 0.01, 0.3])
+    np.testing.assert_allclose(nulls.holm(p), [0.6, 0.03, 0.6])
+    np.testing.assert_allclose(nulls.holm(p, others=2), [1.0, 0.05, 1.0])
 
 
 def test_step_down_of_one_column_changes_nothing(rng):

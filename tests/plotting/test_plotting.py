@@ -107,6 +107,14 @@ class TestWitnessCurve:
         assert {"more before", "more after"} <= set(legend(ax))
         assert "← more after" in ax.get_ylabel()
 
+    def test_shading_of_another_scale_than_the_band_is_said(self, one):
+        rng = RNG(0)
+        x = np.concatenate([rng.normal(size=250), rng.normal(2.0, 0.1, 30)])
+        w = witness(x, rng.normal(0.3, 1.0, 280), rng=0)
+        said = f"shaded where any of {len(w.tried)} scales is sure; the band is of one"
+        assert said in plot_witness(w, panel()).get_xlabel()
+        assert "scales" not in plot_witness(one, panel()).get_xlabel()
+
     def test_mean_and_bands_are_those_of_the_witness(self, one):
         ax = plot_witness(one, panel())
         grid, mean = line(ax, "witness").get_data()

@@ -1,5 +1,7 @@
 """The test of any number of rows: against loops, against the exact statistic, and under exchange of bins."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,12 +12,15 @@ from kembed import Delta, Gaussian, OnColumns, mmd_test
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.engines.memory import Memory, in_memory
-from kembed.permutation.fourier import fourier
+from kembed.permutation.fourier import cosines_and_sines, fourier
+from kembed.permutation.segments import make_segments
 from kembed.testing.binned import binned_test
 from kembed.testing.members import GROUPS
 from kembed.testing.members.fresh import Fresh, fit
 from kembed.testing.members.polynomials import fit_levels, fit_ranks, indicators, rank_polynomials
 from kembed.testing.members.rows import read_scales
+from kembed.testing.members.trees import grow_trees
+from kembed.testing.passes import summed
 from kembed.testing.procedure import read_procedure
 from kembed.testing.streams import choose_streams
 
@@ -32,6 +37,60 @@ def quick(x, y, **options):
 
 
 # Features of fresh rows.
+
+
+@pytest.mark.parametrize("columns", [1, 5, 40])
+def test_leaves_are_those_of_a_walk_down_the_trees(columns, rng):
+    values = rng.normal(size=(500, columns))
+    values[:, 0] = rng.integers(0, 3, 500)
+    _, forest = grow_trees(values, (32, 8), 4)
+    cuts = forest.cut[forest.column >= 0]
+    ranks = np.vstack([rng.random((70, columns)), np.tile(cuts[:70, None], columns)])
+    found = pickle.loads(pickle.dumps(forest)).leaves(ranks)
+    for row, leaves in zip(ranks, found, strict=True):
+        for node, leaf in enumerate(leaves):
+            while forest.column[node] >= 0:
+                node = forest.sides[node, int(row[forest.column[node]] > forest.cut[node])]
+            assert leaf == node
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy", "ties", "huge"])
+def test_ranks_of_any_value_are_interpolated(kind, rng):
+    column = {
+        "normal": rng.normal(size=900),
+        "heavy": rng.standard_cauchy(900),
+        "ties": np.r_[np.zeros(500), rng.normal(size=400)],
+        "huge": 1.7e308 * rng.uniform(-1, 1, size=900),
+    }[kind]
+    scale = fit_ranks(column)
+    fresh = np.r_[column, 1.001 * column, -1.7e308, 1.7e308]
+    expected = np.interp(fresh, scale.values, scale.middle)
+    np.testing.assert_allclose(scale.middles(fresh), expected, rtol=0, atol=1e-12)
+    legendre = np.polynomial.legendre.legvander(2.0 * expected - 1.0, 8) @ scale.coefficients
+    np.testing.assert_allclose(scale(fresh), legendre, atol=1e-9)
+
+
+def test_gaussians_are_those_of_exp_whichever_came_first(rng):
+    space = make_space(mixed_values(rng, 300), KINDS)
+    fitted = fit(read_scales(space, points=32))
+    values = mixed_values(rng, 50)
+    values[0, 0] = 1e9  # far out
+    distances = -2.0 * Fresh(fitted, values).closeness
+    rows, scales = Fresh(fitted, values), (4.0, 2.0, 0.5, 0.25, 0.3, 8.0)
+    for scale in scales:
+        expected = np.exp(-distances / (2.0 * scale**2))
+        np.testing.assert_allclose(rows.gaussian(scale), expected, rtol=1e-12, atol=1e-300)
+
+
+def test_sums_by_bin_are_those_of_the_features(rng):
+    for columns in (3, 70):  # beyond 64 columns only some pairs are looked at
+        space = make_space(np.sort(rng.normal(size=(300, columns)), axis=0), np.zeros(columns, dtype=bool))
+        streams = choose_streams("fused", space, tuple(map(str, range(columns))), (0,) * columns, rng)
+        rows = Fresh(streams.fitted, rng.normal(size=(200, columns)))
+        segments = make_segments(np.repeat([0, 3, 4], [90, 10, 100]), rng.random(200))
+        for features in streams.features:
+            expected = segments.sums(features(rows))
+            np.testing.assert_allclose(summed(features, rows, segments), expected, atol=1e-9)
 
 
 def test_fitted_ranks_give_their_own_rows_what_ranks_gave(rng):
@@ -255,3 +314,14 @@ def test_units_that_make_no_sense(rng):
         assert all(word in str(error.value) for word in words), error.value
     with pytest.raises(ValueError, match="unit goes with null='permutation' and unpaired samples"):
         mmd_test(x, y, unit=2, paired=True)
+
+
+def test_cosines_and_sines(rng):
+    phase = np.concatenate([rng.normal(size=4_000) * 30, np.arange(-8, 8) * np.pi / 4, [1e9, -1e12]])[:, None]
+    expected = np.column_stack([np.cos(phase), np.sin(phase)])
+    np.testing.assert_allclose(cosines_and_sines(phase), expected, rtol=0, atol=2e-15)
+
+
+def test_delta_of_numbers_is_looked_at_by_rows(rng):
+    x, y = rng.integers(0, 3, (300, 1)).astype(float), rng.integers(0, 4, (300, 1)).astype(float)
+    assert quick(x, y, kernel=Delta()).pvalue == 0.01

@@ -3,8 +3,21 @@
 import numpy as np
 import pytest
 
-from kembed import DriftDetector, Gaussian, Landmarks, choose_landmarks, compare, hsic_test, mmd_test
+from kembed import (
+    Delta,
+    DriftDetector,
+    Gaussian,
+    Landmarks,
+    choose_landmarks,
+    compare,
+    conditional_test,
+    hsic_test,
+    learn_kernel,
+    mmd_test,
+    pc,
+)
 from kembed.permutation.fusion import Values
+from kembed.testing.members.pairs import _chosen
 
 QUICK = {"n_resamples": 19, "rng": 0}
 NOT_FINITE = (
@@ -41,9 +54,11 @@ def test_large_numbers_against_themselves(kernel):
 
 @pytest.mark.parametrize("lengthscale", [5e-324, 1e-320, 1e-310])
 def test_lengthscales_that_nothing_can_be_divided_by(lengthscale):
+    """Every row is alone, so that no pairing is another; or it is said that there is no statistic."""
+    kernel = Gaussian(lengthscale)
+    assert np.array_equal(kernel.gram(X), np.eye(len(X)))
     for test in (mmd_test, hsic_test):
-        with pytest.raises(ValueError, match=NOT_FINITE):
-            test(X, X[::-1].copy(), kernel=Gaussian(lengthscale), **QUICK)
+        assert pvalue(lambda test=test: test(X, X[::-1].copy(), kernel=kernel, **QUICK)) in (None, 1.0)
 
 
 @pytest.mark.parametrize("size", [1e154, 1e200, 1e-154, 1e-200, 1e-300])
@@ -56,8 +71,26 @@ def test_features_of_any_size(size, kernel):
 
 @pytest.mark.parametrize("way", [{"statistic": "features"}, {"null": "normal"}], ids=str)
 def test_crossed_features_of_lengthscales_that_nothing_can_be_divided_by(way):
-    with pytest.raises(ValueError, match=NOT_FINITE):
-        hsic_test(X, X[::-1].copy(), kernel=Gaussian(1e-200), **way, **QUICK)
+    for size in (1e-200, 1e7, 1e154):
+        found = pvalue(lambda size=size: hsic_test(X, X[::-1].copy(), kernel=Gaussian(size), **way, **QUICK))
+        if size < 1.0 and "null" in way:  # every row alone: the law that is drawn from still has a spread
+            assert found > 0.05
+        else:
+            assert found in (None, 1.0)
+
+
+def test_a_wild_statistic_that_is_no_number():
+    found = pvalue(lambda: hsic_test(X, X[::-1], kernel=Gaussian(1e-320), null="wild", **QUICK))
+    assert found in (None, 1.0)
+
+
+def test_equality_of_numbers_by_features():
+    """A kernel of equal or not has no table of levels where columns hold numbers."""
+    rows = np.round(X[:, :1])
+    for statistic in ("features", "unbiased"):
+        how = {"kernel": Delta(), "statistic": statistic, **QUICK}
+        assert mmd_test(rows, rows + 0.5, **how).pvalue == 0.05
+        assert mmd_test(rows, rows.copy(), **how).pvalue > 0.05
 
 
 def test_kernels_that_are_not_real():
@@ -101,3 +134,53 @@ def test_levels_that_cannot_be_reached():
         DriftDetector(alpha=alpha, n_resamples=least).fit(X)
         with pytest.raises(ValueError, match=f"use n_resamples={least} or more"):
             DriftDetector(alpha=alpha, n_resamples=least - 1).fit(X)
+
+
+@pytest.mark.parametrize("statistic", ["unbiased", "biased", "features"])
+@pytest.mark.parametrize("size", [1e160, 1e-160, 1e308, 1e-300])
+def test_only_the_ratios_of_weights_count(size, statistic):
+    y, rows = X[::-1] + 0.4, np.linspace(1.0, 2.0, len(X))
+    how = {"kernel": "median", "statistic": statistic, **QUICK}
+    plain, scaled = (
+        mmd_test(X, y, weights=(rows * factor, rows[::-1] * factor), **how) for factor in (1.0, size / 2.0)
+    )
+    assert scaled.pvalue == plain.pvalue
+    assert scaled.statistic == pytest.approx(plain.statistic, rel=1e-9)
+
+
+def test_weights_that_are_nothing_beside_others():
+    one = np.ones(len(X))
+    with pytest.raises(ValueError, match=r"weights go from 1 to 1e\+160.*leave those rows out"):
+        mmd_test(X, X, weights=(1e160 * one, one))
+
+
+def test_more_resamples_than_memory_holds():
+    message = "n_resamples must be at most 1,000,000, but 100,000,000 was given"
+    for call in (
+        lambda n: mmd_test(X, X, n_resamples=n),
+        lambda n: hsic_test(X, X, n_resamples=n),
+        lambda n: compare(X, X, n_resamples=n),
+        lambda n: conditional_test(X, X, X, n_resamples=n),
+        lambda n: pc(X, n_resamples=n),
+        lambda n: DriftDetector(n_resamples=n).fit(X),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(10**8)
+
+
+def test_thousands_of_columns():
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(40, 2_500))
+    assert mmd_test(wide[:20, :600], wide[20:, :600] + 0.5, **QUICK).pvalue == 0.05
+    with pytest.raises(ValueError, match=r"x has 2,500 columns.*2,000 columns at most"):
+        learn_kernel(wide)
+    with pytest.raises(ValueError, match=r"data has 2,500 variables.*choose 1,000 at most"):
+        pc(wide, test="fisher-z")
+
+
+def test_pairs_of_columns_that_are_looked_at():
+    first = np.random.default_rng(0).normal(size=(30, 70)).round(1)  # 2,415 pairs, of which 2,016 are
+    correlation = np.abs(first.T @ first).round(9)
+    every = [(-correlation[a, b], a, b) for a in range(70) for b in range(a + 1, 70)]
+    expected = sorted(sorted(every)[:2_016], key=lambda one: one[1:])
+    assert list(zip(*_chosen(first), strict=True)) == [(a, b) for _, a, b in expected]

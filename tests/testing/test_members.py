@@ -122,6 +122,13 @@ def test_a_fused_test_has_every_group(rng):
     assert {meeting.left.size for meeting in meetings} == {N}
 
 
+def test_means_count_more_and_of_one_column_embeddings(rng):
+    wide = fused_members(read_scales(make_space(rng.normal(size=(40, 3)), np.zeros(3, bool))))
+    np.testing.assert_array_equal(wide.plan.weights, [2.0] + [1.0] * (len(wide.plan.weights) - 1))
+    lone = fused_members(read_scales(make_space(rng.normal(size=(40, 1)), np.zeros(1, bool))))
+    np.testing.assert_array_equal(lone.plan.weights, [1.5, 4.0, 0.5, 1.0, 0.5])
+
+
 @pytest.mark.parametrize(("make", "near"), [(mixed, "Neighbours"), (constant_beside, "Graph")])
 def test_members_come_in_five_kinds(make, near, rng):
     exact = fused_members(read_scales(make(rng)))

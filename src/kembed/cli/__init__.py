@@ -1,16 +1,20 @@
 """The command line `kembed`: one-line errors, documented exit codes, no mathematics.
 
 Exit codes: 0 it ran; 1 a difference was found and `--fail-on-difference` was given; 2 bad input; 70 a fault
-of kembed's own; 130 interrupted. Nothing heavy is imported until a command needs it.
+of kembed's own; 130 interrupted, 143 terminated. Nothing heavy is imported until a command needs it.
 """
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130  # as shells, sysexits.h and Ctrl-C have them
+AGAIN = 20.0  # seconds after which a command that is still there is stopped again: callbacks swallow signals
+STOPPED: list[int] = []  # the signals that came
 # What the user gave is wrong, or an optional part is not installed, and how to install it.
 INPUT_ERRORS = (ValueError, TypeError, OSError, ImportError)
 
@@ -26,6 +30,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that knows no ² gets a question mark
     sys.stdout = cast("Any", _Output(sys.stdout))
+    listen()
     code = 0
     try:
         code = run(sys.argv[1:])
@@ -41,7 +46,30 @@ def main() -> None:
         sys.stderr.flush()
     except OSError:
         _to_nowhere(sys.stderr)
+    if STOPPED:  # threads of XLA that still work crash when Python takes itself down
+        if processes := sys.modules.get("multiprocessing.util"):
+            processes._run_finalizers(0)  # semaphores of other processes, else it is said that they leak
+        os._exit(128 + STOPPED[0])
     sys.exit(code)
+
+
+def listen(again: float = AGAIN) -> None:
+    """Let signals that end a process unwind it first, so that it leaves nothing behind."""
+
+    def stop(number: int, _: Any) -> None:
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, stop)
+            signal.setitimer(signal.ITIMER_REAL, again)
+        if not STOPPED or number != signal.SIGALRM:
+            STOPPED.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):  # nohup, background
+            signal.signal(number, stop)
 
 
 class OutputError(ValueError):
@@ -101,6 +129,9 @@ def run(arguments: Sequence[str]) -> int:
         except SystemExit:  # how Typer and Rich leave when the reader of a pipe has gone
             return 0
         except Exception as error:
+            if STOPPED:  # an interrupted import comes as any error
+                complain("interrupted")
+                return INTERRUPTED
             if os.environ.get("KEMBED_TRACEBACK"):
                 raise
             if hasattr(error, "format_message"):  # a mistake in the command itself

@@ -49,6 +49,8 @@ def _kind(series: pl.Series) -> str:
 
 def _present(series: pl.Series) -> int:
     """How many entries are there: neither null nor NaN."""
+    if not series.dtype.is_float():
+        return len(series) - series.null_count()
     return int(_is_present(series).sum())
 
 

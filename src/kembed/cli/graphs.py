@@ -44,6 +44,7 @@ def run_graph(
         graph, prewhitened = _searched(loaded.labelled[0], times, kernel, background, searching, bar)
     residuals = searching.test == "residuals"
     sentence = loaded.told(_sentence(graph))
+    screen.remark(graph.notes)
     payload = {
         "verdict": sentence,
         **loaded.described((frame.height,)),

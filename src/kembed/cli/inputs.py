@@ -154,6 +154,12 @@ def weighed(loaded: Loaded, column: str | None) -> tuple[Loaded, tuple[Any, ...]
     return replace(loaded, frames=tuple(picked(frame, rest) for frame in loaded.frames)), weights
 
 
+def load_source(file: str, wanted: list[str], reading: Reading, screen: Screen) -> Loaded:
+    """These columns of one file that is read block by block."""
+    (source,) = open_files([file], reading, screen, wanted)
+    return Loaded((), (label(file),), {}, (source.size,), (source,))
+
+
 def load_columns(source: str, wanted: list[str], reading: Reading, screen: Screen) -> Loaded:
     """These columns of one file, checked as in a comparison."""
     name = label(source)
@@ -204,7 +210,6 @@ def load_variables(
         seen = f"a graph needs two columns that vary, but {name} has {listing(variables) or 'none'}"
         raise InputError(f"{seen}; name columns with --columns to use what was left out")
     columns.tell_text([picked(frame, variables)], screen)
-    columns.tell_counting(picked(frame, variables), {}, screen)
     whole = columns.check_complete(picked(frame, [*variables, *times]), name, reading, screen)
     whole = columns.without_gaps(whole)
     loaded = Loaded((picked(whole, variables),), (name,), left_out, (frame.height,))

@@ -23,11 +23,11 @@ LARGE = 2**28
 
 
 def is_large(reading: Reading, files: Iterable[str | None]) -> bool:
-    """Whether files are to be read block by block: patterns, large ones, or a scheduler was asked for."""
+    """Whether files are to be read block by block: patterns, large ones, or a scheduler or `--resume`."""
     given = [file for file in files if file is not None]
     if STANDARD_INPUT in given:
         return False
-    if reading.scheduler != "none" or any(_is_pattern(file) for file in given):
+    if reading.scheduler != "none" or reading.resume is not None or any(_is_pattern(file) for file in given):
         return True
     return sum(Path(file).stat().st_size for file in given if Path(file).is_file()) > LARGE
 
@@ -41,6 +41,7 @@ def open_files(
 ) -> list[Source]:
     """The files as sources of the same columns, read where `--scheduler` says; notes are told."""
     from kembed.data.columns import Labelled
+    from kembed.engines.keeping import resuming
     from kembed.engines.lines import TextRules
     from kembed.engines.scheduling import scheduler
     from kembed.engines.settling import open_sources
@@ -54,6 +55,7 @@ def open_files(
         )
     engine = scheduler("local", int(count or 2)) if where == "local" else scheduler(reading.scheduler)
     screen.resources.enter_context(engine)
+    kept = screen.resources.enter_context(resuming(reading.resume)) if reading.resume is not None else None
     rules = TextRules(
         reading.delimiter, not reading.no_header, tuple(split(reading.na) or ()), reading.decimal_comma
     )
@@ -66,6 +68,8 @@ def open_files(
         wanted = _without(samples, excluded, rules, wanted)
     with screen.waiting(f"reading {listing(list(samples))}"):
         found = open_sources(samples, columns=wanted, **how)
+    if kept is not None and kept.taken:
+        screen.note(f"passes that were finished before are taken from {label(str(kept.folder))}")
     for source in found:
         for note in getattr(source, "notes", ()):
             screen.note(note)

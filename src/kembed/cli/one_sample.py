@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from kembed.cli import options, outputs, words
-from kembed.cli.inputs import load_columns, load_numbers
+from kembed.cli.inputs import load_columns, load_numbers, load_source
+from kembed.cli.large import is_large
+from kembed.cli.loaded import Loaded
 from kembed.cli.options import command, split
 from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
@@ -39,19 +41,23 @@ def run_independence(
     for one, other in combinations(named, 2):
         if both := [column for column in named[one] if column in named[other]]:
             raise InputError(f"column {both[0]!r} is in --{one} and in --{other}; leave it out of one")
-    loaded = load_columns(file, [column for names in named.values() for column in names], reading, screen)
+    wanted = [column for names in named.values() for column in names]
+    if not given and is_large(reading, [file]):
+        loaded = load_source(file, wanted, reading, screen)
+        sides: list[Any] = list(named.values())
+        table: Any = loaded.sources[0]
+    else:
+        loaded = load_columns(file, wanted, reading, screen)
+        sides, table = _labelled_sides(loaded, named), None
     from kembed import conditional_test, hsic_test
-    from kembed.data.columns import Labelled
 
-    frame, of = loaded.frame, loaded.labels[0]
-    sides = [Labelled(picked(frame, names), f"the {side} side of {of}") for side, names in named.items()]
-    with screen.waiting(f"pairing {frame.height:,} rows") as bar:
+    with screen.waiting(f"pairing {loaded.given[0]:,} rows") as bar:
         if given:
             how = testing.settings(reading, bar)
             how.pop("progress")
             result: Any = conditional_test(*sides, **how)
         else:
-            result = hsic_test(*sides, **testing.settings(reading, bar, fast))
+            result = hsic_test(*sides, data=table, **testing.settings(reading, bar, fast))
     fixed = f" given {words.of_columns(named['given'])}" if given else ""
     yes, no = f"The two sides depend on each other{fixed}", f"No dependence was found{fixed}"
     sentence = verdict(result, testing.alpha, yes, no, "independence")
@@ -62,6 +68,14 @@ def run_independence(
     return show_outcome(
         screen, loaded, result, testing, sentence, facts, "dependent", **{"given": [], **named}
     )
+
+
+def _labelled_sides(loaded: Loaded, named: dict[str, list[str]]) -> list[Any]:
+    """The columns of every side, under names that errors know."""
+    from kembed.data.columns import Labelled
+
+    frame, of = loaded.frame, loaded.labels[0]
+    return [Labelled(picked(frame, names), f"the {side} side of {of}") for side, names in named.items()]
 
 
 @command()

@@ -71,6 +71,9 @@ class Reading:
     scheduler: Annotated[
         str, data("Read files with Dask: N workers here, or a scheduler's address.", "none|local[:N]|ADDRESS")
     ] = "none"
+    resume: Annotated[
+        Text, data("Keep finished passes over large files here; go on after an interruption.", "FOLDER")
+    ] = None
 
     def __post_init__(self) -> None:
         if self.missing not in ("raise", "omit"):

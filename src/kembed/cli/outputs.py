@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -55,5 +56,7 @@ def save_plot(result: Any, path: Path, **options: Any) -> None:
     while isinstance(drawn, list | tuple) or hasattr(drawn, "flat"):  # panels of one figure
         drawn = next(iter(getattr(drawn, "flat", drawn)))
     figure = getattr(drawn, "figure", None) or drawn
-    write_whole(path, lambda draft: figure.savefig(draft, dpi=150))
+    whole = BytesIO()  # drawn before any file is made
+    figure.savefig(whole, dpi=150, format=path.suffix[1:].lower())
     plt.close(figure)
+    write_whole(path, lambda draft: draft.write_bytes(whole.getvalue()))

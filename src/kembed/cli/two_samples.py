@@ -122,6 +122,7 @@ def run_witness(
     if regions:
         sentence = f"The two samples differ in {counted(len(regions), 'region')}, {bands}:"
     sentence = pair.told(sentence)
+    screen.remark(found.notes)
     screen.say(sentence)
     for region in [] if screen.quiet else regions[:REGIONS]:
         screen.say(f"  {region.describe(pair.names, REGION_COLUMNS)};", "")

@@ -15,10 +15,13 @@ _OPTIONS = {
     r"by_column=True": "--by-column",
     r"kernel='(\w+)'": r"--kernel \1",
     r"\brng\b": "--seed",
-    r"and null='wild' is for those": "and null='wild' is for those (kembed test --null wild)",
-    r"use paired=True": "mmd_test(paired=True) in Python tests them as such",
+    r"and null='wild' is for those": "and --null wild of kembed test is for those",
+    r"and prewhiten= is for those": "and --time takes slow changes out",
+    r"and prewhiten= and memory= are for those": "and conditional_test in Python has prewhiten= and memory=",
+    r"and unit= of mmd_test is for those": "and mmd_test in Python has unit= for those",
+    r"use paired=True": "use --paired of kembed test",
     r"make them missing if": "name them with --na if",
-    r"or make it categories, as by astype\('category'\)": "or compare it as text with --as-text",
+    r"make it categories, as by astype\('category'\)": "compare it as text with --as-text",
     r" \(see \.plot\(\)\)": "",
 }
 

@@ -25,10 +25,9 @@ SURE = 4.0
 NOTABLE = 0.05  # the least difference of two shares that is worth a word
 FAR = 5.0  # robust spreads from the median: "far out", once in two million normal rows
 UNLIKELY = 0.01  # the p-value of two shares of rows far out
+LEAST_STEP = 1e-290  # below it nothing can be divided by
 RARE = 0.2  # what more rows of a sample do than these is no matter of a few rows far out
-TURN = (
-    0.1  # the least difference of Fisher's z of two correlations that is worth a word: 0 and .1, .90 and .92
-)
+TURN = 0.1  # the least difference of Fisher's z of two correlations worth a word: 0 and .1, .90 and .92
 STEPS = (1.0, 2.0, 5.0)  # times powers of ten
 DECADES = range(-6, 2)  # of the column's spread
 WHOLLY = 0.95  # a column of which so much lies on a step is rounded to it
@@ -170,6 +169,8 @@ def _rounding(columns: Columns, labels: tuple[str, str]) -> str | None:
     for step in (
         times * 10.0 ** (power + np.floor(np.log10(spread))) for power in DECADES for times in STEPS
     ):
+        if not step > LEAST_STEP:
+            continue
         on = [_on_step(part, step) for part in parts]
         shares = [float(side.mean()) for side in on]
         z = _shares_apart(on[0], on[1])

@@ -228,7 +228,7 @@ def compare(
 
     """
     alpha = checks.level(alpha, "alpha")
-    n_resamples = checks.count(n_resamples, "n_resamples", 1)
+    n_resamples = checks.resamples(n_resamples)
     checks.reachable(alpha, n_resamples)
     two = isinstance(labels, tuple | list) and len(labels) == 2
     if not two or not all(isinstance(one, str) for one in labels):

@@ -16,6 +16,7 @@ from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
 from kembed.core.writing import jsonable
+from kembed.data import remarks
 from kembed.data.pool import Pool, make_pool
 from kembed.data.tables import Table, Tables, read_like, read_tables
 from kembed.engines.opening import is_large_source
@@ -224,13 +225,14 @@ class Witness(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """The regions and what the witness rests on, in the words of docs/json.md."""
-        told = {
-            "columns": self.names,
-            "rows": self.sizes,
-            "level": self.level,
-            "kernel_used": repr(self.kernel),
-        }
-        return jsonable({**told, "regions": [region.to_dict() for region in self.where()]})
+        told = {"columns": self.names, "rows": self.sizes, "level": self.level, "notes": self.notes}
+        regions = [region.to_dict() for region in self.where()]
+        return jsonable({**told, "kernel_used": repr(self.kernel), "regions": regions})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of the rows: repeated, shared, in order, and more; as of tests."""
+        return remarks.of_two_samples(*self.tables)
 
     def __repr__(self) -> str:
         n, m = self.sizes
@@ -327,11 +329,9 @@ def fit_witness(
 ) -> Witness:
     """The witness of two checked tables, under what `one_kernel` chose."""
     kernel, learned = chosen
-    discrete = bool(tables[0].categorical.any())
     samples = tables[0].values, tables[1].values
-    fit = functools.partial(
-        difference.fit_difference, samples, landmarks=landmarks, discrete=discrete, seed=seed
-    )
+    how: Any = {"landmarks": landmarks, "discrete": bool(tables[0].categorical.any()), "seed": seed}
+    fit: Any = functools.partial(difference.fit_difference, samples, **how)
     if not isinstance(kernel, tuple):
         posterior = fit(kernel if isinstance(kernel, list) else [kernel])
         return Witness(kernel, learned, level, tables, posterior, seed, tested)

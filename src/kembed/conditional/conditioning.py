@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from kembed.conditional import regression
-from kembed.conditional.regression import Regression, kernel, learn_regression, regression_residuals
+from kembed.conditional.regression import (
+    Regression,
+    RegressionResiduals,
+    kernel,
+    learn_regression,
+    regression_residuals,
+)
 from kembed.core.backend import Bool, Float, Int
 from kembed.data.space import make_space
 
@@ -164,6 +170,14 @@ class Conditioner:
         left = float(((F[:, 0] - Q @ (Q.T @ F[:, 0])) ** 2).sum()) / float((F**2).sum())
         return bool(-0.5 * len(F) * np.log(max(left, 1e-300)) > Q.shape[1])
 
+    def learn(self, column: Vector) -> Regression | None:
+        """A Gaussian process for the column; None where Z says nothing about it."""
+        return learn_regression(self.Z, column[:, None]) if self.sees(column) else None
+
+    def residuals(self, column: Vector, learned: Regression) -> RegressionResiduals:
+        """The column less what the process says."""
+        return regression_residuals(self.Z, column[:, None], learned)
+
     @cached_property
     def _quadratic(self) -> Float[np.ndarray, "n p"]:
         """An orthonormal basis of the centred columns of Z and their products; none where Z is wide."""
@@ -254,17 +268,16 @@ def variable_residuals(
     With `cross_fit` a row's residual comes from a regression on the other rows. `scale=False` stops after
     the location. A regression is left out where `given` says nothing about the column.
     """
-    Z = given.Z
     left: list[Float[np.ndarray, " n"]] = []
     kinds: list[bool] = []
     found = []
     for column, indicator in zip(variable.columns.T, variable.indicator, strict=True):
-        location = spread = None
+        spread = None
         freedom = 1.0
         away = outside = column
-        if given.sees(column):
-            location = learn_regression(Z, column[:, None])
-            both = regression_residuals(Z, column[:, None], location)
+        location = given.learn(column)
+        if location is not None:
+            both = given.residuals(column, location)
             outside, freedom = both.left_out[:, 0], both.freedom
             away = outside if cross_fit else both.fitted[:, 0]
         unexplained = float((outside**2).mean())
@@ -283,12 +296,12 @@ def _scaled(away: Vector, outside: Vector, given: Conditioner) -> tuple[Vector, 
     """Residuals over the spread that the other rows predict for their row, drawn in far out."""
     size = np.sqrt((outside**2).mean())
     logs = np.log(np.abs(outside) / size + LEAST_SIZE)
-    logs = (logs - logs.mean())[:, None]
-    if not given.sees(logs[:, 0]):
+    logs = logs - logs.mean()
+    learned = given.learn(logs)
+    if learned is None:
         return bent(away / np.sqrt((away**2).mean())), None, 0.0
-    learned = learn_regression(given.Z, logs)
     # Twice, the second time what the first has left: a process that smooths noise this loud shrinks too.
-    once = regression_residuals(given.Z, logs, learned)
-    predicted = (logs - regression_residuals(given.Z, once.left_out, learned).left_out)[:, 0]
+    once = given.residuals(logs, learned)
+    predicted = logs - given.residuals(once.left_out[:, 0], learned).left_out[:, 0]
     ratio = away / np.exp(predicted - predicted.mean())
     return bent(ratio / np.sqrt((ratio**2).mean())), learned, once.freedom

@@ -3,14 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK
 from kembed.conditional.tester import MINIMUM, ConditionalTester, WholeTables
 from kembed.data import remarks
 from kembed.data.tables import read_tables
 from kembed.testing.outcome import nothing
+from kembed.testing.sided import are_sided, open_sides
+
+FOR_SERIES = "prewhiten= and memory= are for those"  # rows in order
 
 
 def conditional_test(
@@ -18,6 +19,7 @@ def conditional_test(
     y: Any,
     given: Any = None,
     *,
+    data: Any = None,
     kernel: Any = "fused",
     n_resamples: int = 999,
     prewhiten: Any = None,
@@ -32,10 +34,14 @@ def conditional_test(
     Parameters
     ----------
     x, y
-        The two sides: arrays or data frames of any widths, row i of one with row i of the other.
+        The two sides: arrays or data frames of any widths, row i of one with row i of the other, or what
+        `mmd_test` reads block by block (a path, a lazy frame, a Dask collection, ...).
     given
         What to condition on, likewise; text and categories are welcome. None, or no columns, tests plain
         independence, by permutations.
+    data
+        A table of any of these kinds; x, y and given then name columns of it, one or a list. Regressions need
+        all rows in memory: up to 2.5e7 numbers.
     kernel
         Of the residuals: `"fused"` (several scales in one test), `"bkl"` (learned from each side's residuals
         by a scan of the evidence), `"median"`, `"median-raw"`, a kernel object in standard deviations of the
@@ -68,14 +74,17 @@ def conditional_test(
     True
 
     """
-    samples = {"x": x, "y": y}
-    if given is not None and np.shape(given)[1:] != (0,):
+    samples, missing = {"x": x, "y": y}, False
+    if given is not None and getattr(given, "shape", ())[1:] != (0,):
         samples["given"] = given
-    tables, missing = read_tables(samples, nan_policy, minimum=MINIMUM, paired=True)
+    if are_sided(samples, data):
+        tables = open_sides(samples, data, nan_policy, MINIMUM).tables(MINIMUM)
+    else:
+        tables, missing = read_tables(samples, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return ConditionalOutcome.of(nothing("HSIC", "multiplier", (tables[0].given,)))
     how: Any = {"kernel": kernel, "n_resamples": n_resamples, "memory": memory, "cross_fit": cross_fit}
     how |= {"prewhiten": prewhiten, "least_timescale": least_timescale, "rng": rng, "nan_policy": nan_policy}
     found = ConditionalTester(WholeTables(tables), **how).test(0, 1, tuple(range(2, len(tables))))
     ordered = memory is not None or prewhiten is not None
-    return replace(found, notes=remarks.of_sides(tables, ordered=ordered))
+    return replace(found, notes=remarks.of_sides(tables, ordered=ordered, remedy=FOR_SERIES))

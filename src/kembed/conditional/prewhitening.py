@@ -6,6 +6,7 @@ residuals are then *negatively* autocorrelated and most of what the variables sh
 lengthscale is bounded below.
 """
 
+import reprlib
 from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any
@@ -13,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from kembed.conditional.regression import learn_regression, regression_residuals
+from kembed.core import checks
 from kembed.core.backend import Float
 from kembed.data.columns import Labelled
 from kembed.data.tables import Table
 
 Vector = Float[np.ndarray, " n"]
 WEEK = 7.0  # days: the least timescale unless told, above the one to three days of the weather
+LATEST = 1e100  # times beyond have no spread that is a number
 # Neighbours in time must be seen together: starts are compared, and the best is finished, on a stretch of
 # at most so many rows.
 STRETCHES = (200, 1_000)
@@ -45,7 +48,16 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vecto
     """A time for every row as numbers; dates become days; missing ones stay NaN with "omit"."""
     if isinstance(value, Labelled):
         value, argument = value.value, value.label
-    array = value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
+    if isinstance(value, np.ma.MaskedArray):
+        value = np.ma.filled(value.astype(float), np.nan)
+    array = value.to_numpy() if hasattr(value, "to_numpy") else checks.rectangular(value, argument, "vector")
+    if array.shape != (n,):
+        wanted = f"{argument} must hold one time for each of the {n} rows"
+        seen = f"its shape is {array.shape}" if array.ndim else f"{reprlib.repr(value)} was given"
+        raise ValueError(f"{wanted}, but {seen}")
+    if array.dtype.kind in "cSb":
+        kind = {"c": "complex numbers", "S": "bytes", "b": "true and false"}[array.dtype.kind]
+        raise TypeError(f"{argument} must hold times: numbers or dates, but it holds {kind}")
     if array.dtype.kind == "O" and len(array) and hasattr(array[0], "isoformat"):
         # As it was in Greenwich: zones would otherwise be lost with a warning for every row.
         dates = [d.astimezone(UTC).replace(tzinfo=None) if getattr(d, "tzinfo", None) else d for d in array]
@@ -62,11 +74,11 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vecto
         array = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(f"{argument} must hold times: numbers, or dates such as 1976-01-31") from None
-    if array.shape != (n,):
-        wanted = f"{argument} must hold one time for each of the {n} rows"
-        raise ValueError(f"{wanted}, but its shape is {array.shape}")
     if np.isinf(array).any():
         raise ValueError(f"{argument} has infinite times; drop those rows")
+    if np.nanmax(np.abs(array), initial=0.0) > LATEST:
+        seen = f"{argument} has times beyond {LATEST:g}"
+        raise ValueError(f"{seen}, whose squares are no numbers; divide them by a constant")
     if np.isnan(array).any() and nan_policy != "omit":
         raise ValueError(f"{argument} has missing times; drop those rows or use nan_policy='omit'")
     seen = array[~np.isnan(array)]

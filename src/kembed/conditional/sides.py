@@ -13,36 +13,33 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from kembed.conditional import conditioning
+from kembed.conditional import bases, conditioning
 from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
+from kembed.conditional.products import NEGLIGIBLE, Multipliers, bin_sums, products, squared_norms
 from kembed.core.backend import Bool, Float, to_numpy
 from kembed.data.space import make_space
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.learning.evidence import COARSE
-from kembed.permutation import nulls
 from kembed.permutation.crossings import Places, bin_rows, crossings
 from kembed.permutation.fusion import Values
 from kembed.testing import kernel_words
 
-Multipliers = Float[np.ndarray, "n B"]
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
 # Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a
-# graph of 20 variables asks for each of 20 conditioners again and again, 50 MB each with 100,000 rows.
+# graph of 20 variables asks for each of 20 conditioners again and again, 100 MB each with 100,000 rows.
 ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
 # Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
 # `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
-BINNED_ROWS, BINS = 5_000, 512
-CHUNK = 1_024  # rows whose products are held at once: what a cache holds
-# Products of features below this share of the largest are left out, and never more than so many are kept:
-# what is dropped adds under 2% to the statistic (`test_products_drop_only_what_is_negligible`).
-NEGLIGIBLE, MOST = 1e-3, 150
+BINNED_ROWS = 5_000
+# Rows beyond which regressions share a basis (`bases`), and how many of them choose the kernel of what is
+# left: a scan looks at few rows anyway, and sorting all would cost more than it.
+MANY_ROWS, CHOOSING = 20_000, 4_000
 # Hundreds of kernels are chosen in a search, by scans; a lengthscale for every column has none.
 WORDS = tuple(word for word in kernel_words.WORDS if word != "ard")
 LANDMARKS = 60  # of the residual kernel: a smooth kernel on one column has fewer features that count
@@ -60,7 +57,7 @@ class KernelFeatures:
     @property
     def roughness(self) -> float:
         """How many features count: (Σ v)²/Σ v² of their variances v."""
-        sizes = (self.values**2).mean(axis=0)
+        sizes = np.square(self.values).mean(axis=0, dtype=float)
         return float(sizes.sum() ** 2 / max((sizes**2).sum(), 1e-300))
 
 
@@ -87,25 +84,37 @@ def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
 
 
 def kernel_features(
-    columns: Float[np.ndarray, "n k"], indicator: Bool[np.ndarray, " k"], kernel: Any
+    columns: Float[np.ndarray, "n k"], indicator: Bool[np.ndarray, " k"], kernel: Any, *, many: bool = False
 ) -> KernelFeatures:
     """The features of one kernel that `check` has let through.
+
+    Of `many` rows the first choose the kernel, and features of one column are read off a table.
 
     Indicators are their own features, whatever the kernel: what z says about a category is its probability
     alone, and a kernel on what is left of a 0 or a 1 would read that probability back.
     """
     if indicator.all():
         return KernelFeatures("categories", columns - columns.mean(axis=0))
-    space = make_space(columns, np.zeros(columns.shape[1], dtype=bool))
+    chosen_by = columns[:CHOOSING] if many else columns
+    space = make_space(chosen_by, np.zeros(columns.shape[1], dtype=bool))
     if isinstance(kernel, tuple):
         kernel = space_kernel(space, kernel[1] * space.median())
     kernel = to_numpy(kernel_words.choose_kernel(kernel, space, effort=COARSE)[0])
     if columns.shape[1] > 1:  # rows come in an order that says nothing
         marks = np.unique(columns[: 2 * LANDMARKS], axis=0)
     else:
-        marks = conditioning.spaced(columns[:, 0], LANDMARKS)[:, None]
+        marks = conditioning.spaced(chosen_by[:, 0], LANDMARKS)[:, None]
+        if many:
+            whiten = bases.whitener(kernel.gram(marks))
+            table = partial(_at_landmarks, kernel, marks, whiten)
+            return KernelFeatures(kernel, bases.column_features(columns[:, 0], table, NEGLIGIBLE))
     values, vectors = conditioning.leading_features(kernel.gram(columns, marks), kernel.gram(marks))
     return KernelFeatures(kernel, vectors * np.sqrt(values))
+
+
+def _at_landmarks(kernel: Kernel, marks: Any, whiten: Any, points: Any) -> Float[np.ndarray, "g r"]:
+    """Features of points whose products are K_gm K_mm⁻¹ K_mg."""
+    return np.asarray(kernel.gram(points, marks) @ whiten)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +136,7 @@ class Settings:
     seed: int = 0
     cross_fit: bool = True
     binned_rows: int = BINNED_ROWS
+    many_rows: int = MANY_ROWS
     scale: bool = True  # off in `benchmarks/conditional.py` alone, to show what it buys
 
 
@@ -163,15 +173,21 @@ class Sides:
         self.settings = settings
         self.n = len(variables[0].columns)
         # Numbers a row: residual features; bases of eigenvectors and features to weight by; a column or two.
-        few, many, room = (25, 60, LARGE_ROOM) if self.binned else (60, 1_000, ROOM)
+        few, many, room = (25, 120 if self.many else 60, LARGE_ROOM) if self.binned else (60, 1_000, ROOM)
         self._sides: Shelf[Side] = Shelf(few * self.n, room)
         self._conditioners: Shelf[Conditioner] = Shelf(many * self.n, room)
         self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n, room)
+        self._columns: Shelf[Any] = Shelf(12 * self.n, room)
 
     @property
     def binned(self) -> bool:
         """Whether rows are so many that bins of them move, and get signs, together."""
         return self.n > self.settings.binned_rows
+
+    @property
+    def many(self) -> bool:
+        """Whether rows are so many that regressions share a basis."""
+        return self.n > self.settings.many_rows
 
     @cached_property
     def places(self) -> Places:
@@ -181,7 +197,7 @@ class Sides:
     @property
     def nbytes(self) -> int:
         """About how much is kept."""
-        return self._sides.nbytes + self._conditioners.nbytes + self._residuals.nbytes
+        return sum(kept.nbytes for kept in (self._sides, self._conditioners, self._residuals, self._columns))
 
     @property
     def n_regressed(self) -> int:
@@ -192,12 +208,24 @@ class Sides:
         """The same regressions under other kernels."""
         other = Sides(self.variables, replace(self.settings, kernels=kernels))
         other._conditioners, other._residuals = self._conditioners, self._residuals
+        other._columns = self._columns
         return other
 
     def conditioner(self, given: tuple[int, ...]) -> Conditioner:
         """What conditioning on these variables means."""
-        columns = (self.variables[v].columns for v in given)
-        return self._conditioners.get(given, lambda: Conditioner(np.column_stack(list(columns))))
+        return self._conditioners.get(given, lambda: self._conditioner(given))
+
+    def _conditioner(self, given: tuple[int, ...]) -> Conditioner:
+        Z = np.column_stack([self.variables[v].columns for v in given])
+        if not (self.many and 0 < Z.shape[1] <= bases.WIDEST):
+            return Conditioner(Z)
+        places = [(v, c) for v in given for c in range(self.variables[v].columns.shape[1])]
+        return bases.SharedConditioner(Z, tuple(self._column(*place) for place in places))
+
+    def _column(self, v: int, c: int) -> Any:
+        """The features of one column as part of a basis."""
+        make = partial(bases.gaussian_features, self.variables[v].columns[:, c], bases.SINGLE)
+        return self._columns.get((v, c), make)
 
     def side(self, target: int, given: tuple[int, ...]) -> Side:
         """The target with these variables taken out."""
@@ -208,7 +236,8 @@ class Sides:
         if not given or not self.conditioner(given).Z.shape[1]:  # nothing, or only constants
             columns = variable.columns
             kernels = how.kernels if columns.shape[1] else ()
-            return Side(columns, tuple(kernel_features(columns, variable.indicator, k) for k in kernels), ())
+            make_one = partial(kernel_features, columns, variable.indicator, many=self.many)
+            return Side(columns, tuple(map(make_one, kernels)), ())
         conditioner = self.conditioner(given)
         fit = {"cross_fit": how.cross_fit, "scale": how.scale}
         make = partial(conditioning.variable_residuals, variable, conditioner, **fit)
@@ -216,7 +245,7 @@ class Sides:
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
         for kernel in how.kernels if left.columns.shape[1] else ():
-            one = kernel_features(left.columns, left.indicator, kernel)
+            one = kernel_features(left.columns, left.indicator, kernel, many=self.many)
             values, more = conditioner.centred(one.values)
             features.append(KernelFeatures(one.kernel, values, spent + more))
         return Side(left.columns, tuple(features), left.regressions)
@@ -269,60 +298,3 @@ class Sides:
 def _together(found: list[tuple[Any, np.ndarray]]) -> Found:
     values = np.column_stack([one for _, one in found])
     return Values(values, np.abs(values).max(axis=0)).settled(False), tuple(name for name, _ in found)
-
-
-def products(one: Float[np.ndarray, "n _"], other: Float[np.ndarray, "n _"]) -> Float[np.ndarray, "n p"]:
-    """The largest of all products of a feature of one side and one of the other."""
-    first, second = _largest(*(np.square(side).mean(axis=0) for side in (one, other)))
-    return one[:, first] * other[:, second]
-
-
-def _largest(one: Float[np.ndarray, " p"], other: Float[np.ndarray, " q"]) -> tuple[Any, Any]:
-    """Which features have the largest products, by their mean squares."""
-    sizes = np.multiply.outer(one, other)
-    order = np.argsort(-sizes, axis=None, kind="stable")[:MOST]
-    order = order[sizes.ravel()[order] >= NEGLIGIBLE * sizes.max(initial=0.0)]
-    return np.unravel_index(order, sizes.shape)
-
-
-def bin_sums(
-    one: Float[np.ndarray, "n p"],
-    other: Float[np.ndarray, "n q"],
-    weights: Sequence[Float[np.ndarray, "n w"]],
-) -> list[Float[np.ndarray, "S+1 k"]]:
-    """Σ over the rows of every bin of `products`, and of these times every weight; the last bin is the rest.
-
-    Bins are runs of rows, which stand in an order that says nothing.
-    """
-    n = len(one)
-    first, second = _largest(*(np.square(side).mean(axis=0) for side in (one, other)))
-    sizes = (np.square(one).T @ np.square(other))[first, second] / n
-    chosen = [_largest(sizes, np.square(weight).mean(axis=0)) for weight in weights]
-    rows = n // BINS
-    step = rows * max(1, CHUNK // rows)
-    ends = [*range(0, BINS * rows, step), BINS * rows, n]
-    found: list[list[np.ndarray]] = [[] for _ in range(len(weights) + 1)]
-    for start, end in pairwise(ends):
-        shape = (1, n - start) if start == BINS * rows else (-1, rows)
-        C = (one[start:end][:, first] * other[start:end][:, second]).reshape(*shape, len(first))
-        found[0].append(C.sum(axis=1))
-        for kept, weight, pair in zip(found[1:], weights, chosen, strict=True):
-            W = weight[start:end].reshape(*shape, weight.shape[1])
-            kept.append((C.transpose(0, 2, 1) @ W)[:, *pair])
-    return list(map(np.concatenate, found))
-
-
-def multipliers(n: int, count: int, memory: float | None, rng: np.random.Generator) -> Multipliers:
-    """Random signs, or with `memory` an autoregressive process, for rows in order of time."""
-    if memory is not None:
-        return nulls.wild_weights(n, count, memory, rng).astype(np.float32)
-    bits = np.frombuffer(rng.bytes(n * (-(-count // 8))), dtype=np.uint8).reshape(n, -1)
-    return np.unpackbits(bits, axis=1)[:, :count].astype(np.float32) * 2.0 - 1.0
-
-
-def squared_norms(C: Float[np.ndarray, "m p"], E: Multipliers, n: int) -> Float[np.ndarray, " B+1"]:
-    """‖Σ_i c_i‖²/n², first as it is, then with the rows (or sums of bins) multiplied by columns of E."""
-    size = float(np.abs(C).max(initial=0.0)) or 1.0
-    resampled = E.T @ (C / size).astype(np.float32)  # random anyway: seven digits are enough
-    sums = np.concatenate([C.sum(axis=0)[None] / size, resampled])
-    return np.asarray((sums**2).sum(axis=1)) * (size / n) ** 2

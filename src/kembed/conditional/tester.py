@@ -18,23 +18,26 @@ import numpy as np
 from kembed.conditional import prewhitening
 from kembed.conditional.cache import Store, digest
 from kembed.conditional.conditioning import as_variable, content_order
+from kembed.conditional.glance import Glance
 from kembed.conditional.linear import PartialCorrelation, partial_correlation
 from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
-from kembed.conditional.sides import BINS, Settings, Sides, check, multipliers
+from kembed.conditional.products import BINS, multipliers
+from kembed.conditional.sides import Found, Settings, Sides, check
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
-from kembed.data.tables import Table, read_tables
+from kembed.data.tables import Table
 from kembed.kernels.base import Kernel
 from kembed.permutation.crossings import draw_orders
 from kembed.permutation.fusion import Plan
 from kembed.testing.outcome import resampled_outcome
 from kembed.testing.procedure import Choice
+from kembed.testing.sided import whole_table
 
 MINIMUM = 10  # rows; fewer leave no regression a chance
 MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 6
+VERSION = 7
 
 
 class WholeTables(list[Table]):
@@ -47,7 +50,7 @@ class ConditionalTester:
     Parameters
     ----------
     data
-        An array or data frame; every column is a variable.
+        An array or data frame, or what `mmd_test` reads block by block; every column is a variable.
     prewhiten
         The name of a column of `data` that holds times (it is then no variable), or a time for every row.
     cache
@@ -92,10 +95,7 @@ class ConditionalTester:
             data, prewhiten = prewhitening.without_column(data, prewhiten)
         tables: list[Table] = data
         if not isinstance(data, WholeTables):  # every column is a table
-            (table,), missing = read_tables({"data": data}, nan_policy, minimum=MINIMUM, paired=True)
-            if missing:
-                remedy = "use nan_policy='omit', or drop or impute those rows"
-                raise ValueError(f"data has missing values; {remedy}")
+            table = whole_table(data, nan_policy, MINIMUM)
             tables = [table.column(d) for d in range(len(table.names))]
         if cache is not None and rng is None:
             what = "a cache finds p-values by their seed, and rng=None is another seed every time"
@@ -103,12 +103,13 @@ class ConditionalTester:
         self._settings = Settings(
             check(kernel),
             cross_fit=checks.flag(cross_fit, "cross_fit"),
-            n_resamples=checks.count(n_resamples, "n_resamples", 1),
+            n_resamples=checks.resamples(n_resamples),
             memory=None if memory is None else float(checks.positive(memory, "memory")),
             seed=int(checks.generator(rng).integers(2**62)),
         )
         self.names = tuple(name for table in tables for name in table.names[:1])
         self.n_computed = 0  # tests that were neither remembered nor found in the cache
+        self.n_glanced = 0  # those of them that a first look at few of many rows decided
         self.prewhitened: tuple[PrewhitenedColumn, ...] = ()
         self._time: Float[np.ndarray, " n"] = np.arange(len(tables[0].values), dtype=float)
         if prewhiten is not None:  # rows without a time go
@@ -125,6 +126,7 @@ class ConditionalTester:
     def _arrange(self, tables: list[Table]) -> None:
         """Put the rows in an order that depends on their content alone, and then says nothing."""
         self._order, self._rank = content_order([as_variable(t.values, t.categorical) for t in tables])
+        self._back = np.argsort(self._order)
         self._tables = tables
         shuffled = [as_variable(table.values[self._order], table.categorical) for table in tables]
         self._sides = Sides(shuffled, self._settings)
@@ -134,6 +136,11 @@ class ConditionalTester:
     def n_rows(self) -> int:
         """How many rows are tested."""
         return len(self._order)
+
+    @property
+    def tables(self) -> list[Table]:
+        """The variables, a table each, as they are tested."""
+        return self._tables
 
     @property
     def n_resamples(self) -> int:
@@ -150,6 +157,8 @@ class ConditionalTester:
         """About how much memory is held: the data, what is kept of regressions, the resamples."""
         resamples = (vars(self).get(name) for name in ("_multipliers", "_orders"))
         drawn = sum(one.nbytes for one in resamples if one is not None)
+        part = vars(self).get("_glance")
+        drawn += part.nbytes if part is not None else 0
         return self._sides.nbytes + drawn + sum(table.values.nbytes for table in self._tables)
 
     def close(self) -> None:
@@ -194,7 +203,6 @@ class ConditionalTester:
 
     def test(self, x: int | str, y: int | str, given: Sequence[int | str] = ()) -> ConditionalOutcome:
         """Test two columns given others, each by its name or number."""
-        given = (given,) if isinstance(given, str | int) else given
         i, j, inner = self.places(x, y, given)
         found = self._outcome(i, j, inner)
         return replace(found, linear=self._linear(i, j, inner)) if inner else found
@@ -207,11 +215,12 @@ class ConditionalTester:
         return partial_correlation(self._tables[i].values, self._tables[j].values, between)
 
     def places(
-        self, x: Any, y: Any, given: Iterable[Any], arguments: tuple[str, str, str] = ("x", "y", "given")
+        self, x: Any, y: Any, given: Any, arguments: tuple[str, str, str] = ("x", "y", "given")
     ) -> tuple[int, int, tuple[int, ...]]:
         """The numbers of columns that go by name or number, none of them twice; `arguments` is for errors."""
         one, other, inner = arguments
         i, j = self._place(x, one), self._place(y, other)
+        given = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given
         places = tuple(sorted({self._place(column, inner) for column in given}))
         if i == j:
             raise ValueError(f"{one} and {other} are the same column, {self.names[i]!r}; give two")
@@ -220,18 +229,21 @@ class ConditionalTester:
             raise ValueError(f"column {both!r} is tested and given at once; leave it out of {inner}")
         return i, j, places
 
-    def pvalue(self, i: int, j: int, given: tuple[int, ...] = ()) -> float:
-        """The p-value of two columns by number; kept, and found on disk where there is a cache."""
-        key = (int(min(i, j)), int(max(i, j)), tuple(sorted(int(k) for k in given)))
-        asked = (*key[:2], *key[2])
-        if len(set(asked)) < len(asked) or not 0 <= min(asked) <= max(asked) < len(self.names):
-            wanted = f"pvalue takes different columns from 0 to {len(self.names) - 1}"
-            raise ValueError(f"{wanted}, but {asked} was asked")
+    def pvalue(self, i: int | str, j: int | str, given: Sequence[int | str] = ()) -> float:
+        """The p-value of two columns by name or number; kept, and found on disk where there is a cache.
+
+        Of many rows, the smallest there is where few of them leave no doubt.
+        """
+        first, second, inner = self.places(i, j, given, ("i", "j", "given"))
+        key = (min(first, second), max(first, second), inner)
         if key not in self._pvalues:
             name = digest(self._content, key) if self._store is not None else ""
             found = self._store.get(name) if self._store is not None else None
             if found is None:
-                found = self._outcome(*key).pvalue
+                sure = self._glance is not None and self._glance.doubtless(*key)
+                self.n_computed += sure
+                self.n_glanced += sure
+                found = 1.0 / (self.n_resamples + 1) if sure else self._outcome(*key).pvalue
                 if self._store is not None:
                     self._store.put(name, found)
             self._pvalues[key] = found
@@ -255,9 +267,9 @@ class ConditionalTester:
     def _copy(self) -> Self:
         """A tester like this one without what was computed from its rows and settings."""
         other = self.__class__.__new__(self.__class__)
-        computed = ("_content", "_multipliers", "_orders")
+        computed = ("_content", "_multipliers", "_orders", "_glance")
         other.__dict__.update({name: value for name, value in vars(self).items() if name not in computed})
-        other.n_computed = 0
+        other.n_computed = other.n_glanced = 0
         return other
 
     def __getstate__(self) -> dict[str, Any]:
@@ -276,6 +288,7 @@ class ConditionalTester:
             raise ValueError(f"{argument} is column {place}, but there are only {len(self.names)}, from 0 on")
         return place
 
+    @np.errstate(over="ignore", invalid="ignore")  # a statistic that is not finite is refused
     def _outcome(self, i: int, j: int, given: tuple[int, ...]) -> ConditionalOutcome:
         self.n_computed += 1
         sides, rank = self._sides, self._sides.conditioner(given).rank if given else 0
@@ -292,31 +305,44 @@ class ConditionalTester:
                 stacklevel=3,
             )
         left, right = sides.side(i, given), sides.side(j, given)
-        conditional = bool(left.regressions or right.regressions)
-        null = "multiplier" if conditional or self._settings.memory is not None else "permutation"
+        null, found = self._compared(i, j, given)
         more: dict[str, Any] = {
             "given": tuple(name for v in given for name in self._tables[v].names),
-            "residuals": tuple(side.residuals[np.argsort(self._order)] for side in (left, right)),
+            "residuals": tuple(side.residuals[self._back] for side in (left, right)),
             "regressions": (left.regressions, right.regressions),
             "prewhitened": self.prewhitened,
         }
-        if not left.features or not right.features:  # a constant, or a function of what is given
+        if found is None:
             zeros = np.zeros(self.n_resamples)
             return ConditionalOutcome(0.0, 1.0, zeros, "none", 0.0, "HSIC", null, (self.n_rows,), **more)
-        if null == "multiplier":
-            values, names = sides.statistics(left, right, given if conditional else (), self._multipliers)
-        elif self._rank[i] <= self._rank[j]:  # which side is permuted must not depend on which was called x
-            values, names = sides.permuted(left, right, self._orders)
-        else:
-            values, names = sides.permuted(right, left, self._orders)
-            names = tuple(pair[::-1] for pair in names)
+        values, names = found
         weighted = np.array([len(name) > 2 for name in names], dtype=int)  # by features of what is given
         plan = Plan(np.arange(len(names)), weighted, np.zeros(weighted.max() + 1, dtype=bool))
         choice = Choice((), names, plan)
-        found = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
+        result = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
         if sides.binned and (null == "permutation" or self._settings.memory is None):
-            found = replace(found, bins=(sides.places[0].shape[1] if null == "permutation" else BINS,))
-        return ConditionalOutcome.of(found, **more)
+            result = replace(result, bins=(sides.places[0].shape[1] if null == "permutation" else BINS,))
+        return ConditionalOutcome.of(result, **more)
+
+    def _compared(self, i: int, j: int, given: tuple[int, ...]) -> tuple[str, Found | None]:
+        """The null, and the statistics of all kernels with their names; None if a side has nothing left."""
+        sides = self._sides
+        left, right = sides.side(i, given), sides.side(j, given)
+        conditional = bool(left.regressions or right.regressions)
+        null = "multiplier" if conditional or self._settings.memory is not None else "permutation"
+        if not left.features or not right.features:  # a constant, or a function of what is given
+            return null, None
+        if null == "multiplier":
+            return null, sides.statistics(left, right, given if conditional else (), self._multipliers)
+        if self._rank[i] <= self._rank[j]:  # which side is permuted must not depend on which was called x
+            return null, sides.permuted(left, right, self._orders)
+        values, names = sides.permuted(right, left, self._orders)
+        return null, (values, tuple(pair[::-1] for pair in names))
+
+    @cached_property
+    def _glance(self) -> Glance | None:
+        """A first look at few of many rows; none at rows in order of time."""
+        return Glance(self._sides) if self._sides.many and self._settings.memory is None else None
 
 
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:

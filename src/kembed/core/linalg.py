@@ -38,6 +38,14 @@ def squared_distances(X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[A
     return total
 
 
+def scaled_squares(X: Float[Array, "n D"], Y: Float[Array, "m D"], scale: Any) -> Float[Array, "n m"]:
+    """Σ_d ((x_d - y_d)/scale_d)², for scales whose squares are no numbers: differences are divided first."""
+    total = np.zeros((len(X), len(Y)))
+    for d, size in enumerate(np.broadcast_to(scale, X.shape[1])):
+        total += ((X[:, d, None] - Y[None, :, d]) / size) ** 2
+    return total
+
+
 def median_of_pairs(matrix: Float[Array, "n n"]) -> float:
     """The median over pairs i < j; over those above 0 where most are 0; 0 if all are."""
     pairs = np.concatenate([row[i:] for i, row in enumerate(matrix, 1)]) if len(matrix) else matrix.ravel()
@@ -99,6 +107,16 @@ def psd_root(matrix: Float[Array, "D D"]) -> Any:
     return jax.lax.cond(regular, lambda: xp.linalg.cholesky(matrix), lambda: by_eigenvalues(fixed))
 
 
+def principal_axes(rows: Float[Array, "n D"]) -> tuple[Float[Array, " E"], Float[Array, "D E"]]:
+    """The axes of rows about 0, longest first, and the root of the sum of squares along each."""
+    n, D = rows.shape
+    if n < D:  # thousands of columns: rows span no more axes than there are rows
+        lengths, axes = np.linalg.svd(rows, full_matrices=False)[1:]
+        return lengths, axes.T
+    eigenvalues, axes = np.linalg.eigh(rows.T @ rows)
+    return np.sqrt(np.maximum(eigenvalues[::-1], 0.0)), axes[:, ::-1]
+
+
 class Cholesky(NamedTuple):
     """The lower factor L of A + jitter · I = LLᵀ, with the jitter that was needed (0 if none)."""
 
@@ -130,6 +148,9 @@ def cholesky(matrix: Float[Array, "m m"]) -> Cholesky:
     reported; beyond that the matrix is not positive semidefinite and we say so.
     """
     scale = float(np.mean(np.diagonal(matrix)))
+    if not np.isfinite(matrix).all():
+        seen = "a covariance matrix is not finite: rows or lengthscales are too large or too small for floats"
+        raise np.linalg.LinAlgError(f"{seen}; divide the columns by a constant, or change the lengthscale")
     for relative in (0.0, *(10.0**power for power in range(-14, -7))):
         try:
             lower = np.linalg.cholesky(matrix + relative * scale * np.eye(len(matrix)))

@@ -126,6 +126,8 @@ class _Writer:
             return {"tuple": [self.plain(item) for item in value]}
         if isinstance(value, list):
             return [self.plain(item) for item in value]
+        if isinstance(value, frozenset):
+            return {"set": [self.plain(item) for item in sorted(value)]}
         if isinstance(value, dict):
             return {"pairs": [[self.plain(key), self.plain(item)] for key, item in value.items()]}
         seen = f"{type(value).__name__} {value!r}"[:80]
@@ -193,6 +195,8 @@ class _Reader:
             return self._object(told)
         if "tuple" in told:
             return tuple(self.value(item) for item in told["tuple"])
+        if "set" in told:
+            return frozenset(self.value(item) for item in told["set"])
         if "pairs" in told:
             return {self.value(key): self.value(item) for key, item in told["pairs"]}
         return float(told["number"])

@@ -49,12 +49,15 @@ def _within(variable: ContextVar[Any], value: Any) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(total: int, entries: float, what: str, unit: str = "diagonal") -> Iterator[Any]:
-    """A bar of `total` steps over a pass of so many matrix entries; its `update` takes finished steps."""
+    """A bar of `total` steps over a pass of so many matrix entries; its `update` takes finished steps.
+
+    Where nothing is shown its `disable` is True.
+    """
     wanted = _wanted.get()
     if wanted is None:
         wanted = sys.stderr is not None and sys.stderr.isatty()
     if not wanted or entries < LONG:
-        yield SimpleNamespace(update=lambda count: None)
+        yield SimpleNamespace(update=lambda count: None, disable=True)
         return
     from tqdm import tqdm
 

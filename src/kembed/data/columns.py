@@ -95,7 +95,8 @@ def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
     if is_traced(value):
         seen = f"{argument} is traced by JAX, but this function computes in NumPy"
         raise TypeError(f"{seen}; call it on plain arrays")
-    if isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value):
+    plain = isinstance(value, np.ndarray | list | tuple | str | numbers.Number) or is_jax(value)
+    if plain or hasattr(value, "nnz"):  # a sparse matrix, which may be a mapping, is refused as an array
         return _of_array(value, argument)
     if isinstance(value, Mapping) or hasattr(value, "data_vars"):  # the latter is xarray's Dataset
         return _of_mapping(value, argument)
@@ -200,12 +201,10 @@ def refuse_orders(indexes: list[tuple[str, Any]]) -> None:
         if common == len(index) or (common and not counted):
             seen = f"{first} and {argument} have rows of the same labels in different places of their indexes"
             if common < len(index):
-                seen = (
-                    f"{first} and {argument} have indexes with {common:,} of {len(index):,} labels in common"
-                )
+                shared = f"{common:,} of {len(index):,}"
+                seen = f"{first} and {argument} have indexes with {shared} labels in common"
             by_place = "or pair rows by place with reset_index(drop=True)"
-            remedy = f"align them ({argument}.loc[{first}.index]), {by_place}"
-            raise ValueError(f"{seen}; {remedy}")
+            raise ValueError(f"{seen}; align them ({argument}.loc[{first}.index]), {by_place}")
 
 
 def _refuse_duplicates(argument: str, names: tuple[str, ...]) -> None:

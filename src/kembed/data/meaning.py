@@ -2,7 +2,7 @@
 
 The same rule holds for files, data frames and arrays: text that reads as numbers or times is numbers, what
 looks like numbers and does not read as such is refused, all other text is categories. Declared categories
-stay what they are; in Python so does text of bare digits, since `astype(str)` is how people declare it.
+stay what they are: codes that are written in digits must be declared, wherever they come from.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 # What to do with text that is to be compared as it stands, at either door.
-_CONVERT = "convert it, as by astype(float), to compare it as numbers"
-_KEEP = "or make it categories, as by astype('category')"
+_KEEP = "make it categories, as by astype('category')"
 
 
 def understood(parts: list[Sample]) -> tuple[list[Sample], tuple[str, ...]]:
@@ -38,18 +37,16 @@ def understood(parts: list[Sample]) -> tuple[list[Sample], tuple[str, ...]]:
         if not texts or any(column.declared for column in texts):
             continue
         found = read_words(dict.fromkeys(entry for one in texts for entry in one.entries[~one.missing]))
-        if found.plain:  # where there are types, text is what its type says
-            notes.append(f"{where} is text of numbers, compared as equal or not; {_CONVERT}")
-            continue
         if found.doubt:
-            raise ValueError(f"{where} looks like numbers, but {found.doubt}; {found.remedy}, {_KEEP}")
+            raise ValueError(f"{where} looks like numbers, but {found.doubt}; {found.remedy}, or {_KEEP}")
         if found.numbers is None:
             notes += [f"{where} {found.note}"] if found.note else []
             continue
         for own in columns:
             own[d] = _as_numbers(own[d], found) if own[d].categorical else own[d]
         _refuse_units(parts, columns, d, where)
-        notes.append(f"{where} is text {found.note}" if not found.clock else f"{where} {found.note}")
+        told = found.note if found.clock else f"is text {found.note}"
+        notes.append(f"{where} {told}; {_KEEP} if they are codes" if found.digits else f"{where} {told}")
     return [part._replace(columns=own) for part, own in zip(parts, columns, strict=True)], tuple(notes)
 
 
@@ -98,8 +95,9 @@ def understood_frames(
     frames, kept = list(frames), set(text)
     notes: dict[str, str] = {}
     doubts: dict[str, tuple[str, str]] = {}
-    for name in dict.fromkeys(name for frame in frames for name in frame.columns):
-        places = [k for k, frame in enumerate(frames) if name in frame.columns]
+    held = [dict.fromkeys(frame.columns) for frame in frames]
+    for name in dict.fromkeys(name for names in held for name in names):
+        places = [k for k, names in enumerate(held) if name in names]
         if name in kept:
             for k in places:
                 chosen = nameless(frames[k][name]).cast(pl.String).cast(pl.Categorical)

@@ -32,6 +32,7 @@ _STYLES = {
 _STARTS = re.compile(rf"[-+−{_MONEY}]{{0,2}} ?[.,]?\d|[-+]?PT?-?\d|[-+]?inf", re.I)
 _INFINITE = re.compile(r"[-+]?inf(?:inity)?", re.I)
 _PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_TRUTH = {"true": 1.0, "false": 0.0}
 _WRITE = "write plain numbers"
 
 
@@ -44,7 +45,7 @@ class Reading(NamedTuple):
     remedy: str = ""
     unit: str = ""  # of the numbers, if the text names one, and of times
     clock: str = ""  # the kind, where it holds times
-    plain: bool = False  # nothing but digits, signs and points, but for a few strangers
+    digits: bool = False  # nothing but digits, signs and points, which may also be codes
 
 
 def read_words(values: Iterable[str], comma: str = "") -> Reading:
@@ -60,18 +61,15 @@ def read_words(values: Iterable[str], comma: str = "") -> Reading:
     """
     words = {value: value.strip().translate(_MINUS) for value in values}
     seen = list(words.values())
+    if seen and all(word.lower() in _TRUTH for word in seen):
+        truth = {value: _TRUTH[word.lower()] for value, word in words.items()}
+        return Reading(truth, "read as true and false, 1 and 0")
     if not seen or 2 * sum(bool(_STARTS.match(word)) for word in seen[:GLIMPSE]) < len(seen[:GLIMPSE]):
         return Reading()
     for reader in (_clocks, _local_dates, _numbers):
         found = reader(words, comma)
         if found is not None:
-            odd = sum(_PLAIN.fullmatch(word) is None for word in seen)
-            few = (
-                bool(found.doubt)
-                and odd <= min(STRANGERS, STRANGE * len(seen))
-                and "not numbers" in found.doubt
-            )
-            return found._replace(plain=odd == 0 or few)
+            return found._replace(digits=all(map(_PLAIN.fullmatch, seen)))
     return Reading()
 
 

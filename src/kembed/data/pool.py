@@ -12,6 +12,7 @@ from kembed.data.space import Space, make_space
 from kembed.data.tables import Table
 
 Rows = Float[np.ndarray, "n D"]
+SMALLEST = 1e-100  # weights below this share of the largest: their squares would be lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,4 +90,9 @@ def row_weights(weights: Any, tables: list[Table]) -> list[Float[np.ndarray, " n
             seen = f"{name} has {len(v)} entries, but the sample has {table.given} rows"
             raise ValueError(f"{seen}; give one weight for each row")
         found.append(v[table.rows])
-    return found
+    least, most = (f(list(map(f, found))) for f in (np.min, np.max))
+    if not least > most * SMALLEST:
+        seen = f"weights go from {least:g} to {most:g}, so that some rows count for nothing beside others"
+        raise ValueError(f"{seen}; leave those rows out")
+    # Only their ratios count. A power of two changes no digit, and squares of 1e±160 are then numbers.
+    return [np.ldexp(v, -int(np.frexp(most)[1])) for v in found]

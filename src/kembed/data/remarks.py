@@ -6,6 +6,7 @@ The test itself does not depend on any of them.
 
 import unicodedata
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 
 import numpy as np
 
@@ -24,27 +25,46 @@ REPEATED, DIGITS = 0.02, 5
 # N whole numbers out of fewer than N²/20 are all different by chance once in exp(10).
 CROWDED = 20.0
 
+WILD = "null='wild' is for those"  # what to do about rows in order, where the test knows it
+
 Column = Float[np.ndarray, " n"]
 
 
 def of_two_samples(x: Table, y: Table, *, ordered: bool = False, paired: bool = False) -> tuple[str, ...]:
     """What to know of two samples; `ordered` if the test minds the order of rows already."""
-    notes = [*x.notes, *of_columns([x, y]), *spellings(x)]
-    rows = [np.unique(fingerprints(table.values), return_counts=True) for table in (x, y)]
-    notes += [*repeated(x, rows[0][1]), *repeated(y, rows[1][1])]
+    notes, marks = _of_samples([x, y])
     if not paired:
-        notes += [*shared(x, y, (rows[0][0], rows[1][0])), *pairs(x, y)]
+        notes += [*shared(x, y, (marks[0], marks[1])), *pairs(x, y)]
     if not ordered:
         notes += [*ordered_rows(x), *ordered_rows(y)]
     return tuple(notes)
 
 
-def of_sides(tables: Iterable[Table], *, ordered: bool = False) -> tuple[str, ...]:
-    """The same of the sides of a test of independence."""
+def of_several(tables: list[Table]) -> tuple[str, ...]:
+    """The same of several samples."""
+    notes, marks = _of_samples(tables)
+    for (x, own), (y, other) in combinations(zip(tables, marks, strict=True), 2):
+        notes += shared(x, y, (own, other))
+    remedy = "unit= of mmd_test is for those"
+    return (*notes, *(note for table in tables for note in ordered_rows(table, remedy)))
+
+
+def _of_samples(tables: list[Table]) -> tuple[list[str], list[np.ndarray]]:
+    """What is said of each sample, and fingerprints of its different rows."""
+    rows = [np.unique(fingerprints(table.values), return_counts=True) for table in tables]
+    notes = [*tables[0].notes, *of_columns(tables), *spellings(tables[0])]
+    notes += [
+        note for table, (_, counts) in zip(tables, rows, strict=True) for note in repeated(table, counts)
+    ]
+    return notes, [marks for marks, _ in rows]
+
+
+def of_sides(tables: Iterable[Table], *, ordered: bool = False, remedy: str = WILD) -> tuple[str, ...]:
+    """The same of the sides of a test of independence; `remedy` is for rows in order."""
     tables = list(tables)
     notes = [note for table in tables for note in (*table.notes, *of_columns([table]), *spellings(table))]
     if not ordered:
-        notes += [note for table in tables for note in ordered_rows(table)]
+        notes += [note for table in tables for note in ordered_rows(table, remedy)]
     return tuple(notes)
 
 
@@ -150,7 +170,7 @@ def pairs(x: Table, y: Table) -> Iterator[str]:
         return
 
 
-def ordered_rows(table: Table) -> Iterator[str]:
+def ordered_rows(table: Table, remedy: str = WILD) -> Iterator[str]:
     """The column in which neighbouring rows are most alike, as in time series."""
     found = {}
     for d in np.flatnonzero(~table.categorical):
@@ -167,7 +187,7 @@ def ordered_rows(table: Table) -> Iterator[str]:
         seen = (
             f"neighbouring rows of {table.label} are alike in {name!r}{more} (correlation {found[name]:.2f})"
         )
-        yield f"{seen}; in a time series the p-value is too small, and null='wild' is for those"
+        yield f"{seen}; in a time series the p-value is too small, and {remedy}"
 
 
 def _half_steps(column: Column) -> Column:

@@ -54,7 +54,7 @@ def unit_codes(tables: list[Table], unit: Any) -> list[np.ndarray]:
         wanted = "unit must be a column's name, a pair of arrays, or a number of consecutive rows"
         raise TypeError(f"{wanted}, but {unit!r} was given")
     count = checks.count(unit, "unit", 1)
-    return [table.rows // count for table in tables]
+    return [table.rows // min(count, 2**62) for table in tables]
 
 
 def _named(own: Any, table: Table, name: str) -> np.ndarray:

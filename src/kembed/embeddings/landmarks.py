@@ -110,7 +110,10 @@ def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator
         # SciPy squares distances, and crashes on what is no number then.
         largest = float(np.abs(rows).max())
         size = 1.0 if 1.0 / SQUARED < largest < SQUARED else largest
-        centres, label = kmeans2(rows / size, count, minit="++", rng=rng, missing="warn")
+        with np.errstate(
+            invalid="ignore"
+        ):  # rows that squares do not tell apart have no distances to draw by
+            centres, label = kmeans2(rows / size, count, minit="++", rng=rng, missing="warn")
         return np.unique(size * centres[np.unique(label)], axis=0)  # without those that lost all their rows
     return support_points(rows, distinct[np.sort(rng.choice(len(distinct), count, replace=False))])
 
@@ -123,7 +126,10 @@ def support_points(rows: Rows, start: Rows, steps: int = 60) -> Rows:
     """
     n, m = len(rows), len(start)
     origin = np.median(rows, axis=0)
-    size = float(np.median(np.abs(rows - origin), axis=0).max()) or float(np.abs(rows - origin).max()) or 1.0
+    away = np.abs(rows - origin)
+    size = float(np.median(away, axis=0).max()) or float(away.max()) or 1.0
+    if float(away.max()) / size > SQUARED:  # one row is so far out that its square is no number
+        size = float(away.max())
     x, z = (rows - origin) / size, (start - origin) / size
     x_norms = (x**2).sum(axis=1)
     floor = 1e-12 * (1.0 + x_norms)  # a squared distance below it is rounding

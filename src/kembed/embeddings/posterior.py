@@ -209,6 +209,7 @@ def sum_scatter(block: Block, kernel: Kernel, z: np.ndarray, mean: np.ndarray) -
     return total
 
 
+@np.errstate(over="ignore", invalid="ignore")  # `condition` refuses what is not finite
 def fit_with_pseudo_rows(
     x: Float[Array, "n D"], kernel: Kernel, measure: EmpiricalMeasure, z: Float[Array, "m D"], count: float
 ) -> PosteriorEmbedding:
@@ -225,6 +226,7 @@ def fit_with_pseudo_rows(
     return condition(kernel, measure, z, len(x), mean, noise, "full, with pseudo-rows")
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
 def condition(
     kernel: Kernel,
     measure: Measure,
@@ -236,11 +238,17 @@ def condition(
     prior_mean: PriorMean = None,
 ) -> PosteriorEmbedding:
     """The prior conditioned on μ̂(z) = `mean` with noise N/n."""
-    A = cholesky(kernel.convolved(measure).gram(z) + noise / n)
+    try:
+        A = cholesky(kernel.convolved(measure).gram(z) + noise / n)
+    except np.linalg.LinAlgError as error:
+        seen = f"the covariance under kernel={kernel!r} cannot be worked with ({error})"
+        remedy = "give it a lengthscale of the size of the differences in x"
+        raise ValueError(f"{seen}; {remedy}") from None
     coefficients = A.solve(mean - _evaluate_prior(prior_mean, z))
     return PosteriorEmbedding(kernel, measure, z, n, noise, noise_model, coefficients, prior_mean, A)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # `condition` refuses what is not finite
 def feature_moments(
     kernel: Kernel, x: np.ndarray, z: np.ndarray, want_covariance: bool, entries: int = BLOCK_ENTRIES
 ) -> tuple[np.ndarray, np.ndarray]:

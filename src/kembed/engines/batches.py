@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,25 +31,32 @@ class Call:
     own: tuple[Any, ...] = ()
     rows: int = 0
 
+    @property
+    def steps(self) -> int:
+        """What a bar goes on by: its rows, or one where they are not known."""
+        return self.rows or 1
+
 
 class Here(Engine):
     """In this process, one part after the other."""
 
     def total(self, label: str, work: Callable[..., Any], calls: Sequence[Call], *params: Any) -> Any:
         """One after the other."""
-        rows = sum(call.rows for call in calls)
-        # Before rows are counted there are blocks: some eight of them take a second, which is LONG.
-        steps, entries, unit = (
-            (rows, 1e3 * rows, "row") if rows else (len(calls), LONG / 8 * len(calls), "block")
-        )
-        with progress_bar(steps, entries, f"reading {label}", unit) as shown:
+        with reading_bar(label, calls) as shown:
 
             def results() -> Iterator[Any]:
                 for call in calls:
                     yield work(call.part, *call.own, *params)
-                    shown.update(call.rows if rows else 1)
+                    shown.update(call.steps)
 
             return tree_sum(results())
+
+
+def reading_bar(label: str, calls: Sequence[Call]) -> AbstractContextManager[Any]:
+    """A bar of rows; before those are counted, of blocks: some eight of them take a second, which is LONG."""
+    rows = sum(call.rows for call in calls)
+    steps, entries = sum(call.steps for call in calls), 1e3 * rows or LONG / 8 * len(calls)
+    return progress_bar(steps, entries, f"reading {label}", "row" if rows else "block")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from kembed.data.files import InputError
-from kembed.engines.batches import Call, Engine
+from kembed.engines.batches import Call, Engine, reading_bar
 from kembed.engines.parts import ROWS, Part, cut, reading
 from kembed.engines.source import added, tree_sum
 
@@ -25,8 +26,17 @@ RETRIES = 2  # of a task that fails: a file server has its moments
 SMALL = (
     2**20
 )  # bytes of parameters that ride in the graph, which warns from ten times that on; more is scattered
+TASKS = 8  # of every worker in a pass, at least, where there are parts enough
+TOGETHER = 8  # parts of one task at most
 PATIENCE = 10.0  # seconds to wait for a scheduler
+_heard: dict[str, Callable[[int], Any]] = {}  # the bars of this process, by topic
 INSTALL = "install kembed[dask]"
+# Workers of Dask give freed memory back at once and ask for it again with every table of a chunk: the pass of
+# sums takes twice as long. Tables up to 32 MiB, the most that glibc allows, are kept here, up to 256 MiB.
+MEMORY = {
+    f"distributed.nanny.pre-spawn-environ.MALLOC_{name}_THRESHOLD_": size
+    for name, size in (("TRIM", 2**28), ("MMAP", 2**25))
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +102,20 @@ class Dask(Engine):
         shared = self._shared(cloudpickle.dumps((work, params)))
         ask_, add = dask.delayed(ask, pure=False), dask.delayed(added, pure=False)
         names: dict[str, str] = {}  # of tasks: the parts that errors name
+        lazy = any(getattr(call.part, "piece", None) is not None for call in calls)
+        together = 1 if lazy else self.parts_of_a_task(len(calls))  # chunks of a task are in memory together
+        topic = f"kembed-{uuid4()}"  # under which workers tell that a part is done
 
         def tasks() -> Iterator[Any]:
-            for call in calls:
-                piece = getattr(call.part, "piece", None)
-                part = call.part if piece is None else replace(call.part, piece=None)
-                task = ask_(part, piece, call.own, shared)
-                names[task.key] = call.part.where
+            for start in range(0, len(calls), together):
+                own = calls[start : start + together]
+                pieces = [getattr(call.part, "piece", None) for call in own]
+                sent = [
+                    call if piece is None else replace(call, part=replace(call.part, piece=None))
+                    for call, piece in zip(own, pieces, strict=True)
+                ]
+                task = ask_(sent, pieces, shared, topic)
+                names[task.key] = own[0].part.where
                 yield task
 
         def sum_of(one: Any, other: Any) -> Any:
@@ -106,10 +123,36 @@ class Dask(Engine):
             names[both.key] = f"what was read up to {names[other.key].removeprefix('what was read up to ')}"
             return both
 
-        total = tree_sum(tasks(), sum_of)
-        if self.client is None:
-            return dask.compute(total, scheduler=self.scheduler, optimize_graph=False)[0]
-        return self._result(total, label, names)
+        with reading_bar(label, calls) as shown, self._hearing(topic, shown):
+            total = tree_sum(tasks(), sum_of)
+            if self.client is None:
+                return dask.compute(total, scheduler=self.scheduler, optimize_graph=False)[0]
+            return self._result(total, label, names)
+
+    @contextmanager
+    def _hearing(self, topic: str, shown: Any) -> Iterator[None]:
+        """The bar goes on with every part that is done: workers tell, and threads of this process."""
+        if shown.disable:
+            yield
+            return
+        heard: Callable[[int], Any] = lambda steps: shown.update(min(steps, shown.total - shown.n))  # noqa: E731
+        _heard[topic] = heard
+        if self.client is not None:
+            self.client.subscribe_topic(topic, lambda event: heard(event[1]))
+        try:
+            yield
+        finally:
+            del _heard[topic]
+            if self.client is not None and self.client.status == "running":
+                self.client.unsubscribe_topic(topic)
+
+    def parts_of_a_task(self, calls: int) -> int:
+        """How many parts are one task: a power of 2, so that sums are added in the same tree.
+
+        Few enough that every worker has many tasks, and the others can take over from a slow or dead one.
+        """
+        workers = 1 if self.client is None else max(1, len(self.client.nthreads()))
+        return min(TOGETHER, 2 ** max(0, (calls // (TASKS * workers)).bit_length() - 1))
 
     def _shared(self, data: bytes) -> Any:
         """What all tasks need: one node of the graph, or sent to the workers beforehand."""
@@ -162,17 +205,35 @@ def _loaded(data: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return pickle.loads(data)
 
 
-def ask(part: Part, piece: Any, own: tuple[Any, ...], shared: bytes) -> Any:
-    """What a worker does: one part; an error names it."""
-    if piece is not None:
-        part = replace(part, piece=piece)  # type: ignore[call-arg]
+def ask(calls: list[Call], pieces: list[Any], shared: bytes, topic: str) -> Any:
+    """What a worker does: some parts, one after the other; an error names the one it is about."""
+
+    def results() -> Iterator[Any]:
+        for call, piece in zip(calls, pieces, strict=True):
+            part = call.part if piece is None else replace(call.part, piece=piece)
+            try:
+                work, params = _loaded(shared)
+                yield work(part, *call.own, *params)
+            except InputError:
+                raise
+            except Exception as error:
+                raise RuntimeError(f"{part.where} failed ({type(error).__name__}: {error})") from None
+            tell(topic, call.steps)
+
+    return tree_sum(results())
+
+
+def tell(topic: str, steps: int) -> None:
+    """Say that so much is done, to the bar of this process or to the scheduler."""
+    if topic in _heard:
+        _heard[topic](steps)
+        return
+    from distributed import get_worker
+
     try:
-        work, params = _loaded(shared)
-        return work(part, *own, *params)
-    except InputError:
-        raise
-    except Exception as error:
-        raise RuntimeError(f"{part.where} failed ({type(error).__name__}: {error})") from None
+        get_worker().log_event(topic, steps)
+    except ValueError:  # a thread of this process, and no bar
+        return
 
 
 def engine_of(given: Any = None, patience: float = PATIENCE) -> Dask:
@@ -225,7 +286,7 @@ def local_engine(workers: int = 2, memory: str = "auto") -> Iterator[Dask]:
 
     with (
         tempfile.TemporaryDirectory(prefix="kembed-", ignore_cleanup_errors=True) as folder,
-        dask.config.set({"temporary-directory": folder}),
+        dask.config.set({"temporary-directory": folder, **MEMORY}),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,

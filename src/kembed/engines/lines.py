@@ -188,6 +188,8 @@ def _is_gzip(path: Path) -> bool:
             return stream.read(2) == b"\x1f\x8b"
     except FileNotFoundError:
         raise missing_file(path) from None
+    except ValueError as error:  # a name that no system takes
+        raise InputError(f"{label(path)} is no path ({error}); name a file") from None
     except OSError as error:
         seen = f"{label(path)} cannot be read ({error.strerror})"
         raise InputError(f"{seen}; check its permissions") from None

@@ -16,6 +16,7 @@ from kembed.data.columns import Column, Labelled, Sample, read_sample
 from kembed.data.files import InputError, file_kind, label, missing_file, unreadable
 from kembed.data.tables import matched
 from kembed.engines.batches import Engine, Here
+from kembed.engines.keeping import keeping
 from kembed.engines.lines import BYTES, TextRules, text_parts
 from kembed.engines.parts import (
     ROWS,
@@ -94,7 +95,7 @@ def open_value(value: Any, argument: str, engine: Engine | None, rules: TextRule
 
         names, parts, framed = dask_parts(value, given, rows)
         return Opened(given, parts, names, framed, first, engine_of(engine))
-    engine = engine or current_engine()
+    engine = keeping(engine or current_engine())
     if is_large_source(value) and not isinstance(value, np.memmap):
         if _is_lazy(value):
             names, start = tuple(value.collect_schema().names()), of_lazy(value, rows)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from kembed.data.files import InputError
+from kembed.engines.checksums import verify_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,6 +38,9 @@ class Part(ABC):
     @abstractmethod
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
         """These columns, block by block; `numbers` are text that is known to hold numbers."""
+
+    def verify(self, columns: tuple[str, ...]) -> None:  # noqa: B027
+        """Raise an error if checksums say that these columns are damaged, where there are any."""
 
     @property
     def likely(self) -> frozenset[str]:
@@ -88,6 +92,12 @@ class Scan(Part):
     def where(self) -> str:
         """With its rows, counted from one."""
         return f"{super().where} (rows {self.first + 1:,} to {self.first + self.rows:,})"
+
+    def verify(self, columns: tuple[str, ...]) -> None:
+        """The pages of the row groups that begin in it."""
+        if self.kind == "parquet":
+            with reading(self):
+                verify_rows(self.path, self.first, self.rows, columns)
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
         """One block."""

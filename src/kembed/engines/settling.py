@@ -20,6 +20,10 @@ from kembed.engines.survey import LEVELS, NUMBERS, TEXT, WORDS, Bad, Seen, Surve
 POLICIES = ("raise", "omit")  # "propagate" needs no pass over the rows: the door answers it
 IDENTIFIER = "every value is different, as in an identifier"
 EMPTY = "it is empty and has no name"
+# Of text with more levels than are listed: two different words are taken for equal once in so many pairs,
+# which weakens a test and leaves it exact, since a word's group does not know its sample.
+GROUPS = 4_096
+MANY = f"has more than {LEVELS:,} different values; they are compared in {GROUPS:,} groups by a hash"
 
 
 class Column(NamedTuple):
@@ -29,6 +33,7 @@ class Column(NamedTuple):
     levels: tuple[str, ...] = ()
     numbers: dict[str, float] | None = None  # of words that mean numbers
     note: str = ""  # how it was read
+    many: bool = False  # more levels than are listed
 
 
 def open_sources(
@@ -46,9 +51,9 @@ def open_sources(
 
     One pass over each settles what its columns are (a second one where text turns up among numbers). With
     `same_columns` they are matched by name and their levels get the same codes. A column of text with more
-    than 10,000 levels is left out if it is an identifier, else refused. `columns` are those to be read,
-    `rules` what is said of text tables, `engine` where files are read (None: here), `rows` the length of
-    a block.
+    than 10,000 levels is left out if it is an identifier, else compared in groups by a hash, with a note; in
+    a single sample it is refused. `columns` are those to be read, `rules` what is said of text tables,
+    `engine` where files are read (None: here), `rows` the length of a block.
 
     >>> import numpy as np
     >>> x, y = open_sources({"x": np.eye(3), "y": np.ones((4, 3))}, rows=2)
@@ -70,6 +75,16 @@ def open_sources(
         own = [opened[i] for i in group]
         sources += _settled(own, [chosen[i] for i in group], [found[i] for i in group], nan_policy, minimum)
     return sources
+
+
+def told_of(sources: Iterable[Source]) -> tuple[str, ...]:
+    """What the reader of a result should know of how its samples were read, each thing once."""
+    found: list[str] = []
+    for source in sources:
+        found += getattr(source, "notes", ())
+        left_out = getattr(source, "left_out", {})
+        found += [f"column {name!r} is left out: {why}" for name, why in left_out.items()]
+    return tuple(dict.fromkeys(found))
 
 
 def _chosen(opened: Opened, columns: Iterable[str] | None) -> tuple[str, ...]:
@@ -114,7 +129,7 @@ def _settled(
     own = [tuple(names[d] for d in kept) for names in own]
     found = [_again(*each) for each in zip(opened, own, found, strict=True)]
     columns = [
-        {name: _column(name, survey.columns[name], one) for name in names}
+        {name: _column(name, survey.columns[name], one, len(opened) > 1) for name in names}
         for one, survey, names in zip(opened, found, own, strict=True)
     ]
     matched(
@@ -126,19 +141,27 @@ def _settled(
     for one, survey in zip(opened, found, strict=True):
         _refuse_rows(one, survey, nan_policy, minimum)
     names = tuple(frame[d] for d in kept)
-    levels = []
+    levels: list[tuple[str, ...]] = []
+    in_groups: list[str] = []
     for d, name in enumerate(names):
-        here = {level for each, mine in zip(columns, own, strict=True) for level in each[mine[d]].levels}
-        if len(here) > LEVELS:
-            raise _too_many(name, " and ".join(one.label for one in opened))
+        each_one = [each[mine[d]] for each, mine in zip(columns, own, strict=True)]
+        here = {level for one in each_one for level in one.levels}
+        if any(one.many for one in each_one) or len(here) > LEVELS:
+            in_groups.append(name)
+            levels.append(tuple(f"group {place:,} of {GROUPS:,}" for place in range(1, GROUPS + 1)))
+            continue
         levels.append(tuple(sorted(here)))
     categorical = tuple(bool(here) for here in levels)
     schema = Schema(names, categorical, tuple(levels))
-    sources = []
+    sources: list[Batches] = []
     for one, survey, mine, each in zip(opened, found, own, columns, strict=True):
-        meanings = tuple(_meaning(name, each[name], levels[d]) for d, name in enumerate(mine))
+        meanings = tuple(
+            Meaning(name, groups=GROUPS) if names[d] in in_groups else _meaning(name, each[name], levels[d])
+            for d, name in enumerate(mine)
+        )
         told = {name: why for name, why in left_out.items() if why != EMPTY}
         notes = tuple(each[name].note for name in mine if each[name].note)
+        notes += tuple(f"column {name!r} {MANY}" for name in in_groups if not sources)  # once for all
         parts = tuple(one.parts)
         sources.append(Batches(one.label, schema, parts, meanings, survey, one.engine, told, notes))
     return sources
@@ -174,15 +197,18 @@ def _again(opened: Opened, names: tuple[str, ...], found: Survey) -> Survey:
     return again
 
 
-def _column(name: str, seen: Seen, opened: Opened) -> Column:
-    """What a column is, from all of its blocks."""
+def _column(name: str, seen: Seen, opened: Opened, compared: bool) -> Column:
+    """What a column is, from all of its blocks; very many levels are for samples that are compared."""
     kinds = set(seen.kinds)
     if NUMBERS in kinds and len(kinds) > 1:
         raise _mixed(name, opened.label, seen)
     if kinds <= {NUMBERS}:
         return Column(False)
     if seen.levels is None:
-        raise _too_many(name, opened.label)
+        numbers, _ = numbers_of_words(seen.few, _comma(opened), f"column {name!r} of {opened.label}")
+        if numbers is not None or not compared:
+            raise _too_many(name, opened.label)
+        return Column(True, many=True)
     numbers, note = numbers_of_words(seen.levels, _comma(opened), f"column {name!r} of {opened.label}")
     if numbers is not None:
         return Column(False, (), numbers, note)

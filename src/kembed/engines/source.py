@@ -8,7 +8,7 @@ Data stay where they are; parameters travel.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -64,6 +64,17 @@ class Source(ABC):
         """
 
 
+Kind = TypeVar("Kind")
+RESULTS: dict[str, Any] = {}  # classes that passes bring back, by name: what a file of a pass may hold
+
+
+def brought_back(kind: Kind) -> Kind:
+    """A class that a pass may bring back and a file may hold: its fields are arrays and numbers."""
+    RESULTS[kind.__name__] = kind  # type: ignore[attr-defined]
+    return kind
+
+
+@brought_back
 class Stacked(NamedTuple):
     """Tables that are added by putting one below the other: how rows come back from a sum."""
 

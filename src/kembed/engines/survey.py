@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -10,14 +11,16 @@ import numpy as np
 from kembed.data.columns import Column, Sample
 from kembed.engines.coding import as_table, as_text, floats, is_text, plain_numbers, typed_column
 from kembed.engines.parts import Part
+from kembed.engines.source import brought_back
 
 if TYPE_CHECKING:
     import polars as pl
 
-LEVELS = 10_000  # of a column of text: more are no categories, and their table would travel with every block
+LEVELS = 10_000  # of a column of text: the table of more would be long, and travel with every block
 NUMBERS, TEXT, WORDS = "numbers", "text", "words"  # words: text of a text table, which may mean numbers
 
 
+@brought_back
 @dataclass(frozen=True)
 class Seen:
     """What was seen of one column in some blocks."""
@@ -30,12 +33,15 @@ class Seen:
     levels: frozenset[str] | None = frozenset()  # of text; None for more than LEVELS
     distinct: bool = True  # whether no text came twice in a block
     odd: str = ""  # the first word that is no number
+    few: tuple[str, ...] = ()  # some of the words of text that has more than LEVELS
 
     def plus(self, other: Self) -> Self:
         """Of both."""
-        levels = None
+        levels: frozenset[str] | None = None
+        few = self.few or other.few
         if self.levels is not None and other.levels is not None:
-            levels = self.levels | other.levels
+            both = self.levels | other.levels
+            levels, few = (both, few) if len(both) <= LEVELS else (None, some_of(both))
         return replace(
             self,
             kinds={**other.kinds, **self.kinds},
@@ -43,9 +49,10 @@ class Seen:
             missing=self.missing + other.missing,
             low=min(self.low, other.low),
             high=max(self.high, other.high),
-            levels=None if levels is None or len(levels) > LEVELS else levels,
+            levels=levels,
             distinct=self.distinct and other.distinct,
             odd=self.odd or other.odd,
+            few=few,
         )
 
     @property
@@ -56,6 +63,7 @@ class Seen:
         return self.levels is not None and len(self.levels) < 2
 
 
+@brought_back
 class Bad(NamedTuple):
     """Rows that cannot be used: how many, and the first of them as (part, row of the part)."""
 
@@ -67,6 +75,7 @@ class Bad(NamedTuple):
         return Bad(self.many + other.many, other.first if self.first is None else self.first)
 
 
+@brought_back
 class Survey(NamedTuple):
     """What was seen of a sample: rows of every part, every column, rows with missing and infinite values."""
 
@@ -98,6 +107,7 @@ def survey_part(part: Part, number: int, columns: tuple[str, ...], as_words: fro
     """What there is in one part; `as_words` are columns of text of which all words are wanted."""
     rows = 0
     total: Survey | None = None
+    part.verify(columns)
     for raw in part.read(columns, part.likely - as_words):
         found = _survey_block(raw, part, number, rows, columns, as_words)
         rows += found.size
@@ -168,9 +178,17 @@ def _of_text(text: pl.Series, part: Part) -> Seen:
         return Seen({}, missing=gaps)
     different = text.drop_nulls().unique()
     levels = frozenset(different.to_list()) if len(different) <= LEVELS else None
+    few = () if levels is not None else some_of(different.to_list())
     odd = ""
     if part.words:
         strange = text.filter(text.is_not_null() & text.cast(pl.Float64, strict=False).is_null())
         odd = strange[0] if len(strange) else ""
     kind = WORDS if part.words else TEXT
-    return Seen({kind: part.where}, present, gaps, levels=levels, distinct=len(different) == present, odd=odd)
+    alone = len(different) == present
+    return Seen({kind: part.where}, present, gaps, levels=levels, distinct=alone, odd=odd, few=few)
+
+
+def some_of(words: Iterable[str]) -> tuple[str, ...]:
+    """A hundred or two of the words, from all over the alphabet."""
+    listed = sorted(words)
+    return tuple(listed[:: max(1, len(listed) // 100)])

@@ -90,7 +90,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
-        checks.reachable(self.alpha, checks.count(self.n_resamples, "n_resamples"))
+        checks.reachable(self.alpha, checks.resamples(self.n_resamples))
         table = self._table(X, reset=True)
         self.sketch_: Sketch | None = None
         if len(table) >= MANY:
@@ -160,6 +160,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""
         checks.choice(self.nan_policy, "nan_policy", ("raise", "omit"))
         X = as_numpy(X)
+        if isinstance(X, dict):  # a table that scikit-learn does not know
+            return read_tables({"X": X}, self.nan_policy, minimum=MINIMUM_ROWS) and X
         if hasattr(X, "columns") or _has_text(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
             read_tables({"X": X}, self.nan_policy, minimum=MINIMUM_ROWS)

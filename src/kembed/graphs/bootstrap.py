@@ -85,6 +85,12 @@ def _interrupts_wait() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    from multiprocessing import resource_tracker as one
+
+    from joblib.externals.loky.backend import resource_tracker as other  # type: ignore[import-untyped]
+
+    for tracker in (one, other):  # those of Python 3.11 and joblib 1.4 unblock interrupts as they start
+        tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
     try:
         yield

@@ -71,6 +71,7 @@ class CausalGraph(Drawn):
     over_bootstrap: Float[np.ndarray, "p p 3"] | None = None
     n_orders: int = 1
     n_bootstrap: int = 0
+    notes: tuple[str, ...] = ()  # what to know of the rows: in order, identifiers, how text was read
 
     @classmethod
     def from_dag(cls, names: Iterable[str], parents: Mapping[str, Iterable[str]]) -> Self:
@@ -199,6 +200,7 @@ class CausalGraph(Drawn):
             "conflicts": [conflict._asdict() for conflict in self.conflicts],
             "ambiguous": self.ambiguous,
             "tests": self.n_tests,
+            "notes": self.notes,
             "orders": self.n_orders,
             "bootstrap": self.n_bootstrap,
         }

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
@@ -11,6 +12,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.progress import showing_progress
+from kembed.data import remarks
 from kembed.data.tables import Table, read_tables
 from kembed.graphs.background import Background, Names
 from kembed.graphs.bootstrap import ORDERS, TESTER, Search, in_processes, stream
@@ -22,6 +24,7 @@ from kembed.graphs.skeleton import Ledger
 TESTS = ("residuals", "fisher-z")
 NAN_POLICIES = ("raise", "omit")
 MINIMUM = 5  # rows; fewer leave no test a chance
+MOST_VARIABLES = 1_000  # half a million pairs: an hour at 7 ms a test
 KERNEL, SIGNS = "bkl", 999  # of test="residuals", unless given
 ALONE = 4.0  # seconds before other processes are started: twice what that takes, and reading a cache less
 
@@ -54,8 +57,8 @@ def pc(
     Parameters
     ----------
     data
-        A data frame or an array, one row an observation, one column a variable. May be None where `test` is
-        an object that knows its variables.
+        A data frame or an array, one row an observation, one column a variable; for `test="residuals"` also
+        what `mmd_test` reads block by block. May be None where `test` is an object that knows its variables.
     alpha
         Level of the tests: an edge stays if no test of it reaches a p-value above this. No p-value of
         `test="residuals"` is below 1/(n_resamples + 1).
@@ -122,7 +125,7 @@ def pc(
         n_jobs = int(cpu_count())
     n_jobs = checks.count(n_jobs, "n_jobs", 1)
     seed = int(checks.generator(rng).integers(2**63))
-    n_resamples = checks.count(n_resamples, "n_resamples", 1)
+    n_resamples = checks.resamples(n_resamples)
     settings = {"kernel": kernel, "n_resamples": n_resamples, "prewhiten": prewhiten, "cache": cache}
     if isinstance(test, str) and checks.choice(test, "test", TESTS) == "residuals":
         from kembed.conditional.tester import ConditionalTester
@@ -139,6 +142,7 @@ def pc(
         decider = _decider(data, test, nan_policy)
     _check_decider(decider, alpha)
     names, p = tuple(decider.names), len(decider.names)
+    _refuse_many(p)
     most = p - 2 if max_given is None else min(checks.count(max_given, "max_given", 0), p - 2)
     if n_bootstrap and getattr(decider, "n_rows", None) is None:
         seen = "n_bootstrap resamples rows, but test has no n_rows"
@@ -165,7 +169,13 @@ def pc(
                 break
             by_rows = by_rows + searched.resample(decider, k, titles[n_orders + k])
     over_rows = by_rows / n_bootstrap if n_bootstrap else None
-    over: dict[str, Any] = {"over_orders": by_order / n_orders, "over_bootstrap": over_rows}
+    tables = getattr(decider, "tables", None) or ([] if data is None else [_read(data, nan_policy)])
+    notes = remarks.of_sides(tables, ordered=prewhiten is not None, remedy="prewhiten= is for those")
+    over: dict[str, Any] = {
+        "notes": tuple(dict.fromkeys(notes)),
+        "over_orders": by_order / n_orders,
+        "over_bootstrap": over_rows,
+    }
     return _graph(names, alpha, found, ledger, n_orders=n_orders, n_bootstrap=n_bootstrap, **over)
 
 
@@ -182,9 +192,16 @@ def _check_decider(decider: Any, alpha: float) -> None:
     if len(names) < 2:
         seen = f"data has {len(names)} variable{'' if len(names) == 1 else 's'}"
         raise ValueError(f"{seen}; a graph needs two or more")
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"data has more than one variable named {name!r}; rename or drop one")
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
+        raise ValueError(f"data has more than one variable named {twice!r}; rename or drop one")
+
+
+def _refuse_many(count: int) -> None:
+    """Refuse more variables than can be searched, before anything is computed of them."""
+    if count > MOST_VARIABLES:
+        seen = f"data has {count:,} variables, which are {count * (count - 1) // 2:,} pairs to be tested"
+        raise ValueError(f"{seen}; choose {MOST_VARIABLES:,} at most")
 
 
 def _decider(data: Any, test: Any, nan_policy: str) -> Decider:

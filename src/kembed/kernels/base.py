@@ -89,8 +89,9 @@ class Kernel(PairFunction):
         return MADE["convolved"](self, measure)
 
     def _gram(self, X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
-        log_gram = self._log_gram(X, Y)
-        return namespace(log_gram).exp(log_gram)
+        with np.errstate(over="ignore"):  # beyond all floats a distance is infinite, and the kernel 0
+            log_gram = self._log_gram(X, Y)
+            return namespace(log_gram).exp(log_gram)
 
     def __add__(self, other: Kernel) -> Kernel:
         return MADE["sum"](self, other) if isinstance(other, Kernel) else NotImplemented

@@ -24,6 +24,8 @@ from kembed.kernels.base import MADE, Components, Kernel, PairFunction, check_ke
 from kembed.kernels.composite import as_full
 from kembed.kernels.measures import EmpiricalMeasure, GaussianMeasure, Lebesgue, Measure
 
+SQUARED = 1e290  # precisions up to this can be added and multiplied by what they are used with
+
 
 @pytree
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -64,8 +66,10 @@ class Convolved(PairFunction):
         kernel, nu = self.kernel, self.measure
         nu.check_dimension(X.shape[1])
         if not isinstance(nu, EmpiricalMeasure):
-            parts = kernel.components(X.shape[1], finite=isinstance(nu, GaussianMeasure))
-            return convolved_mixture(parts, nu, X, Y)
+            # Those who use r look for what is not finite.
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                parts = kernel.components(X.shape[1], finite=isinstance(nu, GaussianMeasure))
+                return convolved_mixture(parts, nu, X, Y)
         left = kernel._gram(X, nu.points)
         return left**2 @ nu.weights if Y is None else (left * nu.weights) @ kernel._gram(nu.points, Y)
 
@@ -76,6 +80,8 @@ class Convolved(PairFunction):
 def convolved_mixture(parts: Components, measure: Measure, X: Any, Y: Any) -> Any:
     """r(x_i, y_j) = Σ_pq w_p w_q r_pq of a mixture of squared exponentials; its diagonal if Y is None."""
     log_weights, precision = parts
+    if namespace(precision) is np and not 0.0 < np.abs(precision).max() < SQUARED:
+        raise np.linalg.LinAlgError("a lengthscale is too large or too small for its square to be a number")
     if isinstance(measure, GaussianMeasure) and np.ndim(measure.covariance) == 2:
         precision = as_full(precision)
     count = precision.shape[0]
@@ -102,19 +108,18 @@ def gaussian_pair(P: Any, Q: Any, measure: Measure, X: Any, Y: Any) -> tuple[Any
     """
     dimension = P.shape[0]
     T = P + Q
-    if isinstance(measure, Lebesgue):
-        X, Y = X - Y[:1], Y - Y[:1]
+    moved = X - Y[:1], Y - Y[:1]  # far from 0 products would lose the digits in which rows differ
     if P.ndim == 1:
         xp = namespace(T)
         root = xp.sqrt(P * Q / T)
-        stationary = (X * root, Y * root)
+        stationary = (moved[0] * root, moved[1] * root)
     else:
         xp = namespace(P, Q)
         L = xp.linalg.cholesky(T)
         half = triangular_solve(L, Q)
         M = triangular_solve(L, P).T @ half
         root = xp.linalg.cholesky(0.5 * (M + M.T))
-        stationary = (X @ root, Y @ root)
+        stationary = (moved[0] @ root, moved[1] @ root)
     if isinstance(measure, Lebesgue):
         half_log_det = 0.5 * xp.log(T).sum() if P.ndim == 1 else xp.log(xp.diagonal(L)).sum()
         return 0.5 * dimension * np.log(2.0 * np.pi) - half_log_det, *stationary

@@ -92,8 +92,16 @@ class GaussianMeasure(Measure):
         single row, or constant columns, give a measure concentrated there, which is still a valid prior.
         """
         x = np.asarray(checks.points(x, "x"))
-        centred = x - x.mean(axis=0)
-        return cls(x.mean(axis=0), centred.T @ centred / len(x), 1.0)
+        centre = x[0] + (x - x[0]).mean(axis=0)
+        centred = x - centre
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance = centred.T @ centred / len(x)
+        if not np.isfinite(covariance).all():
+            raise ValueError(
+                "x has columns whose squares are beyond all floats, so that they have no covariance; "
+                "divide them by a constant"
+            )
+        return cls(centre, covariance, 1.0)
 
 
 @pytree

@@ -15,9 +15,12 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import namespace
-from kembed.core.linalg import Cholesky, log_gamma, log_sum_exp, safe_sqrt, squared_distances
+from kembed.core.linalg import Cholesky, log_gamma, log_sum_exp, safe_sqrt, scaled_squares, squared_distances
 from kembed.kernels import scale_mixtures
 from kembed.kernels.base import Components, Kernel, kernel_class
+
+SQUARED = 1e100  # lengthscales within this of 1 can be squared, whatever they are multiplied with
+FARTHEST = 1e300  # a squared distance: beyond it the kernel is 0, and ∞ - ∞ is no number
 
 
 class Stationary(Kernel):
@@ -104,12 +107,22 @@ class Metric(Stationary):
 
     def scaled_distances(self, X: Any, Y: Any) -> Any:
         self.check_dimension(X.shape[1])
+        if self._extreme:
+            return scaled_squares(X, Y, self.lengthscale)
         if self.cholesky is not None:
             half = self._inverse().T
             return squared_distances(X @ half, Y @ half)
         if np.ndim(self.lengthscale) == 0:
             return squared_distances(X, Y) * (1.0 / self.lengthscale**2)
         return squared_distances(X / self.lengthscale, Y / self.lengthscale)
+
+    @property
+    def _extreme(self) -> bool:
+        """Whether a lengthscale is so large or small that its square may be no number."""
+        if self.lengthscale is None or namespace(self.lengthscale) is not np:
+            return False
+        scale = np.asarray(self.lengthscale)
+        return not bool(((scale > 1.0 / SQUARED) & (scale < SQUARED)).all())
 
     def _inverse(self) -> Any:
         """L⁻¹."""
@@ -246,7 +259,7 @@ class Matern32(Matern):
     nu: ClassVar[float] = 1.5
 
     def profile(self, s: Any) -> Any:
-        r = safe_sqrt(3.0 * s)
+        r = safe_sqrt(3.0 * namespace(s).minimum(s, FARTHEST))
         return namespace(s).log1p(r) - r
 
     def slope(self, s: Any) -> Any:
@@ -265,6 +278,7 @@ class Matern52(Matern):
     nu: ClassVar[float] = 2.5
 
     def profile(self, s: Any) -> Any:
+        s = namespace(s).minimum(s, FARTHEST)
         r = safe_sqrt(5.0 * s)
         return namespace(s).log1p(r + 5.0 * s / 3.0) - r
 

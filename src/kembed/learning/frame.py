@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kembed.core.backend import Float
-from kembed.core.linalg import robust_spread
+from kembed.core.linalg import principal_axes, robust_spread
 from kembed.core.ordering import distinct_rows
 
 FLAT = 1e-10  # directions in which the data spread less than this share of their widest are rounding
@@ -60,10 +60,9 @@ def isotropic_frame(x: Float[np.ndarray, "n D"], *, whiten: bool = False) -> Fra
     distinct = distinct_rows(x)  # where most rows are tied they say nothing of the scale
     radius = np.sqrt((u**2).sum(axis=1))
     unit = u[radius > 0.0] / radius[radius > 0.0, None]
-    eigenvalues, axes = np.linalg.eigh(unit.T @ unit / len(unit))
-    axes = axes[:, ::-1]
+    lengths, axes = principal_axes(unit)
     along = u @ axes
-    kept = np.sqrt(np.maximum(eigenvalues[::-1], 0.0)) > FLAT
+    kept = lengths > FLAT * np.sqrt(len(unit))
     # A direction is flat if even its widest point is nothing against the usual radius.
     kept &= np.abs(along).max(axis=0) > FLAT * float(np.median(radius[distinct]))
     axes, along = axes[:, kept], along[:, kept]

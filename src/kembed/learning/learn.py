@@ -20,7 +20,7 @@ from kembed.core.ordering import sorted_rows
 from kembed.core.text import listing
 from kembed.embeddings.landmarks import Landmarks, as_rule, place
 from kembed.engines.opening import is_large_source
-from kembed.engines.sampling import sampled_table
+from kembed.engines.sampling import ROWS, sampled_table
 from kembed.engines.settling import open_sources
 from kembed.kernels.measures import GaussianMeasure, Lebesgue, Measure
 from kembed.kernels.stationary import Gaussian, Matern32, MultiScale, RationalQuadratic, Stationary
@@ -30,9 +30,14 @@ from kembed.learning.learned_kernel import Curve, LearnedKernel, Mode, State
 from kembed.learning.objective import COMPARED
 from kembed.learning.problem import Effort, Prepared, Spec, prepare, prepare_paper
 
+MOST_COLUMNS = 2_000  # their covariance has 32 MB and its eigenvalues take two seconds
+SQUARED = 1e140  # scales up to this, and down to its inverse, can be squared and added up
 MINIMUM_ROWS = 5  # fewer say nothing of a scale
 PAPER_LANDMARKS, PER_COLUMN = 100, 10  # of the published objective, unless told
 OBJECTIVES = ("leave-one-out", "paper")
+# Rows in memory beyond which some are drawn, as of a file: sorting and centring a million of ten columns took
+# ten times as long as learning from what is drawn.
+MOST_ROWS = 200_000
 
 
 def learn_kernel(
@@ -94,6 +99,7 @@ def learn_kernel(
     return learned
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite is refused
 def fit_kernel(
     x: Any,
     kernel: Stationary | str,
@@ -114,6 +120,10 @@ def fit_kernel(
             raise TypeError(f"x must hold numbers, but {listing(words)} hold text; leave those columns out")
         x, rows_in_all = sampled_table(source)[0].values, source.size
     x = np.asarray(checks.points(x, "x", minimum=MINIMUM_ROWS))
+    if x.shape[1] > MOST_COLUMNS:
+        seen = f"x has {x.shape[1]:,} columns, and what is learned keeps a covariance of all of them"
+        remedy = f"leave columns out, or learn on principal components ({MOST_COLUMNS:,} columns at most)"
+        raise ValueError(f"{seen}; {remedy}")
     paper = checks.choice(objective, "objective", OBJECTIVES) == "paper"
     _check_paper(paper, noise=noise, landmarks=landmarks, measure=measure)
     if paper:
@@ -127,9 +137,12 @@ def fit_kernel(
     if paper and isinstance(prior, str):
         prior = None  # published without one on kernels; the user's own is heeded
     generator = checks.generator(rng)
+    if len(x) > MOST_ROWS and not paper:
+        x, rows_in_all = drawn_rows(x, ROWS, generator), len(x)
     rows = sorted_rows(x)
     if (rows[0] == rows[-1]).all():
         raise ValueError("all rows of x are equal, so there is no scale to learn; check the data")
+    _refuse_sizes(rows)
 
     def learn(family: Family) -> tuple[LearnedKernel, Prepared]:
         spec = Spec(family, prior, paper)
@@ -154,6 +167,17 @@ def fit_kernel(
         found.append(learn(family))
     best, prepared = max(found, key=lambda one: one[0].score)
     return replace(best, families={one.family: one.score for one, _ in found}), prepared
+
+
+def drawn_rows(x: Float[np.ndarray, "n D"], count: int, rng: np.random.Generator) -> Float[np.ndarray, "c D"]:
+    """So many of the rows, the same for any order they came in: by their places along one direction.
+
+    Only equal rows have one place there, so that nothing else needs to be sorted by.
+    """
+    direction = np.random.default_rng(0).normal(size=x.shape[1])
+    spreads = np.ptp(x, axis=0)
+    along = np.einsum("nd,d->n", x, direction / np.where(spreads > 0.0, spreads, 1.0))
+    return x[np.argsort(along, kind="stable")[np.sort(rng.choice(len(x), count, replace=False))]]
 
 
 def _check_paper(paper: bool, **given: Any) -> None:
@@ -201,6 +225,16 @@ def _landmarks(
             "give more landmarks, more (distinct) rows or fewer columns"
         )
     return z
+
+
+def _refuse_sizes(rows: Float[np.ndarray, "n D"]) -> None:
+    """Refuse rows whose distances cannot be squared, in their own units or in units of their spread."""
+    away = np.abs(rows - np.median(rows, axis=0))
+    farthest = float(away.max())
+    usual = float(np.median(away, axis=0).max()) or farthest
+    if not (usual > 1.0 / SQUARED and farthest < SQUARED and farthest / usual < SQUARED):
+        seen = "x has rows so far apart, or so near, that squares of their distances are no numbers"
+        raise ValueError(f"{seen}; divide the columns by a constant, and look for absurd values")
 
 
 def _learned(rows: Float[np.ndarray, "n D"], spec: Spec, prepared: Prepared) -> LearnedKernel:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
-from kembed.core.shuffling import shuffled
+from kembed.core.shuffling import shuffled, unshuffled
 
 BINS = 256  # in all, of two samples alike; 64 lose little power, and more cost memory
 SHARE = 8  # one bin in so many at least is of the smaller sample: fewer have too few arrangements
@@ -45,6 +45,12 @@ class Bins:
         place[full] = shuffled(unit[full], units, self.key)
         return np.minimum(place // self.rows, self.count), place % self.rows
 
+    def first_rows(self, each: int) -> Int[np.ndarray, " k"]:
+        """The numbers of the rows of the first `each` units of every bin."""
+        places = self.rows * np.arange(self.count)[:, None] + np.arange(min(each, self.rows))
+        units = unshuffled(places.ravel(), self.size // self.unit, self.key)
+        return (self.unit * units[:, None] + np.arange(self.unit)).ravel()
+
 
 @dataclass(frozen=True, eq=False)
 class NamedBins:
@@ -75,6 +81,11 @@ def sampled(bins: AnyBins, first: int, count: int, each: int) -> Bool[np.ndarray
     Whatever bins change sides, the rows drawn so are the same: what is computed from them, unordered, sees no
     label.
     """
+    if isinstance(bins, Bins) and bins.count * each < count:
+        found = np.zeros(count, dtype=bool)  # from the places of the few to their numbers
+        rows = bins.first_rows(each) - first
+        found[rows[(rows >= 0) & (rows < count)]] = True
+        return found
     own, place = bins.of(first, count)
     return (own < bins.count) & (place < each)
 

@@ -18,6 +18,9 @@ from kembed.kernels.discrete import Delta, OnColumns
 Values = Float[np.ndarray, "b D"]
 
 
+CODES = 10**6  # more levels than this are no codes: nobody has a table of them
+
+
 @dataclass(frozen=True, eq=False)
 class Fourier:
     """Cosines and sines of phases: frequencies of numeric columns, tables of the levels of the others."""
@@ -33,12 +36,30 @@ class Fourier:
         for column, table in self.tables:
             codes: Int[np.ndarray, " b"] = values[:, column].astype(int)
             phase += table[codes]
-        half = phase.shape[1]
-        found = np.empty((len(values), 2 * half))
-        np.cos(phase, out=found[:, :half])
-        np.sin(phase, out=found[:, half:])
-        found *= np.sqrt(self.variance / half)
+        found = cosines_and_sines(phase)
+        found *= np.sqrt(self.variance / phase.shape[1])
         return found
+
+
+def cosines_and_sines(phase: Float[np.ndarray, "b f"]) -> Float[np.ndarray, "b 2f"]:
+    """Both, to the last digits, by t = tan(u/2): cos u = 2/(1 + t²) - 1, sin u = 2t/(1 + t²).
+
+    NumPy's tangent is ten times as fast as its cosine, and one is enough for both.
+
+    >>> cosines_and_sines(np.array([[0.0, np.pi / 2]])).round(12).tolist()
+    [[1.0, 0.0, 0.0, 1.0]]
+    """
+    half = phase.shape[1]
+    found = np.empty((len(phase), 2 * half))
+    cosine, sine = found[:, :half], found[:, half:]
+    np.multiply(phase, 0.5, out=sine)
+    np.tan(sine, out=sine)
+    np.square(sine, out=cosine)
+    cosine += 1.0
+    np.divide(2.0, cosine, out=cosine)
+    sine *= cosine
+    cosine -= 1.0
+    return found
 
 
 def fourier(
@@ -51,7 +72,7 @@ def fourier(
     if not isinstance(kernel, Kernel):
         return None
     half, D = max(1, count // 2), x.shape[1]
-    found = _phases(kernel, np.arange(D), half, rng, levels or tuple(map(int, x.max(axis=0) + 1)))
+    found = _phases(kernel, np.arange(D), half, rng, levels or _codes(x))
     if found is None:
         return None
     frequencies, tables = np.zeros((D, half)), []
@@ -82,6 +103,8 @@ def _phases(
             factors += found
         return factors
     if isinstance(kernel, Delta):
+        if not all(levels[column] for column in columns):
+            return None  # of numbers there is no table of levels
         penalty = np.broadcast_to(kernel.penalty, columns.shape)
         own = zip(columns, penalty, strict=True)
         return [(columns, [_level_phases(cost, levels[column], half, rng) for column, cost in own], 1.0)]
@@ -98,6 +121,12 @@ def _phases(
     else:
         frequencies = np.einsum("fij,fj->fi", np.linalg.cholesky(precision)[drawn], normal)
     return [(columns, frequencies.T, float(weights.sum()))]
+
+
+def _codes(x: Values) -> tuple[int, ...]:
+    """How many codes every column has; 0 where it holds other numbers than codes."""
+    coded = ((x >= 0.0) & (x < CODES) & (x == np.floor(x))).all(axis=0)
+    return tuple(int(most) + 1 if own else 0 for most, own in zip(x.max(axis=0), coded, strict=True))
 
 
 def _level_phases(

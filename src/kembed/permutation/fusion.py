@@ -76,11 +76,20 @@ def in_places(parts: list[Values], places: list[int]) -> Values:
 
 
 class Plan(NamedTuple):
-    """Which kernels make up a member, which members a group, and which groups are added up as well."""
+    """Which kernels make up a member, which members a group, and which groups are added up as well.
+
+    `weights` say how much each group counts beside the others; None: all alike.
+    """
 
     member: Int[np.ndarray, " J"]
     group: Int[np.ndarray, " M"]
     added: Bool[np.ndarray, " G"]
+    weights: Float[np.ndarray, " G"] | None = None
+
+    @property
+    def counts(self) -> Float[np.ndarray, " G"]:
+        """The weights, 1 for each group if there are none."""
+        return np.ones(len(self.added)) if self.weights is None else self.weights
 
 
 class Fused(NamedTuple):
@@ -204,7 +213,7 @@ def fuse(values: Values, plan: Plan) -> Fused:
     kernels = surprise(values.statistics, values.entry, by_others=crowded)
     members = gathered(kernels, plan.member)
     groups = gathered(members, plan.group)
-    voices, weights = groups, np.full(groups.shape[1], 1.0 / groups.shape[1])
+    voices, weights = groups, plan.counts / plan.counts.sum()
     if plan.added.sum() > 1:
         summed = surprise(groups[:, plan.added].sum(axis=1, keepdims=True))
         voices = np.hstack([groups, summed])

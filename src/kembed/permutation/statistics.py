@@ -56,7 +56,12 @@ def centred_moments(sums: KernelSums) -> tuple[float, float]:
     whole = sums.rows + diagonal
     total = float(whole.sum())
     trace = float(diagonal.sum()) - total / N
-    norm = sums.squares + float(diagonal @ diagonal) - 2.0 * float(whole @ whole) / N + total**2 / N**2
+    norm = (
+        sums.squares
+        + float(diagonal @ diagonal)
+        - 2.0 * float(whole @ whole) / N
+        + float(np.square(total)) / N**2
+    )
     if trace <= NOTHING * float(np.abs(whole).mean() + np.abs(diagonal).sum()):
         return 0.0, 0.0
     return trace, max(norm, 0.0)

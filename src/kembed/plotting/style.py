@@ -172,10 +172,14 @@ def rug(ax: Any, values: Any, height: float, **style: Any) -> None:
     ax.plot(shown, np.full(len(shown), height), "|", **{**place, **style})
 
 
-def label_with_notes(ax: Any, name: str, inside: Any, axes: str, level: float, sure: bool) -> None:
+def label_with_notes(
+    ax: Any, name: str, inside: Any, axes: str, level: float, sure: bool, more: str | None = None
+) -> None:
     """The name of the horizontal axis; under it how many rows lie beyond, and if the band is nowhere sure."""
     beyond = int((~inside).sum())
     notes = [f"{rows(beyond)} of {len(inside):,} beyond the {axes}"] if beyond else []
+    if more:
+        notes.append(more)
     if not sure:
         notes.append(f"the {percent(level)} band includes 0 everywhere")
     ax.set_xlabel("\n".join([name, *(f"({note})" for note in notes)]))

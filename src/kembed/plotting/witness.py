@@ -66,7 +66,19 @@ def _curve(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
             ax.axvspan(start, stop, zorder=0, linewidth=0.0, **look)
         if spans:
             handles.append(Patch(linewidth=0.0, label=f"more {of}", **look))
-    style.label_with_notes(ax, literal(name, style.AXIS_WIDTH), inside, "axis", w.level, bool(regions))
+    shaded = np.any(
+        [(grid >= start) & (grid <= stop) for start, stop in (region.box[name] for region in regions)], axis=0
+    )
+    elsewhere = bool(np.any(shaded & ~bands.excludes_zero))
+    style.label_with_notes(
+        ax,
+        literal(name, style.AXIS_WIDTH),
+        inside,
+        "axis",
+        w.level,
+        bool(regions),
+        f"shaded where any of {len(w.tried)} scales is sure; the band is of one" if elsewhere else None,
+    )
     ax.set_ylabel(style.direction(labels), fontsize="small")
     if np.abs(ends).max() < style.NOTHING:
         ax.set_ylim(-0.1, 0.1)

@@ -32,10 +32,11 @@ from kembed.testing.members.group import Meeting
 from kembed.testing.outcome import TestOutcome, resampled_outcome
 from kembed.testing.passes import CHUNK, Layout, sum_moments, take_rows
 from kembed.testing.procedure import Procedure
+from kembed.testing.sided import HELD
 from kembed.testing.streams import Crossed, choose_meetings
 
 SAMPLE = 4_096  # rows that features are fitted on, about
-HELD = 2.5e7  # numbers that are held at once, 200 MB: beyond, rows stay where they are
+FLAT = 1e-13  # features that vary by less of their size are constant: what they vary by is rounding
 # Products of features that "auto" takes for an exact answer, some 20 seconds: below, the limit is no faster
 # (`python -m benchmarks.independence_size time`).
 WORK = 3e11
@@ -131,7 +132,9 @@ def _features(member: Streamed, fitted: Fitted | None, values: Columns) -> Float
     """Of all rows, chunk by chunk, about their mean."""
     parts = [member.of(Fresh(fitted, values[i : i + CHUNK])) for i in range(0, len(values), CHUNK)]
     found = np.concatenate(parts)
-    found -= found.mean(axis=0)
+    middle = found.mean(axis=0)
+    found -= middle
+    found[:, np.abs(found).max(axis=0) <= FLAT * np.abs(middle)] = 0.0
     return found
 
 
@@ -165,13 +168,19 @@ def _limit(
         second / n - np.outer(sums, sums) / n**2
         for second, sums in zip(found.squares, found.sums, strict=True)
     ]
+    varied = [
+        np.sqrt(np.diagonal(covariance)) > FLAT * np.abs(np.concatenate(side) + sums / n)
+        for covariance, side, sums in zip(covariances, centres, found.sums, strict=True)
+    ]
+    covariances = [each * np.outer(kept, kept) for each, kept in zip(covariances, varied, strict=True)]
     factors = list(map(covariance_factor, covariances, starts))
     own = []
     for (j, k), cross in zip(meetings, found.cross, strict=True):
         one, other = (
             sums[at[m] : at[m + 1]] for sums, at, m in zip((sum_a, sum_b), starts, (j, k), strict=True)
         )
-        own.append((cross - np.outer(one, other) / n)[None])
+        kept = [v[at[m] : at[m + 1]] for v, at, m in zip(varied, starts, (j, k), strict=True)]
+        own.append(((cross - np.outer(one, other) / n) * np.outer(*kept))[None])
     drawn = normal_crossings(factors[0], factors[1], meetings, procedure.n_resamples, procedure.rng)
     values: list[list[Any]] = [[] for _ in meetings]
     for scale, batch in ((1.0, own), *((n, each) for each in drawn)):

@@ -42,6 +42,7 @@ from kembed.testing.outcome import (
     turned_outcome,
 )
 from kembed.testing.procedure import NULLS, QUIETLY, Choice, Procedure, every_one, read_procedure
+from kembed.testing.sided import are_sided, open_sides
 
 Pairings = Int[np.ndarray, "C n"]  # which row of y every row of x meets
 MINIMUM = 4  # the unbiased statistic divides by n - 3
@@ -54,6 +55,7 @@ def hsic_test(
     x: Any,
     y: Any,
     *,
+    data: Any = None,
     kernel: Any = "fused",
     statistic: str = "auto",
     null: str = "permutation",
@@ -70,8 +72,12 @@ def hsic_test(
     Parameters
     ----------
     x, y
-        The two sides, row i of one with row i of the other: arrays or data frames of any widths. Text and
+        The two sides, row i of one with row i of the other: arrays or data frames of any widths, or what
+        `mmd_test` reads block by block (a path, a pattern, a lazy frame, a Dask collection, ...). Text and
         categories are compared as equal or not.
+    data
+        A table of any of these kinds; x and y then name columns of it, one or a list. The way to give more
+        rows than memory holds: they are tested by the normal limit, in one pass.
     kernel
         `"fused"` (the default), `"bkl"` (learned on each side), `"ard"` (learned, with a lengthscale for each
         column), `"median"`, `"median-raw"`, a kernel object or a function for both sides, as in `mmd_test`; a
@@ -113,7 +119,19 @@ def hsic_test(
         remedy = "give a pair (kernel of x, kernel of y), or a list of kernels to fuse"
         raise ValueError(f"kernel is a tuple of {len(kernel)}; {remedy}")
     kernels = kernel if isinstance(kernel, tuple) else (kernel, kernel)
-    tables, missing = read_tables({"x": x, "y": y}, nan_policy, minimum=MINIMUM, paired=True)
+    samples, missing = {"x": x, "y": y}, False
+    if are_sided(samples, data):
+        with showing_progress(progress):
+            sides = open_sides(samples, data, nan_policy, MINIMUM)
+            if not sides.held and (null == "normal" or procedure.crosses(sides.source.size)):
+                first, second = sides.columns
+                with np.errstate(**QUIETLY):
+                    return independence_of(
+                        sides.source, first, second, tuple(kernels), procedure, unit=unit or 1
+                    )
+            tables = sides.tables(MINIMUM)
+    else:
+        tables, missing = read_tables(samples, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
     notes = remarks.of_sides(tables, ordered=null == "wild" or unit is not None)

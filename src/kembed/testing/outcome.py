@@ -165,6 +165,7 @@ def resampled_outcome(
     name: str, sizes: tuple[int, ...], choice: Choice, values: Values, null: str, enumerated: bool
 ) -> TestOutcome:
     """The result of a test from the statistics of the data and of every resample."""
+    refuse_non_finite(values.statistics)
     own, fused = values.statistics, fuse(values, choice.plan)
     several = len(choice.kernels) > 1
     shown = fused.whole if several else own[:, 0]

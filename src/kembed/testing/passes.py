@@ -4,18 +4,22 @@ These are the functions that travel to the rows (`Source.map_sum`): picklable, o
 parameters.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from kembed.core.backend import Float
-from kembed.engines.source import Block, Schema, Stacked
-from kembed.permutation.bins import AnyBins, bin_indicators, dense, sampled
+from kembed.core.buffers import Buffers
+from kembed.engines.source import Block, Schema, Stacked, brought_back
+from kembed.permutation.bins import AnyBins, sampled
+from kembed.permutation.segments import Segments, make_segments
 from kembed.testing.members.fresh import Diagonal, Fitted, Fresh, Streamed
 
-CHUNK = 1_024  # rows whose features are held at once: what a cache holds
+# Rows whose features are held at once: enough to be worth their calls; fewer of many columns, whose features
+# are many too.
+CHUNK, FEWEST, ENTRIES = 4_096, 512, 2**16
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Layout:
         return [values[:, list(side)] for side in (self.variables, self.partners) if side]
 
 
+@brought_back
 @dataclass(frozen=True, eq=False)
 class Sums:
     """Of every bin, what is left over last: what its rows weigh, squares of that, sums of their features."""
@@ -54,8 +59,8 @@ class Sums:
 
 def take_sample(block: Block, layout: Layout, bins: AnyBins, each: int) -> Stacked:
     """The rows of a block that are of the sample: `each` units of every bin; of pairs both rows."""
-    kept = sampled(bins, block.first, len(block.values), each) & block.whole
-    return Stacked(tuple(layout.sides(block.values[kept])))
+    kept = block.values[sampled(bins, block.first, len(block.values), each)]
+    return Stacked(tuple(layout.sides(kept[Block(kept, 0).whole])))
 
 
 def take_rows(block: Block, columns: tuple[int, ...], bins: AnyBins | None = None, each: int = 0) -> Stacked:
@@ -80,26 +85,39 @@ def sum_features(
     weight says; K(x, x) counts by the square of it.
     """
     own, _ = bins.of(block.first, len(block.values))
-    order = np.argsort(own, kind="stable")  # few bins a chunk: their sums stay in the cache
+    # Rows of a bin one after the other, and few bins a chunk; numbers of 16 bits are sorted by counting.
+    order = np.argsort(own.astype(np.uint16) if bins.count < 2**16 else own, kind="stable")
     order = order[block.whole[order]]
-    total: Sums | None = None
-    for start in range(0, max(len(order), 1), CHUNK):
-        part = order[start : start + CHUNK]
-        values, where = block.values[part], own[part]
-        weight = None if layout.weight is None else values[:, layout.weight]
-        rows = [Fresh(fitted, side) for side in layout.sides(values)]
-        once = bin_indicators(where, bins.count, weight)
-        twice = once if weight is None else bin_indicators(where, bins.count, weight**2)
-        found = []
-        for each in maps:
-            features = each(rows[0]) if len(rows) == 1 else each(rows[0]) - each(rows[1])
-            found.append(dense((twice if isinstance(each, Diagonal) else once) @ features))
-        sums = Sums(len(values), once.sum(axis=1), twice.sum(axis=1), found)
-        total = sums if total is None else total.plus(sums)
-    assert total is not None
-    return total
+    values, own = block.values[order], own[order]
+    weight = np.ones(len(order)) if layout.weight is None else values[:, layout.weight]
+    totals: dict[int, Float[np.ndarray, "S+1 p"]] = {}
+    # Gaussians from the widest to the narrowest, each of which may be a power of one before it.
+    turns = sorted(range(len(maps)), key=lambda k: -getattr(maps[k], "lengthscale", 0.0))
+    buffers = (Buffers(), Buffers())  # of either side
+    held = min(CHUNK, max(FEWEST, ENTRIES // values.shape[1]))
+    for start in range(0, max(len(order), 1), held):
+        part = slice(start, start + held)
+        once = make_segments(own[part], weight[part])
+        both = zip(layout.sides(values[part]), buffers, strict=False)
+        sides = [Fresh(fitted, side, own_buffers) for side, own_buffers in both]
+        for k in turns:
+            segments = replace(once, weight=weight[part] ** 2) if isinstance(maps[k], Diagonal) else once
+            found = [summed(maps[k], rows, segments) for rows in sides]
+            if not start:
+                totals[k] = np.zeros((bins.count + 1, found[0].shape[1]))
+            totals[k][once.bins] += found[0] if len(found) == 1 else found[0] - found[1]
+    weights, squares = (np.bincount(own, power, bins.count + 1) for power in (weight, weight**2))
+    return Sums(len(order), weights, squares, [totals[k] for k in range(len(maps))])
 
 
+def summed(features: Any, rows: Fresh, segments: Segments) -> Float[np.ndarray, "k p"]:
+    """Sums of features by bin; a map that has a shorter way to them than writing them out has `sums`."""
+    if hasattr(features, "sums"):
+        return features.sums(rows, segments)
+    return segments.sums(features(rows))
+
+
+@brought_back
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Sums of the features of either side, of their products within a side, and of those that meet."""

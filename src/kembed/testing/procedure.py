@@ -80,7 +80,7 @@ def read_procedure(
     """Check everything, and say what is wrong."""
     checks.choice(statistic, "statistic", STATISTICS)
     checks.choice(null, "null", allowed)
-    n_resamples = checks.count(n_resamples, "n_resamples", 1)
+    n_resamples = checks.resamples(n_resamples)
     batch = None if batch is None else checks.count(batch, "batch", 1)
     memory = None if memory is None else float(checks.positive(memory, "memory"))
     if memory is not None and null != "wild":
@@ -119,6 +119,7 @@ def together(parts: list[Choice]) -> Choice:
         np.concatenate([plan.member + start for plan, start in zip(plans, members[:-1], strict=True)]),
         np.concatenate([plan.group + start for plan, start in zip(plans, groups[:-1], strict=True)]),
         np.concatenate([plan.added for plan in plans]),
+        np.concatenate([plan.counts for plan in plans]),
     )
     return Choice(
         tuple(member for part in parts for member in part.members),

@@ -5,7 +5,7 @@ n_g (N - n_g) / N² times MMD² of each sample against all the others, on the sa
 label, so the test is exact.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -16,6 +16,7 @@ from kembed.core.drawing import Shown
 from kembed.core.ordering import row_order
 from kembed.core.progress import showing_progress
 from kembed.core.writing import jsonable
+from kembed.data import remarks
 from kembed.data.pool import Pool, make_pool
 from kembed.data.space import make_space
 from kembed.data.tables import Table, read_tables
@@ -26,7 +27,7 @@ from kembed.permutation.nulls import holm
 from kembed.testing.binned import binned_several
 from kembed.testing.choice import choose
 from kembed.testing.outcome import TestOutcome, outcome_to_dict, resampled_outcome
-from kembed.testing.procedure import Procedure, read_procedure
+from kembed.testing.procedure import QUIETLY, Procedure, read_procedure
 from kembed.testing.two_sample import mmd_values, test_pool
 
 
@@ -113,7 +114,7 @@ def k_sample_test(
     tables, _ = read_tables(given, nan_policy, minimum=2, same_columns=True)
     generator = checks.generator(rng)
     procedure = read_procedure("auto", "permutation", n_resamples, None, None, generator)
-    with showing_progress(progress):
+    with showing_progress(progress), np.errstate(**QUIETLY):
         if procedure.in_bins(sum(len(table.values) for table in tables)):
             whole = binned_several(tuple(map(in_memory, tables)), kernel, procedure)
         else:
@@ -125,7 +126,7 @@ def k_sample_test(
     adjusted = holm(np.array([each.pvalue for each in found]))
     each = zip(combinations(names, 2), found, adjusted, strict=True)
     pairs = tuple(PairOutcome((a, b), test.pvalue, float(p), test) for (a, b), test, p in each)
-    return SeveralOutcome(names, whole, pairs)
+    return SeveralOutcome(names, replace(whole, notes=remarks.of_several(tables)), pairs)
 
 
 def _all_at_once(tables: list[Table], kernel: Any, procedure: Procedure) -> TestOutcome:

@@ -26,8 +26,10 @@ from kembed.engines.settling import open_sources
 from kembed.engines.source import Source
 from kembed.permutation.atoms import Atoms, bins_of, joined
 from kembed.permutation.bins import bin_indicators, dense
+from kembed.permutation.fusion import refuse_non_finite
 from kembed.testing.lens import ASIDE, SHARE, Lens, make_lens, recoding, sum_atoms
 from kembed.testing.passes import Sums
+from kembed.testing.procedure import QUIETLY
 from kembed.testing.sketch_file import digest, read_sketch, settled, write_sketch
 
 LEAST_ROWS = 16  # of a reference: a few to choose features on, and a few to compare
@@ -102,7 +104,7 @@ class Sketch:
         checks.size(source.size, 1 if like is not None else LEAST_ROWS, source.label)
         aside = 0 if like is not None else min(ASIDE, source.size // SHARE)
         atoms = Atoms(source.size, aside, int(generator.integers(2**62)))
-        with showing_progress(progress):
+        with showing_progress(progress), np.errstate(**QUIETLY):
             if like is None:
                 lens = settled(make_lens(source, atoms, kernel, generator))
             else:
@@ -254,6 +256,7 @@ def as_rows(value: Any, argument: str, nan_policy: str) -> tuple[Source, bool]:
 def _in_steps(sums: Float[np.ndarray, "A+1 p"], steps: Float[np.ndarray, " p"]) -> Int[np.ndarray, "A+1 p"]:
     """Whole numbers of steps, as short as they can be held."""
     found = sums / steps
+    refuse_non_finite(found)
     size = np.abs(found).max(initial=0.0)
     return found.astype(np.int32 if size < 2.0**31 else np.int64)
 

@@ -18,6 +18,7 @@ from kembed.testing.members import (
     columns,
     density,
     embeddings,
+    forests,
     fresh,
     gaussians,
     group,
@@ -34,7 +35,7 @@ KIND = "sketch"
 CLASSES = (
     *(Schema, Evidence, Fourier, Plan, Choice, cells.Cells, rounded.Rounded, lens.Lens, lens.KeptStreams),
     *(streams.OfKernel, streams.Constant, streams.Norm, fresh.Fitted, fresh.Streamed, group.Named),
-    *(gaussians.AtLandmarks, pairs.Products, second_order.Covariance, trees.Forest, trees.Leaves),
+    *(gaussians.AtLandmarks, pairs.Products, second_order.Covariance, forests.Forest, trees.Leaves),
     *(polynomials.RankScale, polynomials.LevelScale, embeddings.WhitenedEmbedding),
 )
 FUNCTIONS = (

@@ -18,7 +18,7 @@ from kembed.data.tables import Table, Tables, read_tables
 from kembed.data.units import UNIT, WEIGHT, beside, split_units, unit_codes, with_column
 from kembed.engines.memory import collected, in_memory
 from kembed.engines.opening import is_large_source
-from kembed.engines.settling import open_sources
+from kembed.engines.settling import open_sources, told_of
 from kembed.engines.source import Source
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import Blocks
@@ -148,7 +148,9 @@ def mmd_test(
             first, second = found
             if procedure.in_bins(first.size + second.size) and not paired and weights is None:
                 kernel = for_one_column(kernel, first.schema.names[0]) if by_column else kernel
-                return binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit)
+                result = binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit)
+                opened_here = not (isinstance(x, Source) and isinstance(y, Source))  # else the opener tells
+                return replace(result, notes=told_of(found) if opened_here else ())
             tables, missing = [collected(source) for source in found], False
         else:
             samples = {"x": x, "y": y}

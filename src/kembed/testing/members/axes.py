@@ -41,7 +41,7 @@ def _group(rows: Rows, member: Any) -> Group:
 
 def along_axes(rows: Fresh) -> Float[np.ndarray, "b P"]:
     """Polynomials of the ranks along every axis."""
-    return np.hstack([scale(axis) for scale, axis in zip(rows.fitted.axes, rows.axes.T, strict=True)])
+    return rows.along_axes
 
 
 def independence(left: Rows, right: Rows) -> Relation | None:

@@ -38,7 +38,7 @@ def _group(rows: Rows, member: Any) -> Group:
 
 def all_degrees(rows: Rows | Fresh) -> Float[np.ndarray, "N P"]:
     """The features of every column, one after the other."""
-    return np.hstack(rows.polynomials)
+    return rows.degrees if isinstance(rows, Fresh) else np.hstack(rows.polynomials)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def _group(member: Any) -> Group:
 
 def nearness(rows: Fresh) -> Float[np.ndarray, "b degree"]:
     """Polynomials of the rank of the distance to the nearest landmark."""
-    return rows.fitted.nearest(-2.0 * rows.closeness.max(axis=1))
+    return rows.fitted.nearest(-2.0 * rows.nearness)
 
 
 def neighbour_distance(rows: Rows) -> Float[np.ndarray, " N"]:

@@ -12,14 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Bool, Float
+from kembed.core.backend import Bool, Float, Int
+from kembed.core.buffers import Buffers
 from kembed.data.space import mismatch
 from kembed.permutation.bins import dense
 from kembed.permutation.blocks import add_blocks
-from kembed.testing.members.polynomials import DEGREE, LevelScale, RankScale, fit_levels, fit_ranks
+from kembed.testing.members.polynomials import (
+    DEGREE,
+    LevelScale,
+    RankScale,
+    fit_levels,
+    fit_ranks,
+    polynomials_of,
+)
 from kembed.testing.members.rows import Rows
 
 Values = Float[np.ndarray, "b D"]
+# Ratios of scales at which a Gaussian is taken as a power of another: each is two squares more, and an error
+# of four times as many last places.
+HALVINGS = (2.0, 4.0)
 FAR = 1e6  # spreads: a row further out is simply far; its square must not drown the distances of the others
 
 
@@ -40,10 +51,14 @@ class Fitted:
 
 
 class Fresh:
-    """Some rows, and what is computed of them; each thing once."""
+    """Some rows, and what is computed of them; each thing once.
 
-    def __init__(self, fitted: Fitted | None, values: Values) -> None:
+    With `buffers` its large tables last until other rows are computed with the same buffers.
+    """
+
+    def __init__(self, fitted: Fitted | None, values: Values, buffers: Buffers | None = None) -> None:
         self.given, self.values = fitted, values
+        self.buffers = Buffers() if buffers is None else buffers
         self._gaussians: dict[float, Float[np.ndarray, "b m"]] = {}
 
     @property
@@ -64,43 +79,91 @@ class Fresh:
     @cached_property
     def middles(self) -> Float[np.ndarray, "b D"]:
         """Ranks of every column, as shares of the fitted rows."""
-        columns = zip(self.values.T, self.fitted.ranks, strict=True)
-        return np.column_stack([scale.middles(column) for column, scale in columns])
+        columns = np.ascontiguousarray(self.values.T)
+        return _middles(self.fitted.ranks, columns).T
 
     @cached_property
+    def degrees(self) -> Float[np.ndarray, "b P"]:
+        """Column after column, the polynomials of its ranks or indicators of its levels."""
+        found = polynomials_of(self.fitted.ranks, self.middles.T, self.buffers, "degrees")
+        for c, levels in enumerate(self.fitted.levels):
+            if levels is not None:
+                found[:, DEGREE * c : DEGREE * (c + 1)] = levels(self.values[:, c])
+        return found
+
+    @property
     def polynomials(self) -> list[Float[np.ndarray, "b degree"]]:
-        """Of every column: polynomials of its ranks, or indicators of its levels."""
-        return [
-            ranks.polynomials(self.middles[:, c]) if levels is None else levels(self.values[:, c])
-            for c, (ranks, levels) in enumerate(zip(self.fitted.ranks, self.fitted.levels, strict=True))
-        ]
+        """The same for every column."""
+        count = self.values.shape[1]
+        return [self.degrees[:, DEGREE * c : DEGREE * (c + 1)] for c in range(count)]
 
     @cached_property
     def axes(self) -> Float[np.ndarray, "b k"]:
         """Places along the principal axes of the ranks."""
-        kinds = zip(self.polynomials, self.fitted.categorical, strict=True)
-        ranks = np.hstack([every if discrete else every[:, :1] for every, discrete in kinds])
-        return ranks @ self.fitted.rotation
+        first = np.arange(self.degrees.shape[1]) % DEGREE == 0
+        used = first | np.repeat(self.fitted.categorical, DEGREE)
+        return self.degrees[:, used] @ self.fitted.rotation
 
     @cached_property
-    def closeness(self) -> Float[np.ndarray, "b m"]:
-        """-d²/2 to every landmark, at most 0."""
+    def along_axes(self) -> Float[np.ndarray, "b P"]:
+        """Polynomials of the ranks along every axis."""
+        scales = self.fitted.axes
+        ranks = _middles(scales, np.ascontiguousarray(self.axes.T))
+        return polynomials_of(scales, ranks, self.buffers, "axes")
+
+    @cached_property
+    def _near(self) -> tuple[Float[np.ndarray, "b m"], Int[np.ndarray, " b"], Float[np.ndarray, " b"]]:
+        """-d²/2 to every landmark, at most 0; which is the nearest, and that of the nearest."""
         E = self.numeric.shape[1]
         x, z = self.numeric, self.fitted.landmarks[:, :E]
         rows = np.column_stack([x, -0.5 * np.square(x).sum(axis=1), np.ones(len(x))])
         points = np.column_stack([z, np.ones(len(z)), -0.5 * np.square(z).sum(axis=1)])
-        found = rows @ points.T
+        found = self.buffers.table("closeness", (len(x), len(z)))
+        np.dot(rows, points.T, out=found)
         if self.fitted.categorical.any():
             codes = self.values[:, self.fitted.categorical]
             found -= 0.5 * mismatch(codes, self.fitted.landmarks[:, E:], self.fitted.penalty)
-        return np.minimum(found, 0.0, out=found)
+        nearest = np.argmax(found, axis=1)
+        highest = found[np.arange(len(found)), nearest]
+        if highest.max(initial=0.0) > 0.0:  # by rounding; to look for that everywhere costs half an `exp`
+            np.minimum(found, 0.0, out=found)
+        return found, nearest, np.minimum(highest, 0.0)
+
+    @property
+    def closeness(self) -> Float[np.ndarray, "b m"]:
+        """-d²/2 to every landmark, at most 0."""
+        return self._near[0]
+
+    @property
+    def nearest(self) -> Int[np.ndarray, " b"]:
+        """Which landmark is the nearest."""
+        return self._near[1]
+
+    @property
+    def nearness(self) -> Float[np.ndarray, " b"]:
+        """-d²/2 to that one."""
+        return self._near[2]
 
     def gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
-        """The Gaussian of the distance to every landmark."""
+        """The Gaussian of the distance to every landmark.
+
+        At half the scale of one that is there it is that to the fourth power: two products for an `exp`.
+        """
         if lengthscale not in self._gaussians:
-            found = self.closeness * (1.0 / lengthscale**2)
-            self._gaussians[lengthscale] = np.exp(found, out=found)
+            self._gaussians[lengthscale] = self._gaussian(lengthscale)
         return self._gaussians[lengthscale]
+
+    def _gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
+        found = self.buffers.table(lengthscale, self.closeness.shape)
+        for known in sorted(self._gaussians):
+            ratio = known / lengthscale
+            if ratio in HALVINGS:
+                np.square(self._gaussians[known], out=found)
+                for _ in range(2 * HALVINGS.index(ratio) + 1):
+                    np.square(found, out=found)
+                return found
+        np.multiply(self.closeness, 1.0 / lengthscale**2, out=found)
+        return np.exp(found, out=found)
 
 
 def fit(rows: Rows) -> Fitted:
@@ -121,6 +184,14 @@ def fit(rows: Rows) -> Fitted:
         points,
         fit_ranks(rows.to_landmarks.min(axis=1), DEGREE // 2),
     )
+
+
+def _middles(scales: tuple[RankScale, ...], columns: Float[np.ndarray, "D b"]) -> Float[np.ndarray, "D b"]:
+    """The ranks of several columns, each of which is a row."""
+    found = np.empty(columns.shape)
+    for ranks, column, scale in zip(found, columns, scales, strict=True):
+        ranks[:] = scale.middles(column)
+    return found
 
 
 class Diagonal(ABC):

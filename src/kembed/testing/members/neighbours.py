@@ -55,8 +55,7 @@ def nearest_landmark(rows: Fresh) -> Any:
     from scipy.sparse import csr_array
 
     b, m = rows.closeness.shape
-    nearest = np.argmax(rows.closeness, axis=1)
-    return csr_array((np.ones(b), nearest, np.arange(b + 1)), shape=(b, m))
+    return csr_array((np.ones(b), rows.nearest, np.arange(b + 1)), shape=(b, m))
 
 
 def distance_strips(points: Float[np.ndarray, "N k"]) -> Iterator[tuple[Any, Float[np.ndarray, "s N"]]]:

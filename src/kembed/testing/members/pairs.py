@@ -2,21 +2,24 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.permutation.blocks import Blocks
+from kembed.permutation.segments import Segments
 from kembed.testing.members.columns import block_side, streamed_side
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, of_columns
+from kembed.testing.members.polynomials import DEGREE
 from kembed.testing.members.rows import Rows
 
 BOTH_DEGREES = 16  # columns up to which second degrees are tried; beyond, they would be too many voices
 # All pairs of 64 columns; of more the pairs whose ranks are most correlated in the pooled rows.
 MOST = 2_016
+HELD = 2**20  # correlations that are held at once: 10,000 columns have fifty million pairs
 
 
 def two_sample(rows: Rows) -> Group | None:
@@ -71,15 +74,36 @@ class Products:
         products = [one * other for one in left for other in right]
         return np.stack(products, axis=2).reshape(len(first), -1)
 
+    def sums(self, rows: Fresh, segments: Segments) -> Float[np.ndarray, "k P"]:
+        """Sums by bin, from those of the products of all columns where most of them are asked for."""
+        D = rows.values.shape[1]
+        if len(self.left) < D * (D - 1) // 2:
+            return segments.sums(self(rows))
+        degrees = 2 if self.width == 4 else 1
+        found = segments.products(np.hstack([rows.degrees[:, k::DEGREE] for k in range(degrees)]))
+        a, b = (np.array(side)[:, None] for side in (self.left, self.right))
+        own, other = (
+            D * np.array(part) for part in (((0, 0, 1, 1), (0, 1, 0, 1)) if degrees == 2 else ((0,), (0,)))
+        )
+        return found[:, a + own, b + other].reshape(len(found), -1)
+
 
 def _chosen(first: Float[np.ndarray, "N D"]) -> tuple[Int[np.ndarray, " P"], Int[np.ndarray, " P"]]:
     """The pairs of columns to look at."""
-    a, b = (np.array(side) for side in zip(*combinations(range(first.shape[1]), 2), strict=True))
-    if len(a) > MOST:
-        correlation = np.abs(first.T @ first)[a, b].round(9)
-        kept = np.sort(np.argsort(-correlation, kind="stable")[:MOST])
-        a, b = a[kept], b[kept]
-    return a, b
+    D = first.shape[1]
+    if D * (D - 1) // 2 <= MOST:
+        return np.triu_indices(D, k=1)
+    kept = np.empty((3, 0))  # correlation and both columns; of equal correlations the first pairs
+    step = max(1, HELD // D)
+    for start in range(0, D, step):
+        correlation = np.abs(first[:, start : start + step].T @ first).round(9)
+        a, b = np.triu_indices(len(correlation), k=start + 1, m=D)
+        found = np.array([correlation[a, b], a + start, b])
+        if kept.shape[1] == MOST:
+            found = found[:, found[0] > kept[0].min()]
+        kept = np.hstack([kept, found])
+        kept = kept[:, np.sort(np.argsort(-kept[0], kind="stable")[:MOST])]
+    return kept[1].astype(int), kept[2].astype(int)
 
 
 def independence(left: Rows, right: Rows) -> Relation | None:

@@ -4,11 +4,13 @@
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from kembed.core.backend import Float, Int
+from kembed.core.buffers import Buffers
+from kembed.core.lookup import Lookup, make_lookup
 
 Column = Float[np.ndarray, " N"]
 DEGREE = 8  # of the polynomials, and how many levels are told apart
@@ -75,17 +77,58 @@ class RankScale:
     coefficients: Float[np.ndarray, "highest+1 degree"]
     ends: tuple[float, float]  # ranks of what lies below and above all values
 
+    @cached_property
+    def _found(self) -> tuple[Lookup | None, Column]:
+        """How to find a value among those fitted, and the slope from each to the next (of the last, 0)."""
+        lookup = make_lookup(self.values)
+        with np.errstate(over="ignore"):
+            slopes = np.append(np.diff(self.middle) / np.diff(self.values), 0.0)
+        return (lookup if len(lookup.first) and np.isfinite(slopes).all() else None), slopes
+
     def middles(self, column: Column) -> Column:
         """Ranks of these values as shares of the fitted rows, in proportion between two that were fitted."""
-        return np.interp(column, self.values, self.middle, left=self.ends[0], right=self.ends[1])
-
-    def polynomials(self, middle: Column) -> Float[np.ndarray, "b degree"]:
-        """Polynomials of such ranks."""
-        return _legendre(middle, len(self.coefficients) - 1) @ self.coefficients
+        lookup, slopes = self._found
+        if lookup is None:  # few values, or such as no grid can hold
+            return np.interp(column, self.values, self.middle, left=self.ends[0], right=self.ends[1])
+        inside = np.maximum(column, self.values[0])
+        np.minimum(inside, self.values[-1], out=inside)
+        place = lookup(inside)
+        place -= 1
+        inside -= self.values[place]
+        inside *= slopes[place]
+        inside += self.middle[place]
+        return inside
 
     def __call__(self, column: Column) -> Float[np.ndarray, "b degree"]:
         """Polynomials of the ranks of these values."""
-        return self.polynomials(self.middles(column))
+        return polynomials_of((self,), self.middles(column)[None])
+
+
+def polynomials_of(
+    scales: tuple[RankScale, ...],
+    middles: Float[np.ndarray, "D b"],
+    buffers: Buffers | None = None,
+    name: str = "",
+) -> Float[np.ndarray, "b P"]:
+    """The polynomials of several scales, one after the other, for ranks that stand in rows."""
+    buffers = Buffers() if buffers is None else buffers
+    highest = max(len(scale.coefficients) for scale in scales) - 1
+    legendre = buffers.table("legendre", (highest + 1, *middles.shape))
+    legendre[0] = 1.0
+    np.multiply(2.0, middles, out=legendre[1])
+    legendre[1] -= 1.0
+    for k in range(1, highest):  # (k+1) P_{k+1} = (2k+1) u P_k - k P_{k-1}
+        np.multiply(legendre[1], legendre[k], out=legendre[k + 1])
+        legendre[k + 1] *= (2 * k + 1) / (k + 1)
+        legendre[k + 1] -= (k / (k + 1)) * legendre[k - 1]
+    width = sum(scale.coefficients.shape[1] for scale in scales)
+    found = buffers.table(name, (width, middles.shape[1]))
+    start = 0
+    for d, scale in enumerate(scales):
+        terms, degree = scale.coefficients.shape
+        np.dot(scale.coefficients.T, legendre[:terms, d], out=found[start : start + degree])
+        start += degree
+    return found.T
 
 
 def fit_ranks(column: Column, degree: int = DEGREE) -> RankScale:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float
+from kembed.core.linalg import principal_axes
 from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space
 from kembed.embeddings.landmarks import Landmarks, place
@@ -61,10 +62,10 @@ class Rows:
     def rotation(self) -> Float[np.ndarray, "R k"]:
         """From ranks and levels to their principal axes, of variance 1."""
         ordered = sorted_rows(self._ranks)  # axes of equal length are any rotation: rounding must not decide
-        values, vectors = np.linalg.eigh(ordered.T @ ordered)
-        long = int((values > LEAST_AXIS**2 * values[-1]).sum()) if values[-1] > 0.0 else 0
-        kept = np.arange(len(values))[::-1][: max(1, min(long, self.size // 4))]
-        length = np.sqrt(np.where(values[kept] > 0.0, values[kept], 1.0))
+        lengths, vectors = principal_axes(ordered)
+        long = int((lengths > LEAST_AXIS * lengths[0]).sum()) if lengths[0] > 0.0 else 0
+        kept = slice(max(1, min(long, self.size // 4)))
+        length = np.where(lengths[kept] > 0.0, lengths[kept], 1.0)
         return vectors[:, kept] / length * np.sqrt(self.size)
 
     @cached_property

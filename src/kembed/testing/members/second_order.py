@@ -10,6 +10,7 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.permutation.blocks import Blocks
+from kembed.permutation.segments import Segments
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.gaussians import streamed_whitened
 from kembed.testing.members.group import Group, Named, alone
@@ -67,4 +68,16 @@ class Covariance:
 
     def __call__(self, rows: Fresh) -> Float[np.ndarray, "b p"]:
         """Of these rows."""
-        return _products(rows.gaussian(self.lengthscale) @ self.linear - self.centre)
+        return _products(self._whitened(rows))
+
+    def sums(self, rows: Fresh, segments: Segments) -> Float[np.ndarray, "k p"]:
+        """Sums of the products by bin, none of which is written out."""
+        found = segments.products(self._whitened(rows))
+        j, k = np.triu_indices(found.shape[1])
+        return found[:, j, k] * np.where(j == k, 1.0, np.sqrt(2.0))
+
+    def _whitened(self, rows: Fresh) -> Float[np.ndarray, "b r"]:
+        found = rows.buffers.table("whitened", (len(rows.values), self.linear.shape[1]))
+        np.dot(rows.gaussian(self.lengthscale), self.linear, out=found)
+        found -= self.centre
+        return found

@@ -9,6 +9,7 @@ from kembed.core.backend import Bool, Float, Int
 from kembed.permutation import counts
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.gram import Pairs, dense_pairs
+from kembed.testing.members.forests import Forest
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, alone
 from kembed.testing.members.rows import Rows
@@ -16,7 +17,7 @@ from kembed.testing.members.rows import Rows
 COUNT = 25
 SIZES = (100, 32, 8)  # at most so many rows in a leaf
 MOST_ROWS = 3_000  # of an independence test: leaves are taken as matrices there
-STREAMED = 10  # trees for any number of rows: walking down them is a good part of a pass
+STREAMED = 10  # trees for any number of rows: leaves are most of what a pass brings back
 SHARES = (16, 64, 128)  # of the fitted rows at most in a leaf, one part in so many, for any number of rows
 CROSSED = 2  # of these for independence
 ROUNDS = 100  # a node whose drawn columns do not vary is tried again, so often
@@ -52,30 +53,6 @@ def streamed(rows: Rows) -> Group:
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
-    """Trees as tables of nodes: the column that is cut, where, and the nodes on either side; -1 is a leaf.
-
-    Ranks are shares of the fitted rows. The first nodes are the roots.
-    """
-
-    column: Int[np.ndarray, " V"]
-    cut: Float[np.ndarray, " V"]
-    sides: Int[np.ndarray, "V 2"]
-
-    def leaves(self, ranks: Float[np.ndarray, "b D"], count: int) -> Int[np.ndarray, "T b"]:
-        """The leaf that each row is in, of every tree."""
-        node = np.repeat(np.arange(count), len(ranks))
-        row = np.tile(np.arange(len(ranks)), count)
-        open_ = np.flatnonzero(self.column[node] >= 0)
-        while len(open_):
-            own = node[open_]
-            above = ranks[row[open_], self.column[own]] > self.cut[own]
-            node[open_] = own = self.sides[own, above.astype(int)]
-            open_ = open_[self.column[own] >= 0]
-        return node.reshape(count, -1)
-
-
-@dataclass(frozen=True, eq=False)
 class Leaves:
     """An indicator of every leaf, as a sparse table."""
 
@@ -87,10 +64,10 @@ class Leaves:
         """Of these rows."""
         from scipy.sparse import csr_array
 
-        leaves = self.places[self.forest.leaves(rows.middles, STREAMED)]
-        b = leaves.shape[1]
-        ends = np.arange(0, STREAMED * b + 1, STREAMED)
-        return csr_array((np.ones(STREAMED * b), leaves.T.ravel(), ends), shape=(b, self.count))
+        leaves = self.places[self.forest.leaves(rows.middles, rows.buffers)]
+        b, trees = leaves.shape
+        ends = np.arange(0, trees * b + 1, trees)
+        return csr_array((np.ones(trees * b), leaves.ravel(), ends), shape=(b, self.count))
 
 
 def grow_trees(

@@ -1,0 +1,68 @@
+"""Sums over bins of rows that stand in the order of their bins: of features, of indicators, of products.
+
+Rows of one bin are a slice, so a sum is a product of a vector with a slice; indicators are counted; and the
+sum of all products of two features is a small matrix product, which never writes the products out.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from kembed.core.backend import Float, Int
+from kembed.permutation.bins import bin_indicators
+
+FEW = 32  # rows of a bin, on average, below which one sparse product is faster than a product for every bin
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Which bins the rows of a chunk are in, in order, where each begins, and what every row weighs."""
+
+    bins: Int[np.ndarray, " k"]
+    edges: Int[np.ndarray, " k+1"]
+    weight: Float[np.ndarray, " b"]
+
+    @property
+    def slices(self) -> list[slice]:
+        """The rows of every bin."""
+        return [slice(*ends) for ends in pairwise(self.edges.tolist())]
+
+    @property
+    def own(self) -> Int[np.ndarray, " b"]:
+        """Of every row, the place of its bin among these."""
+        return np.repeat(np.arange(len(self.bins)), np.diff(self.edges))
+
+    def sums(self, table: Any) -> Float[np.ndarray, "k p"]:
+        """The weighted sum of the rows of a table, which may be sparse, by bin."""
+        if hasattr(table, "tocsr"):
+            return self._counted(table.tocsr())
+        if len(table) < FEW * len(self.bins):
+            return bin_indicators(self.own, len(self.bins), self.weight)[:-1] @ table
+        found = np.empty((len(self.bins), table.shape[1]))
+        for one, rows in zip(found, self.slices, strict=True):
+            np.dot(self.weight[rows], table[rows], out=one)
+        return found
+
+    def _counted(self, table: Any) -> Float[np.ndarray, "k p"]:
+        ones = np.diff(table.indptr)
+        width = int(table.shape[1])
+        place = np.repeat(self.own * width, ones) + table.indices
+        found = np.bincount(place, np.repeat(self.weight, ones) * table.data, len(self.bins) * width)
+        return found.reshape(len(self.bins), width)
+
+    def products(self, table: Float[np.ndarray, "b r"]) -> Float[np.ndarray, "k r r"]:
+        """The weighted sum of the products of any two columns, by bin."""
+        found = np.empty((len(self.bins), table.shape[1], table.shape[1]))
+        heavy = table * self.weight[:, None]
+        for one, rows in zip(found, self.slices, strict=True):
+            np.dot(heavy[rows].T, table[rows], out=one)
+        return found
+
+
+def make_segments(own: Int[np.ndarray, " b"], weight: Float[np.ndarray, " b"] | None = None) -> Segments:
+    """Of rows in the order of their bins."""
+    starts = np.flatnonzero(np.diff(own, prepend=-1))
+    edges = np.append(starts, len(own))
+    return Segments(own[starts], edges, np.ones(len(own)) if weight is None else weight)

@@ -1,0 +1,74 @@
+"""Ctrl-C and SIGTERM in a real process: the exit code says so, and nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+# XLA has threads of its own once something has run; they crash if Python takes itself down under them.
+LOADED = """
+import sys, jax, jax.numpy as jnp
+jax.jit(lambda a: a @ a)(jnp.ones((300, 300))).block_until_ready()
+sys.stderr.write("ready\\n"); sys.stderr.flush()
+from kembed.cli import main
+main()
+"""
+WRITING = """
+import sys, time
+from pathlib import Path
+from kembed.cli import listen
+from kembed.core.writing import write_whole
+def slowly(draft):
+    draft.write_text("half")
+    sys.stderr.write("ready\\n"); sys.stderr.flush()
+    while True:
+        try:
+            time.sleep(30)
+        except KeyboardInterrupt:
+            if len(sys.argv) > 1 and not swallowed:
+                swallowed.append(1)  # as callbacks of libraries do
+                continue
+            raise
+swallowed = []
+listen(again=1.0)
+write_whole("page.html", slowly)
+"""
+
+
+def stopped(folder, number: int, *command: str) -> tuple[int, str]:
+    """Send a signal once the process is ready: its exit code and what it said."""
+    process = subprocess.Popen(
+        [sys.executable, *command],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "KEMBED_KEEP_COMPILED": "0"},
+    )
+    with process:
+        said = process.stderr.readline()
+        assert said == "ready\n", said + process.stderr.read()
+        time.sleep(0.5)  # until it waits for its input
+        process.send_signal(number)
+        code = process.wait(60)
+        return code, process.stderr.read()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_once_jax_is_loaded(tmp_path, number, code):
+    (tmp_path / "b.csv").write_text("a\n1\n2\n3\n")
+    found, said = stopped(tmp_path, number, "-c", LOADED, "test", "-", "b.csv")
+    assert found == code
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("swallowed", [(), ("swallowed",)], ids=["at once", "swallowed"])
+def test_no_draft_is_left(tmp_path, swallowed):
+    code, _ = stopped(tmp_path, signal.SIGTERM, "-c", WRITING, *swallowed)
+    assert code != 0
+    assert list(tmp_path.iterdir()) == []
