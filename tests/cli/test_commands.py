@@ -844,6 +844,15 @@ def test_the_code_on_the_page_gives_the_same_verdict(arguments, call, place, mon
     assert found["found"].verdict.rstrip(".") in said.replace("\n", " ")
 
 
+def test_regions_of_dates_are_told_as_dates(call, place):
+    days = pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 12, 31), eager=True)
+    for name, half in (("early.csv", days[:180]), ("late.csv", days[180:])):
+        pl.DataFrame({"day": half}).write_csv(place / name)
+    _, said, _ = call("witness", "early.csv", "late.csv", "--kernel", "median")
+    assert "day in [2020-" in said
+    assert "most clearly where day is 2020-" in said
+
+
 def test_all_figures_are_those_that_can_be_made(monkeypatch):
     """Without NumPyro the third figure is left out, and said so."""
     said = []

@@ -126,8 +126,8 @@ def run_witness(
     screen.say(sentence)
     for region in [] if screen.quiet else regions[:REGIONS]:
         screen.say(f"  {region.describe(pair.names, REGION_COLUMNS)};", "")
-        peak = [(name, region.peak[name]) for name in order[:REGION_COLUMNS]]
-        point = ", ".join(f"{name} is {f'{v:.3g}' if isinstance(v, float) else v}" for name, v in peak)
+        shown = ((name, region.shown(name, region.peak[name])) for name in order[:REGION_COLUMNS])
+        point = ", ".join(f"{name} is {value}" for name, value in shown)
         screen.say(f"    most clearly where {point}", "")
     if len(regions) > REGIONS and not screen.quiet:
         screen.say(f"  and {len(regions) - REGIONS} more (--json has all)", "")

@@ -87,7 +87,8 @@ def _places(comparison: Comparison) -> list[tuple[Region, list[tuple[str, str]],
     found = []
     for region in comparison.regions[:REGIONS]:
         told = [(name, span) for name, span in region.box.items() if _narrower(span, wholes[name])]
-        ranges = [words.of_range(*one) for one in told[:REGION_COLUMNS]]
+        units = region.units
+        ranges = [words.of_range(*one, units.get(one[0], "")) for one in told[:REGION_COLUMNS]]
         found.append((region, ranges, len(told) - len(ranges)))
     return found
 
