@@ -19,7 +19,7 @@ def test_command_line_under_hostile_files():
     codes, found, made = cli.fuzz(RUNS, SEED)
     assert not found, "\n".join(found)
     assert made == RUNS
-    assert codes["exit 0"] >= RUNS / 10  # some get past the door
+    assert codes["exit 0"] > RUNS / 10
 
 
 def test_every_file_of_the_corpus(tmp_path, monkeypatch):
