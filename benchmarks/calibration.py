@@ -123,7 +123,9 @@ def auc_of_new_rows(x: np.ndarray, y: np.ndarray, kernel: Any, fresh: Any, rng: 
     found = []
     for _ in range(20):
         halves = [rows[rng.permutation(len(rows))[: len(rows) // 2]] for rows in (x, y)]
-        scores = [np.subtract(*(kernel(points, half).mean(axis=1) for half in halves)) for points in fresh]
+        scores = [
+            np.subtract(*(kernel.gram(points, half).mean(axis=1) for half in halves)) for points in fresh
+        ]
         found.append(superiority(scores[1], scores[0]))
     return float(np.mean(found))
 

@@ -1,5 +1,6 @@
 """The command line: answers that agree with the library, one-line errors, exit codes, whole files."""
 
+import html
 import importlib.util
 import io
 import json
@@ -822,6 +823,34 @@ def test_the_page_has_the_command_and_its_notes(call, place):
     wanted = "kembed report before.csv numbered.csv --kernel median --resamples 39 -o noted.html --seed 0"
     assert wanted in page
     assert "Not compared:" in page
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("before.csv", "after.csv"),
+        ("both.csv", "--group", "side"),
+    ],
+)
+def test_the_code_on_the_page_gives_the_same_verdict(arguments, call, place, monkeypatch):
+    code, said, _ = call("report", *arguments, *QUICK, "-o", "again.html")
+    assert code == 0
+    page = (place / "again.html").read_text(encoding="utf-8")
+    recipe = html.unescape(re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.S)[-1])
+    assert "A.csv" not in recipe
+    monkeypatch.chdir(place)
+    found = {}
+    exec(recipe, found)
+    assert found["found"].verdict.rstrip(".") in said.replace("\n", " ")
+
+
+def test_regions_of_dates_are_told_as_dates(call, place):
+    days = pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 12, 31), eager=True)
+    for name, half in (("early.csv", days[:180]), ("late.csv", days[180:])):
+        pl.DataFrame({"day": half}).write_csv(place / name)
+    _, said, _ = call("witness", "early.csv", "late.csv", "--kernel", "median")
+    assert "day in [2020-" in said
+    assert "most clearly where day is 2020-" in said
 
 
 def test_all_figures_are_those_that_can_be_made(monkeypatch):

@@ -287,7 +287,8 @@ def test_one_line_says_what_is_wrong(call, arguments, message):
 def kept(folder) -> int:
     """How many p-values a cache holds."""
     try:
-        with contextlib.closing(sqlite3.connect(f"file:{folder / FILE}?mode=ro", uri=True)) as file:
+        # One that was interrupted may have to be put in order first, which takes more than reading.
+        with contextlib.closing(sqlite3.connect(f"file:{folder / FILE}?mode=rw", uri=True)) as file:
             return file.execute("SELECT count(*) FROM numbers").fetchone()[0]
     except sqlite3.OperationalError:  # not made yet
         return 0
@@ -331,7 +332,6 @@ def test_an_interrupted_search_ends_its_processes_and_goes_on_later(place, tmp_p
         os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C does: to all of them
         out, err = running.communicate(timeout=120)
     assert running.returncode == 130
-    assert (out, err.splitlines()[0]) == ("", "kembed: interrupted")
-    assert "Traceback" not in err
+    assert (out, err) == ("", "kembed: interrupted\n")
     assert nobody_left(running.pid)
     assert kept(tmp_path) >= 5

@@ -106,6 +106,21 @@ def test_exchanged_bins_leave_the_sample_as_it_was(rng):
     assert len(before) == 2 * sum(bins.count for bins in both)
 
 
+@pytest.mark.parametrize("unit", [1, 3])
+@pytest.mark.parametrize("each", [1, 2, 50])
+def test_the_sample_by_blocks_and_at_once(unit, each):
+    """Few rows of many are found from their places, many from their numbers; named units too."""
+    names = np.repeat(np.arange(700), 2), np.repeat(np.arange(600), 2)
+    for bins in (*make_bins((1400, 1200), 8, unit=unit), *make_named_bins(names, 8)):
+        size = len(bins.own) if hasattr(bins, "own") else bins.size
+        own, place = bins.of(0, size)
+        expected = [bool(number < bins.count and at < each) for number, at in zip(own, place, strict=True)]
+        assert any(expected)
+        for block in (size, 100):
+            parts = [sampled(bins, k, min(block, size - k), each) for k in range(0, size, block)]
+            np.testing.assert_array_equal(np.concatenate(parts), expected)
+
+
 def test_sums_by_bin_against_a_loop(rng):
     features, own, weight = rng.normal(size=(30, 3)), rng.integers(0, 5, 30), rng.uniform(1, 2, 30)
     found = bin_indicators(own, 4, weight) @ features

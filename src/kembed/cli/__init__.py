@@ -46,9 +46,9 @@ def main() -> None:
         sys.stderr.flush()
     except OSError:
         _to_nowhere(sys.stderr)
-    if (
-        STOPPED
-    ):  # everything is cleaned up; threads of XLA that still work crash when Python takes itself down
+    if STOPPED:  # threads of XLA that still work crash when Python takes itself down
+        if processes := sys.modules.get("multiprocessing.util"):
+            processes._run_finalizers(0)  # semaphores of other processes, else it is said that they leak
         os._exit(128 + STOPPED[0])
     sys.exit(code)
 

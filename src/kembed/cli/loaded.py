@@ -11,6 +11,11 @@ from kembed.core.text import listing
 if TYPE_CHECKING:
     import polars as pl
 
+    from kembed.cli.options import Grouping
+
+# Options of reading that code for Python would have to repeat: where one is given, the command has to do.
+UNUSUAL = ("delimiter", "na", "decimal_comma", "as_text", "no_header", "max_rows")
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -67,3 +72,25 @@ class Loaded:
             "columns": self.columns,
             "left_out": self.left_out,
         }
+
+
+def in_python(a: str, b: str | None, reading: Grouping, pair: Loaded) -> str | None:
+    """Code that reads the two samples again; None where the files were not read in the usual way."""
+    if "-" in (a, b) or any(getattr(reading, name) for name in UNUSUAL):
+        return None
+    if pair.sources:
+        return None if reading.columns or reading.exclude else f"\nx, y = {a!r}, {b!r}  # read block by block"
+    lines = ["from kembed.data.files import read_table", ""]
+    if b is not None:
+        lines += [f"x, y = read_table({a!r}), read_table({b!r})"]
+    else:
+        column = str(reading.group)
+        values = [label.removeprefix(f"{column}=") for label in pair.labels]
+        kept = f"table[{column!r}].cast(str)"
+        if all(value.lstrip("-").isdigit() for value in values):  # 3.0 is called 3
+            kept += ".str.replace(r'\\.0$', '')"
+        lines += [f"table = read_table({a!r})", f"group, table = {kept}, table.drop({column!r})"]
+        lines += [f"x, y = table.filter(group == {values[0]!r}), table.filter(group == {values[1]!r})"]
+    if pair.left_out or reading.columns or reading.exclude:
+        lines += [f"columns = {pair.columns!r}", "x, y = x.select(columns), y.select(columns)"]
+    return "\n".join(lines)

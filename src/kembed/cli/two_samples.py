@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from kembed.cli import options, outputs, sketches, words
 from kembed.cli.inputs import load_pair, load_samples, weighed
-from kembed.cli.loaded import Loaded
+from kembed.cli.loaded import Loaded, in_python
 from kembed.cli.options import command, kernel_of, method
 from kembed.cli.outcomes import PVALUES, evidence, resampling, show_outcome, verdict
 from kembed.cli.screen import Screen
@@ -126,8 +126,8 @@ def run_witness(
     screen.say(sentence)
     for region in [] if screen.quiet else regions[:REGIONS]:
         screen.say(f"  {region.describe(pair.names, REGION_COLUMNS)};", "")
-        peak = [(name, region.peak[name]) for name in order[:REGION_COLUMNS]]
-        point = ", ".join(f"{name} is {f'{v:.3g}' if isinstance(v, float) else v}" for name, v in peak)
+        shown = ((name, region.shown(name, region.peak[name])) for name in order[:REGION_COLUMNS])
+        point = ", ".join(f"{name} is {value}" for name, value in shown)
         screen.say(f"    most clearly where {point}", "")
     if len(regions) > REGIONS and not screen.quiet:
         screen.say(f"  and {len(regions) - REGIONS} more (--json has all)", "")
@@ -169,7 +169,8 @@ def run_report(
         how = testing.settings(reading, bar)
         found = compare(*pair.labelled, labels=pair.names, alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
-        about: Any = {"notes": screen.notes, "left_out": pair.left_out}
+        samples = in_python(a, b, reading, pair)
+        about: Any = {"notes": screen.notes, "left_out": pair.left_out, "samples": samples}
         found.save_report(output, command=screen.repeated(testing.seed), **about)
     sentence = pair.told(found.verdict)
     screen.say(sentence)

@@ -1,7 +1,7 @@
 """Where a band excludes 0, as regions a person can read: intervals, or groups of neighbouring rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from kembed.comparing.bands import REFERENCE_ROWS, Bands
 from kembed.comparing.difference import Points, balanced_rows, even_grid
 from kembed.core.backend import Bool, Float
-from kembed.core.text import plain
+from kembed.data import clocks
 from kembed.data.tables import Table, Tables
 
 At = Callable[[Any], Bands]  # the bands at points
@@ -25,7 +25,8 @@ class Region:
 
     `sign` is +1 where x has more and -1 where y has more. `box` has the range of the region in every column
     (for categories, the levels that occur), `peak` the point of the largest difference, `value` the witness
-    there and `band` its simultaneous band. `share_x` and `share_y` are the shares of rows in the region.
+    there and `band` its simultaneous band. `share_x` and `share_y` are the shares of rows in the region, and
+    `units` says what the numbers of a column count, where the data say so.
     """
 
     sign: int
@@ -35,15 +36,26 @@ class Region:
     band: tuple[float, float]
     share_x: float
     share_y: float
+    units: dict[str, str] = field(default_factory=dict)
 
     def describe(self, labels: tuple[str, str] = ("x", "y"), columns: int | None = None) -> str:
         """The region in words, with names for the samples, by at most so many columns."""
         more, less = labels[:: self.sign]
         mine, other = (self.share_x, self.share_y)[:: self.sign]
-        parts = [_range(name, span) for name, span in list(self.box.items())[:columns]]
+        parts = [self._range(name, span) for name, span in list(self.box.items())[:columns]]
         hidden = len(self.box) - len(parts)
         rest = f" and {hidden} more column{'s' if hidden > 1 else ''}" if hidden else ""
         return f"more {more}: {', '.join(parts)}{rest}, {mine:.1%} of {more} against {other:.1%} of {less}"
+
+    def shown(self, name: str, value: Any) -> str:
+        """An entry of a column, for people."""
+        return clocks.shown(value, self.units.get(name, "")) if isinstance(value, float) else str(value)
+
+    def _range(self, name: str, span: tuple[Any, ...]) -> str:
+        if isinstance(span[0], float):
+            return f"{name} in [{self.shown(name, span[0])}, {self.shown(name, span[1])}]"
+        words = ", ".join(map(str, span[:3])) + (", ..." if len(span) > 3 else "")
+        return f"{name} {'is' if len(span) == 1 else 'in'} {words}"
 
     def to_dict(self, labels: tuple[str, str] = ("x", "y")) -> dict[str, Any]:
         """The region in the words of docs/json.md."""
@@ -54,18 +66,13 @@ class Region:
         return self.describe()
 
 
-def _range(name: str, span: tuple[Any, ...]) -> str:
-    if isinstance(span[0], float):
-        return f"{name} in [{plain(span[0], 3)}, {plain(span[1], 3)}]"
-    shown = ", ".join(map(str, span[:3])) + (", ..." if len(span) > 3 else "")
-    return f"{name} {'is' if len(span) == 1 else 'in'} {shown}"
-
-
 def find_regions(at: At, tables: Tables, likeness: Callable[..., Any], seed: int) -> list[Region]:
     """Intervals of one numeric column, else groups of rows; those with the largest share of rows first."""
     one = len(tables[0].names) == 1 and not tables[0].categorical[0]
     found = _intervals(at, tables) if one else _groups(at, tables, likeness, seed)
-    found = [region for region in found if _rests_on_rows(region, tables)]
+    told = zip(tables[0].names, tables[0].units, strict=False)
+    units = {name: unit for name, unit in told if unit}
+    found = [replace(region, units=units) for region in found if _rests_on_rows(region, tables)]
     return sorted(found, key=lambda region: -max(region.share_x, region.share_y))
 
 

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kembed.core.text import plain
+
 DAYS, HOURS, SECONDS = "days since 1970-01-01", "hours since midnight", "seconds"
 DAY = 86_400.0  # seconds
 TYPES = (
@@ -22,6 +24,7 @@ TYPES = (
     np.timedelta64,
 )  # objects that tell times
 _EPOCH = datetime.datetime(1970, 1, 1)
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, which have names
 _MOMENT = re.compile(
     r"(\d{4})([-/])(\d\d)\2(\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)( ?(?:Z|[-+]\d\d:?\d\d))?)?"
 )
@@ -142,3 +145,14 @@ def numbers_of(array: np.ndarray) -> np.ndarray:
     day = array.astype("M8[D]")  # days and the rest apart: a float cannot count this century's nanoseconds
     found = day.astype(np.int64) + (array - day) / np.timedelta64(1, "D")
     return np.where(np.isnat(array), np.nan, found)
+
+
+def shown(value: float, unit: str, digits: int = 3) -> str:
+    """A number of a column for people: a date where it counts days, else so many digits that count.
+
+    >>> shown(18262.0, DAYS), shown(0.12345, "")
+    ('2020-01-01', '0.123')
+    """
+    if unit == DAYS and FIRST_DAY <= value <= LAST_DAY:
+        return (_EPOCH + datetime.timedelta(days=value)).date().isoformat()
+    return plain(value, digits)

@@ -102,7 +102,8 @@ class Dask(Engine):
         shared = self._shared(cloudpickle.dumps((work, params)))
         ask_, add = dask.delayed(ask, pure=False), dask.delayed(added, pure=False)
         names: dict[str, str] = {}  # of tasks: the parts that errors name
-        together = self.parts_of_a_task(len(calls))
+        lazy = any(getattr(call.part, "piece", None) is not None for call in calls)
+        together = 1 if lazy else self.parts_of_a_task(len(calls))  # chunks of a task are in memory together
         topic = f"kembed-{uuid4()}"  # under which workers tell that a part is done
 
         def tasks() -> Iterator[Any]:

@@ -32,16 +32,18 @@ def render(
     command: str | None = None,
     notes: Sequence[str] = (),
     left_out: Mapping[str, str] | None = None,
+    samples: str | None = None,
 ) -> str:
     """The page as text; the same comparison, the same date and the same words about it give the same page.
 
     `date` is today unless given, a date or a string. `command` is what was typed at a shell, `notes` are
-    sentences that the reader should see, `left_out` has columns that were not compared, and why.
+    sentences that the reader should see, `left_out` has columns that were not compared, and why; `samples`
+    is the code that reads x and y.
     """
     from kembed.report.page import About, fill
 
     stage("drawing", 0.75)
     date = datetime.date.today() if date is None else date
     told = tuple(notes) or comparison.test.notes  # those of the caller hold the result's as well
-    about = About(command, told, dict(left_out or {}))
+    about = About(command, told, dict(left_out or {}), samples)
     return fill(comparison, date if isinstance(date, str) else f"{date:%d %B %Y}".lstrip("0"), about)

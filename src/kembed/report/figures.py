@@ -125,7 +125,8 @@ def _seen(w: Witness, labels: tuple[str, str]) -> str:
     if len(w.names) == 1:
         regions = w.where()
         for region in regions[:4]:
-            _, span = of_range(*next(iter(region.box.items())))
+            name, ends = next(iter(region.box.items()))
+            _, span = of_range(name, ends, region.units.get(name, ""))
             parts.append(f"Surely more {first if region.sign > 0 else second}: {span}.")
         if not regions:
             parts.append(f"The {w.level:.0%} band includes 0 everywhere.")

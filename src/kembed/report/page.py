@@ -30,11 +30,12 @@ DRAWINGS = (glyphs.gauge, glyphs.of_column, glyphs.large)
 
 @dataclass(frozen=True)
 class About:
-    """What only the caller knows: the command that was given, notes, and columns that were left out."""
+    """What only the caller knows: the command, notes, columns left out, and code that reads x and y."""
 
     command: str | None = None
     notes: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
+    samples: str | None = None
 
 
 def fill(comparison: Comparison, date: str, about: About) -> str:
@@ -69,7 +70,7 @@ def fill(comparison: Comparison, date: str, about: About) -> str:
         scale=_scale(comparison),
         null=figures.null(comparison.test),
         method=_method(comparison),
-        python=in_python(comparison),
+        python=in_python(comparison, about.samples),
         shell=about.command or at_a_shell(comparison),
         versions=f"kembed {__version__}, NumPy {np.__version__}, Python {platform.python_version()}",
     )
@@ -86,7 +87,8 @@ def _places(comparison: Comparison) -> list[tuple[Region, list[tuple[str, str]],
     found = []
     for region in comparison.regions[:REGIONS]:
         told = [(name, span) for name, span in region.box.items() if _narrower(span, wholes[name])]
-        ranges = [words.of_range(*one) for one in told[:REGION_COLUMNS]]
+        units = region.units
+        ranges = [words.of_range(*one, units.get(one[0], "")) for one in told[:REGION_COLUMNS]]
         found.append((region, ranges, len(told) - len(ranges)))
     return found
 
@@ -150,8 +152,8 @@ def _kernel_option(comparison: Comparison, word: str, own: str) -> str:
     return "" if comparison.kernel == "fused" else word.format(comparison.kernel)
 
 
-def in_python(comparison: Comparison) -> str:
-    """Code that makes this comparison again."""
+def in_python(comparison: Comparison, samples: str | None = None) -> str:
+    """Code that makes this comparison again; `samples` reads x and y."""
     seed = "...,  # not known" if comparison.seed is None else f"{comparison.seed},"
     options = [
         f"labels={tuple(words.clean(label) for label in comparison.labels)!r},",
@@ -162,8 +164,10 @@ def in_python(comparison: Comparison) -> str:
         f"rng={seed}",
     ]
     lines = "\n".join(f"    {option}" for option in options if option)
+    if samples is None:
+        samples = 'import polars as pl\n\nx = pl.read_csv("A.csv")\ny = pl.read_csv("B.csv")'
     return (
-        'import kembed\nimport polars as pl\n\nx = pl.read_csv("A.csv")\ny = pl.read_csv("B.csv")\n'
+        f"import kembed\n{samples}\n"
         f'found = kembed.compare(\n    x,\n    y,\n{lines}\n)\nfound.save_report("report.html")'
     )
 

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from kembed.comparing.summaries import ColumnSummary, beside
 from kembed.core.text import plain, shortened
+from kembed.data import clocks
 from kembed.testing.outcome import TestOutcome
 
 SHORT, LONG = 48, 80  # letters of a name that fit into a line of text, and into a cell that may break
@@ -164,14 +165,14 @@ def of_standardised(column: ColumnSummary) -> str:
     return "–" if column.standardised is None else f"{column.standardised:+.2f}".replace("-", MINUS)
 
 
-def of_range(name: str, span: tuple[Any, ...]) -> tuple[str, str]:
-    """A column and the part of it that a region covers.
+def of_range(name: str, span: tuple[Any, ...], unit: str = "") -> tuple[str, str]:
+    """A column and the part of it that a region covers; days are told as dates.
 
     >>> of_range("height", (1.5, 1.9)), of_range("town", ("Aix", "Bonn"))
     (('height', '1.5 to 1.9'), ('town', 'Aix or Bonn'))
     """
     if isinstance(span[0], float):
-        low, high = number(span[0], 3), number(span[1], 3)
+        low, high = (clocks.shown(one, unit) if unit == clocks.DAYS else number(one, 3) for one in span)
         return short(name), low if low == high else f"{low} to {high}"
     shown = [short(level, 24) for level in span[:3]]
     *most, last = [*shown, f"{len(span) - 3} more"] if len(span) > 3 else shown

@@ -17,7 +17,9 @@ from kembed.permutation.bins import AnyBins, sampled
 from kembed.permutation.segments import Segments, make_segments
 from kembed.testing.members.fresh import Diagonal, Fitted, Fresh, Streamed
 
-CHUNK = 4_096  # rows whose features are held at once: enough to be worth their calls
+# Rows whose features are held at once: enough to be worth their calls; fewer of many columns, whose features
+# are many too.
+CHUNK, FEWEST, ENTRIES = 4_096, 512, 2**16
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,9 @@ def sum_features(
     # Gaussians from the widest to the narrowest, each of which may be a power of one before it.
     turns = sorted(range(len(maps)), key=lambda k: -getattr(maps[k], "lengthscale", 0.0))
     buffers = (Buffers(), Buffers())  # of either side
-    for start in range(0, max(len(order), 1), CHUNK):
-        part = slice(start, start + CHUNK)
+    held = min(CHUNK, max(FEWEST, ENTRIES // values.shape[1]))
+    for start in range(0, max(len(order), 1), held):
+        part = slice(start, start + held)
         once = make_segments(own[part], weight[part])
         both = zip(layout.sides(values[part]), buffers, strict=False)
         sides = [Fresh(fitted, side, own_buffers) for side, own_buffers in both]
