@@ -168,7 +168,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
             return X
         finite = True if self.nan_policy == "raise" else "allow-nan"
         options = {"ensure_all_finite": finite, "ensure_min_samples": MINIMUM_ROWS}
-        return validate_data(self, X, reset=reset, dtype=np.float64, **options)
+        with np.errstate(invalid="ignore", over="ignore"):  # scikit-learn looks for gaps by adding up
+            return validate_data(self, X, reset=reset, dtype=np.float64, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
