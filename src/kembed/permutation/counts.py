@@ -31,8 +31,26 @@ def packed(columns: Float[np.ndarray, "N C"]) -> Words:
     return table.view(np.uint64)
 
 
+class OneByOne:
+    """What counts do not help: every kernel goes its own way."""
+
+    alone: Any
+
+    def weighted(self, v: Float[np.ndarray, " N"]) -> "Stacked":
+        """The kernels v_i K_ij v_j."""
+        return Stacked(tuple(one.weighted(v) for one in self.alone))
+
+    def forms(self, W: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "J C"]:
+        """w'Kw of every kernel and column w, whatever numbers it has."""
+        return Stacked(self.alone).forms(W)
+
+    def between(self, first: Any, second: Any) -> Float[np.ndarray, " J"]:
+        """Σ_i K(x_i, y_i) for rows x_i and y_i."""
+        return np.concatenate([one.between(first, second) for one in self.alone])
+
+
 @dataclass(frozen=True, eq=False)
-class Leaves:
+class Leaves(OneByOne):
     """K_ij = mean over trees of [i and j in one leaf] / (rows of that leaf), for leaves of several sizes.
 
     `places[k]` has the leaf of every row in every tree; a leaf lies in one leaf of each size before it, and
@@ -90,18 +108,6 @@ class Leaves:
                 totals[k] += (1.0 / rows) @ squares.astype(float)
         return totals / nested.shape[1]
 
-    def weighted(self, v: Float[np.ndarray, " N"]) -> "Stacked":
-        """The kernels v_i K_ij v_j."""
-        return Stacked(tuple(one.weighted(v) for one in self.alone))
-
-    def forms(self, W: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "J C"]:
-        """w'Kw of every kernel and column w, whatever numbers it has."""
-        return Stacked(self.alone).forms(W)
-
-    def between(self, first: Any, second: Any) -> Float[np.ndarray, " J"]:
-        """Σ_i K(x_i, y_i) for rows x_i and y_i."""
-        return np.concatenate([one.between(first, second) for one in self.alone])
-
 
 class Entries(NamedTuple):
     """Some entries of a matrix."""
@@ -112,7 +118,7 @@ class Entries(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class Neighbours(OneByOne):
     """G + Gᵀ, where G_ij = 1 if j is among the nearest so many of i, for several numbers of them.
 
     `nearest` has the neighbours of every row, the nearest first. Where several are equally near at the end
@@ -178,18 +184,6 @@ class Neighbours:
                 both = (words[rows] & words[others]).view(np.uint8)
                 found.append(2.0 * (_added(total & mine, k) + values @ both.astype(float))[:count])
         return np.stack(found)
-
-    def weighted(self, v: Float[np.ndarray, " N"]) -> "Stacked":
-        """The kernels v_i K_ij v_j."""
-        return Stacked(tuple(one.weighted(v) for one in self.alone))
-
-    def forms(self, W: Float[np.ndarray, "N C"]) -> Float[np.ndarray, "J C"]:
-        """w'Kw of every kernel and column w, whatever numbers it has."""
-        return Stacked(self.alone).forms(W)
-
-    def between(self, first: Any, second: Any) -> Float[np.ndarray, " J"]:
-        """Σ_i K(x_i, y_i) for rows x_i and y_i."""
-        return np.concatenate([one.between(first, second) for one in self.alone])
 
 
 @dataclass(frozen=True, eq=False)
