@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-B, LEVEL, SEED = 299, 0.05, 2026  # resamples, level, seed
+B = int(os.environ.get("KEMBED_RESAMPLES", "299"))
+LEVEL, SEED = 0.05, 2026
 
 
 def seeded(name: str, repetition: int) -> np.random.Generator:
