@@ -11,7 +11,7 @@ from os.path import exists, samefile
 from typing import TYPE_CHECKING, Any
 
 from kembed.cli import columns, words
-from kembed.cli.large import drawn_rows, is_large, open_files
+from kembed.cli.large import drawn, drawn_rows, is_large, open_files
 from kembed.cli.loaded import Loaded
 from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.screen import Screen
@@ -158,6 +158,17 @@ def load_source(file: str, wanted: list[str], reading: Reading, screen: Screen) 
     """These columns of one file that is read block by block."""
     (source,) = open_files([file], reading, screen, wanted)
     return Loaded((), (label(file),), {}, (source.size,), (source,))
+
+
+def held(loaded: Loaded, screen: Screen) -> Loaded:
+    """The same where all rows can be held; else some of them, drawn at random, and a word on that."""
+    from kembed.testing.sided import HELD
+
+    (source,) = loaded.sources
+    if source.size * len(source.schema.names) <= HELD:
+        return loaded
+    frame = drawn(source, screen)
+    return Loaded((frame,), loaded.labels, {}, loaded.given)
 
 
 def load_columns(source: str, wanted: list[str], reading: Reading, screen: Screen) -> Loaded:
