@@ -32,7 +32,8 @@ from kembed.testing import kernel_words
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
 # Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a
-# graph of 20 variables asks for each of 20 conditioners again and again, 100 MB each with 100,000 rows.
+# graph of 20 variables asks for each of 20 conditioners again and again, 100 MB each with 100,000 rows. Their
+# sizes are those of two columns given (`benchmarks/pc_size.py` prints what a search takes in all).
 ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
 # Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
 # `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
@@ -137,6 +138,7 @@ class Settings:
     cross_fit: bool = True
     binned_rows: int = BINNED_ROWS
     many_rows: int = MANY_ROWS
+    room: int = LARGE_ROOM  # bytes of one kind of kept thing, where rows are many
     scale: bool = True  # off in `benchmarks/conditional.py` alone, to show what it buys
 
 
@@ -173,7 +175,7 @@ class Sides:
         self.settings = settings
         self.n = len(variables[0].columns)
         # Numbers a row: residual features; bases of eigenvectors and features to weight by; a column or two.
-        few, many, room = (25, 120 if self.many else 60, LARGE_ROOM) if self.binned else (60, 1_000, ROOM)
+        few, many, room = (25, 130 if self.many else 60, settings.room) if self.binned else (60, 1_000, ROOM)
         self._sides: Shelf[Side] = Shelf(few * self.n, room)
         self._conditioners: Shelf[Conditioner] = Shelf(many * self.n, room)
         self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n, room)
