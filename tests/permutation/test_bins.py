@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kembed.permutation.bins import (
+    Bins,
     bin_indicators,
     dense,
     make_bins,
@@ -79,9 +80,13 @@ def test_the_smaller_sample_says_how_large_bins_of_named_units_are():
     assert [bins.count for bins in few] == [2, 20]
     halves = make_named_bins((np.arange(64), np.arange(1000)), 0, bins=64)
     assert [bins.count for bins in halves] == [8, 125]  # 64 // 8
+    for bins in make_named_bins((np.arange(3), np.repeat(np.arange(3), 2)), 0):  # no size in common
+        assert (bins.count, bins.rows, set(bins.own.tolist())) == (0, 1, {0})
 
 
 def test_rows_of_a_unit_are_in_one_bin():
+    alone, _ = Bins(9, 1, 9, 2).of(0, 9)  # a row is a unit, where nothing else is said
+    assert len(set(alone.tolist())) == 9
     bins, _ = make_bins((1000, 1000), 2, unit=8)
     own, _ = bins.of(0, 1000)
     for start in range(0, 1000, 8):
@@ -156,6 +161,7 @@ def test_sums_by_bin_against_a_loop(rng):
     for number in range(5):
         expected = sum((weight[i] * features[i] for i in range(30) if own[i] == number), np.zeros(3))
         np.testing.assert_allclose(found[number], expected, atol=1e-12)
+    assert found.shape == (5, 3)
     plain = bin_indicators(own, 4)
     np.testing.assert_allclose(dense(plain) @ features, plain @ features, atol=1e-12)
     assert dense(features) is features
