@@ -26,6 +26,7 @@ def test_ties_count_against_the_data_even_when_rounding_parts_them():
     assert nulls.resampled_pvalue(3.0 + 1e-6, draws) == 1 / 5  # not a tie
     assert nulls.resampled_pvalue(0.0, np.zeros(9)) == 1.0
     assert nulls.resampled_pvalue(1.0 + 2e-15, np.ones(9)) == 1.0
+    assert nulls.resampled_pvalue(-1.0 + 2e-15, -np.ones(9)) == 1.0
 
 
 def test_with_every_arrangement_the_data_are_among_them():

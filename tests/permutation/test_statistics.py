@@ -179,16 +179,19 @@ def test_a_factor_has_the_sums_of_its_matrix(weighted, rng):
 
 def test_centred_moments_against_the_centred_matrix(rng):
     A = rng.normal(size=(9, 9))
-    K = A @ A.T
     H = np.eye(9) - 1 / 9
-    bare = K - np.diag(K.diagonal())
-    sums = KernelSums(bare.sum(axis=1), K.diagonal(), float((bare**2).sum()))
-    trace, norm = statistics.centred_moments(sums)
-    np.testing.assert_allclose([trace, norm], [np.trace(H @ K @ H), ((H @ K @ H) ** 2).sum()])
+    for K in (A @ A.T, 1e-3 * A @ A.T):
+        bare = K - np.diag(K.diagonal())
+        sums = KernelSums(bare.sum(axis=1), K.diagonal(), float((bare**2).sum()))
+        trace, norm = statistics.centred_moments(sums)
+        np.testing.assert_allclose([trace, norm], [np.trace(H @ K @ H), ((H @ K @ H) ** 2).sum()])
 
 
-def test_rows_that_are_all_equal_have_no_centred_moments():
-    assert statistics.centred_moments(KernelSums(np.full(8, 7.0), np.ones(8), 56.0)) == (0.0, 0.0)
+@pytest.mark.parametrize(("n", "entry"), [(8, 1.0), (20, 1e5 / 3.0), (20, 1e-5 / 3.0), (22, 1e9 / 7.0)])
+def test_rows_that_are_all_equal_have_no_centred_moments(n, entry):
+    """Also where rounding leaves something of the trace: of 20 times 33,333.3, 2.3e-10."""
+    sums = KernelSums(np.full(n, (n - 1) * entry), np.full(n, entry), n * (n - 1) * entry**2)
+    assert statistics.centred_moments(sums) == (0.0, 0.0)
 
 
 # Identities.
