@@ -151,6 +151,22 @@ def test_hsic_of_every_pairing_against_loops(n, biased, rng):
     assert result.pvalue == pytest.approx(at_least / len(expected), abs=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("N", "kernels", "most"),
+    [
+        (1_500, 1, 1_060),  # 8 + 4 + .033 C < 35 + 12
+        (1_500, 3, 515),  # 8 + 3 (4 + .033 C) < 35 + 3 · 12
+        (20_000, 1, 1_393),  # 8 + 4 + .033 C < 35 + 12 + 11
+        (1_200, 2, 1_545),  # 8 + 2 (4 + .033 C) < 2 (35 + 2 · 12): two rings
+    ],
+)
+def test_when_products_are_thought_faster_than_transforms(N, kernels, most, rng):
+    for count, wanted in ((most, True), (most + 1, False)):
+        labelings = Labelings(np.arange(N) % 2.0, draw_star(N, count - 1, rng))
+        assert labelings.count == count
+        assert labelings.by_products(kernels) == wanted
+
+
 @pytest.mark.parametrize("batch", [1, 3, 7, 50, None])
 def test_column_sums_against_matrices(batch, rng):
     x, W, v = rng.normal(size=(11, 2)), rng.normal(size=(11, 4)), rng.uniform(1.0, 2.0, 11)
