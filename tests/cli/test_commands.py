@@ -653,10 +653,31 @@ def test_help_is_light(place):
 def test_a_plain_test_needs_no_jax(place):
     code = (
         "import sys; from kembed.cli import run; run(['test', 'before.csv', 'after.csv', '-q'])\n"
-        "print([m for m in ('jax', 'matplotlib', 'sklearn', 'pandas') if m in sys.modules])"
+        "heavy = ('jax', 'scipy', 'matplotlib', 'sklearn', 'pandas', 'pydantic.main', 'rich.progress')\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=place, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("threads", "expected"), [({}, "1"), ({"OMP_NUM_THREADS": "2"}, None)])
+def test_few_rows_take_one_thread(place, threads, expected):
+    code = (
+        "import os, kembed; from kembed.cli import run; asks = []; usual = kembed.mmd_test\n"
+        "def own(*a, **k):\n    asks.append(os.environ.get('OPENBLAS_NUM_THREADS')); return usual(*a, **k)\n"
+        "kembed.mmd_test = own\n"
+        "run(['test', 'before.csv', 'after.csv', '-q']); print(asks, os.environ.get('OPENBLAS_NUM_THREADS'))"
+    )
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**kept, **threads},
+    )
+    assert done.stdout.splitlines()[-1] == f"[{expected!r}] None"
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])

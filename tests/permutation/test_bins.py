@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from kembed.permutation.bins import (
+    Bins,
     bin_indicators,
+    dense,
     make_bins,
     make_named_bins,
     sampled,
@@ -35,10 +37,11 @@ def test_bins_are_equal_and_nothing_is_lost(sizes, unit):
         ((40_000, 900), 28, (512, 32)),  # 900 // 32, and no more than 512 of the larger
         ((33, 64), 1, (33, 64)),
         ((6400, 6400, 6400), 75, (85, 85, 85)),
+        ((100, 10), 5, (20, 2)),  # of 8 bins: 10 // 2, since one bin alone cannot change sides
     ],
 )
 def test_how_many_bins_by_hand(sizes, rows, counts):
-    made = make_bins(sizes, 0)
+    made = make_bins(sizes, 0, **({"bins": 8} if sizes == (100, 10) else {}))
     assert [bins.rows for bins in made] == [rows] * len(sizes)
     assert tuple(bins.count for bins in made) == counts
     assert [len(bins.classes) for bins in made] == list(counts)
@@ -61,7 +64,29 @@ def test_how_many_bins_of_named_units_by_hand():
     assert (both[0].own[-15:] == both[0].count).all()
 
 
+def test_the_smaller_sample_says_how_large_bins_of_named_units_are():
+    """64 and 160 units of two rows, and two of three rows in one sample alone."""
+    units = (
+        np.repeat(np.arange(64), 2),
+        np.concatenate([np.repeat(np.arange(160), 2), np.repeat([200, 201], 3)]),
+    )
+    for sides in (units, units[::-1]):
+        made = dict(zip(map(len, sides), make_named_bins(sides, 3, bins=100), strict=True))
+        assert [made[size].count for size in (128, 326)] == [32, 80]  # 226 // 100
+        assert (made[326].own[-6:] == 80).all()  # a size that one sample alone has keeps its side
+        made = dict(zip(map(len, sides), make_named_bins(sides, 3), strict=True))
+        assert [made[size].count for size in (128, 326)] == [64, 160]  # 226 // 256 is none, so 1
+    few = make_named_bins((np.arange(10), np.arange(100)), 0, bins=8)
+    assert [bins.count for bins in few] == [2, 20]
+    halves = make_named_bins((np.arange(64), np.arange(1000)), 0, bins=64)
+    assert [bins.count for bins in halves] == [8, 125]  # 64 // 8
+    for bins in make_named_bins((np.arange(3), np.repeat(np.arange(3), 2)), 0):  # no size in common
+        assert (bins.count, bins.rows, set(bins.own.tolist())) == (0, 1, {0})
+
+
 def test_rows_of_a_unit_are_in_one_bin():
+    alone, _ = Bins(9, 1, 9, 2).of(0, 9)  # a row is a unit, where nothing else is said
+    assert len(set(alone.tolist())) == 9
     bins, _ = make_bins((1000, 1000), 2, unit=8)
     own, _ = bins.of(0, 1000)
     for start in range(0, 1000, 8):
@@ -121,12 +146,25 @@ def test_the_sample_by_blocks_and_at_once(unit, each):
             np.testing.assert_array_equal(np.concatenate(parts), expected)
 
 
+def test_a_block_may_end_before_any_row_of_the_sample():
+    bins, _ = make_bins((1400, 1200), 8, bins=20)
+    numbers = bins.first_rows(1)
+    late = [int(number) for number in numbers if number > bins.count]
+    assert late
+    for count in late:
+        assert sampled(bins, 0, count, 1).sum() == (numbers < count).sum()
+
+
 def test_sums_by_bin_against_a_loop(rng):
     features, own, weight = rng.normal(size=(30, 3)), rng.integers(0, 5, 30), rng.uniform(1, 2, 30)
     found = bin_indicators(own, 4, weight) @ features
     for number in range(5):
         expected = sum((weight[i] * features[i] for i in range(30) if own[i] == number), np.zeros(3))
         np.testing.assert_allclose(found[number], expected, atol=1e-12)
+    assert found.shape == (5, 3)
+    plain = bin_indicators(own, 4)
+    np.testing.assert_allclose(dense(plain) @ features, plain @ features, atol=1e-12)
+    assert dense(features) is features
 
 
 def test_labels_move_within_classes_alone(rng):

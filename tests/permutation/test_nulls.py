@@ -26,6 +26,7 @@ def test_ties_count_against_the_data_even_when_rounding_parts_them():
     assert nulls.resampled_pvalue(3.0 + 1e-6, draws) == 1 / 5  # not a tie
     assert nulls.resampled_pvalue(0.0, np.zeros(9)) == 1.0
     assert nulls.resampled_pvalue(1.0 + 2e-15, np.ones(9)) == 1.0
+    assert nulls.resampled_pvalue(-1.0 + 2e-15, -np.ones(9)) == 1.0
 
 
 def test_with_every_arrangement_the_data_are_among_them():
@@ -180,8 +181,9 @@ def test_the_gamma_tail_is_scipys():
     assert draws.mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / 20_000))
     assert draws.var() == pytest.approx(variance, rel=0.05)
     assert nulls.gamma_pvalue(-1.0, mean, variance) == 1.0
-    assert nulls.gamma_pvalue(0.0, 0.0, 0.0) == 1.0
-    np.testing.assert_array_equal(nulls.gamma_draws(0.0, 0.0, 3, np.random.default_rng(0)), np.zeros(3))
+    for no_law in ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, -1.0), (np.nan, 1.0)):
+        assert nulls.gamma_pvalue(0.5, *no_law) == 1.0
+        np.testing.assert_array_equal(nulls.gamma_draws(*no_law, 3, np.random.default_rng(0)), np.zeros(3))
 
 
 def test_the_spectrum_against_the_centred_matrix(rng):
@@ -193,6 +195,15 @@ def test_the_spectrum_against_the_centred_matrix(rng):
     np.testing.assert_allclose(found, expected[: len(found)], atol=1e-12)
     assert found.sum() >= (1 - 1.01e-4) * expected.sum()
     assert (np.diff(found) <= 0.0).all()
+
+
+def test_the_spectrum_of_many_rows_is_that_of_some(rng, monkeypatch):
+    monkeypatch.setattr(nulls, "SPECTRUM_ROWS", 20)
+    x = rng.normal(size=(40, 1))
+    found = nulls.spectrum(kernel_pairs(Gaussian(0.3), x), np.random.default_rng(1))
+    part = x[np.sort(np.random.default_rng(1).choice(40, 20, replace=False))]
+    np.testing.assert_allclose(found, nulls.spectrum(kernel_pairs(Gaussian(0.3), part), rng), atol=1e-12)
+    assert 0.3 < found.sum() < 1.0  # the trace of HKH/n, of entries between 0 and 1
 
 
 def test_leading_eigenvalues_by_hand():

@@ -151,6 +151,22 @@ def test_hsic_of_every_pairing_against_loops(n, biased, rng):
     assert result.pvalue == pytest.approx(at_least / len(expected), abs=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("N", "kernels", "most"),
+    [
+        (1_500, 1, 1_060),  # 8 + 4 + .033 C < 35 + 12
+        (1_500, 3, 515),  # 8 + 3 (4 + .033 C) < 35 + 3 · 12
+        (20_000, 1, 1_393),  # 8 + 4 + .033 C < 35 + 12 + 11
+        (1_200, 2, 1_545),  # 8 + 2 (4 + .033 C) < 2 (35 + 2 · 12): two rings
+    ],
+)
+def test_when_products_are_thought_faster_than_transforms(N, kernels, most, rng):
+    for count, wanted in ((most, True), (most + 1, False)):
+        labelings = Labelings(np.arange(N) % 2.0, draw_star(N, count - 1, rng))
+        assert labelings.count == count
+        assert labelings.by_products(kernels) == wanted
+
+
 @pytest.mark.parametrize("batch", [1, 3, 7, 50, None])
 def test_column_sums_against_matrices(batch, rng):
     x, W, v = rng.normal(size=(11, 2)), rng.normal(size=(11, 4)), rng.uniform(1.0, 2.0, 11)
@@ -179,16 +195,19 @@ def test_a_factor_has_the_sums_of_its_matrix(weighted, rng):
 
 def test_centred_moments_against_the_centred_matrix(rng):
     A = rng.normal(size=(9, 9))
-    K = A @ A.T
     H = np.eye(9) - 1 / 9
-    bare = K - np.diag(K.diagonal())
-    sums = KernelSums(bare.sum(axis=1), K.diagonal(), float((bare**2).sum()))
-    trace, norm = statistics.centred_moments(sums)
-    np.testing.assert_allclose([trace, norm], [np.trace(H @ K @ H), ((H @ K @ H) ** 2).sum()])
+    for K in (A @ A.T, 1e-3 * A @ A.T):
+        bare = K - np.diag(K.diagonal())
+        sums = KernelSums(bare.sum(axis=1), K.diagonal(), float((bare**2).sum()))
+        trace, norm = statistics.centred_moments(sums)
+        np.testing.assert_allclose([trace, norm], [np.trace(H @ K @ H), ((H @ K @ H) ** 2).sum()])
 
 
-def test_rows_that_are_all_equal_have_no_centred_moments():
-    assert statistics.centred_moments(KernelSums(np.full(8, 7.0), np.ones(8), 56.0)) == (0.0, 0.0)
+@pytest.mark.parametrize(("n", "entry"), [(8, 1.0), (20, 1e5 / 3.0), (20, 1e-5 / 3.0), (22, 1e9 / 7.0)])
+def test_rows_that_are_all_equal_have_no_centred_moments(n, entry):
+    """Also where rounding leaves something of the trace: of 20 times 33,333.3, 2.3e-10."""
+    sums = KernelSums(np.full(n, (n - 1) * entry), np.full(n, entry), n * (n - 1) * entry**2)
+    assert statistics.centred_moments(sums) == (0.0, 0.0)
 
 
 # Identities.

@@ -51,7 +51,7 @@ def _present(series: pl.Series) -> int:
     """How many entries are there: neither null nor NaN."""
     if not series.dtype.is_float():
         return len(series) - series.null_count()
-    return int(_is_present(series).sum())
+    return int(nameless(series).is_not_nan().sum())  # of nulls that is null, which no sum counts
 
 
 def why_unfit(parts: list[pl.Series], named: bool) -> str:

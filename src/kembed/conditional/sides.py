@@ -21,7 +21,7 @@ from kembed.conditional import bases, conditioning
 from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
 from kembed.conditional.products import NEGLIGIBLE, Multipliers, bin_sums, products, squared_norms
 from kembed.core.backend import Bool, Float, to_numpy
-from kembed.data.space import make_space
+from kembed.data.space import Space, make_space
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.learning.evidence import COARSE
@@ -84,10 +84,14 @@ def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
     )
 
 
-def kernel_features(
-    columns: Float[np.ndarray, "n k"], indicator: Bool[np.ndarray, " k"], kernel: Any, *, many: bool = False
-) -> KernelFeatures:
-    """The features of one kernel that `check` has let through.
+def kernels_features(
+    columns: Float[np.ndarray, "n k"],
+    indicator: Bool[np.ndarray, " k"],
+    kernels: Sequence[Any],
+    *,
+    many: bool = False,
+) -> list[KernelFeatures]:
+    """The features of kernels that `check` has let through.
 
     Of `many` rows the first choose the kernel, and features of one column are read off a table.
 
@@ -95,9 +99,20 @@ def kernel_features(
     alone, and a kernel on what is left of a 0 or a 1 would read that probability back.
     """
     if indicator.all():
-        return KernelFeatures("categories", columns - columns.mean(axis=0))
+        return [KernelFeatures("categories", columns - columns.mean(axis=0)) for _ in kernels]
     chosen_by = columns[:CHOOSING] if many else columns
     space = make_space(chosen_by, np.zeros(columns.shape[1], dtype=bool))
+    return [_kernel_features(columns, chosen_by, space, kernel, many) for kernel in kernels]
+
+
+def _kernel_features(
+    columns: Float[np.ndarray, "n k"],
+    chosen_by: Float[np.ndarray, "c k"],
+    space: Space,
+    kernel: Any,
+    many: bool,
+) -> KernelFeatures:
+    """Of one kernel."""
     if isinstance(kernel, tuple):
         kernel = space_kernel(space, kernel[1] * space.median())
     kernel = to_numpy(kernel_words.choose_kernel(kernel, space, effort=COARSE)[0])
@@ -238,16 +253,16 @@ class Sides:
         if not given or not self.conditioner(given).Z.shape[1]:  # nothing, or only constants
             columns = variable.columns
             kernels = how.kernels if columns.shape[1] else ()
-            make_one = partial(kernel_features, columns, variable.indicator, many=self.many)
-            return Side(columns, tuple(map(make_one, kernels)), ())
+            found = kernels_features(columns, variable.indicator, kernels, many=self.many)
+            return Side(columns, tuple(found), ())
         conditioner = self.conditioner(given)
         fit = {"cross_fit": how.cross_fit, "scale": how.scale}
         make = partial(conditioning.variable_residuals, variable, conditioner, **fit)
         left = self._residuals.get((target, given), make)
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
-        for kernel in how.kernels if left.columns.shape[1] else ():
-            one = kernel_features(left.columns, left.indicator, kernel, many=self.many)
+        kernels = how.kernels if left.columns.shape[1] else ()
+        for one in kernels_features(left.columns, left.indicator, kernels, many=self.many):
             values, more = conditioner.centred(one.values)
             features.append(KernelFeatures(one.kernel, values, spent + more))
         return Side(left.columns, tuple(features), left.regressions)

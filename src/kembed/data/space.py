@@ -70,6 +70,10 @@ class Space:
 
     def median(self) -> float:
         """The median distance over pairs of distinct rows (of all pairs, where that is not 0)."""
+        return self._median
+
+    @cached_property
+    def _median(self) -> float:
         rows = sorted_rows(self.rows)
         if len(rows) > MEDIAN_ROWS:
             rows = rows[np.linspace(0, len(rows) - 1, MEDIAN_ROWS).round().astype(int)]
