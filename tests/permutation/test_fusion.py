@@ -107,7 +107,8 @@ def test_hundreds_of_kernels_as_one_at_a_time(rng):
     together = gathered(found, where)
     assert together.shape == (20, 4)
     np.testing.assert_array_equal(together[:, 3], found[:, 122])
-    for places in (where, np.repeat([0, 1, 2], [65, 40, 45])):  # 65: one is left over for the next 64
+    seams = (np.repeat([0, 1, 2], [first, 40, 110 - first]) for first in (63, 65))  # a seam beside each
+    for places in (where, *seams):
         together = gathered(found, places)
         for number in (0, 1, 2):
             mean = np.exp(found[:, places == number]).mean(axis=1)
@@ -182,6 +183,8 @@ def test_in_places_puts_every_kernel_where_it_belongs():
     assert found.entry.tolist() == [1.0, 2.0, 3.0]
     alone = in_places([one], [1, 0])
     assert alone.statistics.tolist() == [[3.0, 1.0]]
+    with pytest.raises(ValueError, match="not finite"):
+        in_places([one, Values(np.array([[np.nan]]), np.array([2.0]))], [0, 2, 1])
 
 
 def test_settled_makes_equal_what_rounding_tells_apart():
