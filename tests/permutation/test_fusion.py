@@ -16,6 +16,9 @@ def skewed(rng, shape=(400, 6)):
 def test_surprise_against_loops(by_others, rng):
     values = skewed(rng, (40, 5))
     values[:, 4] = -values[:, 1]  # skewed to the left
+    values[:, 2:4] = np.where(
+        np.arange(40)[:, None] == 3, [50.0, -90.0], values[:, 2:4]
+    )  # more than is heard
     found = surprise(values, by_others=by_others)
     for j in range(5):
         expected = reference.surprise_loops(values[:, j].tolist(), by_others)
@@ -71,6 +74,8 @@ def test_what_does_not_vary_says_nothing():
     assert (found[:, :2] == 0.0).all()
     assert found[:, 2].max() > 2.0
     assert np.isfinite(surprise(values[:, 2:], by_others=True)).all()
+    assert surprise(1e-9 * values[:, 2:], 1.0).max() > 2.0
+    assert (surprise(np.zeros((30, 1))) == 0.0).all()
     assert (surprise(1e-6 * values[:, 2:], 1e9) == 0.0).all()  # little beside a usual entry
     assert (surprise(1e9 + 1e-6 * values[:, 2:]) == 0.0).all()  # little beside the values themselves
 
@@ -93,6 +98,13 @@ def test_gathered_against_loops(rng):
     for place, members in ((0, [1, 3]), (2, [0, 4, 5])):
         together = np.log(np.mean(np.exp(surprises[:, members]), axis=1))
         np.testing.assert_allclose(found[:, place], surprise(together[:, None])[:, 0], rtol=1e-9, atol=1e-10)
+
+
+def test_numbers_of_members_need_not_begin_at_0(rng):
+    surprises = rng.exponential(size=(50, 3))
+    np.testing.assert_array_equal(
+        gathered(surprises, np.array([1, 1, 4])), gathered(surprises, np.array([0, 0, 1]))
+    )
 
 
 def test_hundreds_of_kernels_as_one_at_a_time(rng):
