@@ -69,7 +69,7 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     rows, captions, rng = _some_rows(w, labels, ROWS)
     every = np.concatenate(rows)
     mean, sure = w.at_rows(every).mean, w.sure_at(every)
-    colours = ScalarMappable(Normalize(*_colour_ends(mean)), style.diverging("#BEBEBE"))
+    colours = ScalarMappable(Normalize(*_colour_ends(mean)), style.diverging("#A0A0A0"))
     parts = [part @ directions - centre for part in rows]
     steps = [1.0 if axis_levels[d] else style.lattice(*(part[:, d] for part in parts)) for d in (0, 1)]
     for part, d in product(parts, (0, 1)):
