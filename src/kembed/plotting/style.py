@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.text import RAISED, plain, rows, shortened
+from kembed.data.clocks import DAYS
 
 # Okabe & Ito's colours: told apart by colour-blind readers. Blue is x and vermilion y wherever both appear.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -116,6 +117,16 @@ def short_numbers(axis: Any) -> None:
     first, *rest = axis.get_label_text().split("\n")
     times = f"×10{str(power).translate(RAISED)}"
     axis.set_label_text("\n".join([f"{first} ({times})" if first else times, *rest]))
+
+
+def count_in(axis: Any, unit: str) -> None:
+    """Dates along an axis of days; other axes as they are."""
+    if unit == DAYS:
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator: Any = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def log_ticks(axis: Any) -> None:
