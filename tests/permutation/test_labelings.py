@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 from tests import reference
 
+from kembed import Gaussian
+from kembed.core.progress import showing_progress
 from kembed.permutation import labelings as module
 from kembed.permutation import statistics
+from kembed.permutation.gram import kernel_pairs
 from kembed.permutation.labelings import (
     Labelings,
+    column_sums,
     draw_labelings,
     draw_swaps,
     draw_units,
@@ -85,3 +89,13 @@ def test_a_factor_under_more_labelings_than_can_be_written_out(weighted, rng, mo
     np.testing.assert_array_equal(np.hstack(pieces), columns)
     monkeypatch.setattr(module, "PART", N)
     np.testing.assert_array_equal(many.some(4, 9), columns[:, 4:9])
+
+
+@pytest.mark.parametrize(("long", "shown"), [(60, True), (61, False)])
+def test_a_pass_over_half_the_matrix_is_shown(long, shown, rng, monkeypatch, capsys):
+    """Of 11 rows 60.5 entries."""
+    monkeypatch.setattr("kembed.core.progress.LONG", long)
+    pairs = kernel_pairs(Gaussian(1.0), rng.normal(size=(11, 1)))
+    with showing_progress(True):
+        column_sums(pairs, rng.normal(size=(11, 2)), 4)
+    assert ("/11 " in capsys.readouterr().err) == shown
