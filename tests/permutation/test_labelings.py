@@ -10,6 +10,7 @@ from kembed import Gaussian
 from kembed.core.progress import showing_progress
 from kembed.permutation import labelings as module
 from kembed.permutation import statistics
+from kembed.permutation.counts import packed
 from kembed.permutation.gram import kernel_pairs
 from kembed.permutation.labelings import (
     Labelings,
@@ -68,6 +69,15 @@ def test_one_class_is_no_class_and_units_of_one_row_are_rows(rng):
         assert len(np.unique(found.written_out, axis=1).T) == 35
 
 
+def test_labels_move_within_each_of_three_classes(rng):
+    labels, classes = np.array([1, 0, 1, 0, 0, 1, 1, 1.0]), np.array([2, 2, 0, 0, 0, 1, 1, 1])
+    columns = draw_within(labels, classes, 400, rng)[0].written_out
+    np.testing.assert_array_equal(columns[:, 0], labels)
+    for number, first in enumerate((1, 3, 1)):
+        assert (columns[classes == number].sum(axis=0) == first).all()
+    assert len(np.unique(columns, axis=1).T) == 2 * 3
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_factor_under_more_labelings_than_can_be_written_out(weighted, rng, monkeypatch):
     N, v = 12, rng.uniform(0.5, 2.0, 12) if weighted else None
@@ -87,8 +97,10 @@ def test_a_factor_under_more_labelings_than_can_be_written_out(weighted, rng, mo
     pieces = list(many.pieces())
     assert [part.shape[1] for part in pieces] == [3] * 10 + [1]
     np.testing.assert_array_equal(np.hstack(pieces), columns)
-    monkeypatch.setattr(module, "PART", N)
-    np.testing.assert_array_equal(many.some(4, 9), columns[:, 4:9])
+    for part in (N, 2 * N, 8 * N):  # one, two, eight columns at a time
+        monkeypatch.setattr(module, "PART", part)
+        np.testing.assert_array_equal(many.some(4, 9), columns[:, 4:9])
+        np.testing.assert_array_equal(Labelings(labels, star).words, packed(columns))
 
 
 @pytest.mark.parametrize(("long", "shown"), [(60, True), (61, False)])
