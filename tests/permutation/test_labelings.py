@@ -5,13 +5,14 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from tests import reference
+from tests.testing.alike import matrices
 
-from kembed import Gaussian
 from kembed.core.progress import showing_progress
+from kembed.data.space import make_space
 from kembed.permutation import labelings as module
 from kembed.permutation import statistics
 from kembed.permutation.counts import packed
-from kembed.permutation.gram import kernel_pairs
+from kembed.permutation.gram import space_pairs
 from kembed.permutation.labelings import (
     Labelings,
     column_sums,
@@ -103,11 +104,27 @@ def test_a_factor_under_more_labelings_than_can_be_written_out(weighted, rng, mo
         np.testing.assert_array_equal(Labelings(labels, star).words, packed(columns))
 
 
-@pytest.mark.parametrize(("long", "shown"), [(60, True), (61, False)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kernels_under_more_labelings_than_can_be_written_out(weighted, rng, monkeypatch):
+    """By Fourier transforms, kernel by kernel."""
+    N, v = 9, rng.uniform(0.5, 2.0, 9) if weighted else None
+    x, labels, star = rng.normal(size=(N, 1)), np.repeat([1.0, 0.0], [4, 5]), draw_star(N, 20, rng)
+    columns = Labelings(labels, star).written_out
+    monkeypatch.setattr(module, "WRITTEN_OUT", 0)
+    pairs = space_pairs(make_space(x, np.array([False])), np.array([0.5, 2.0]))
+    every = list(label_forms(pairs, Labelings(labels, star), v, None))
+    kernels = matrices([pairs])
+    assert len(every) == len(kernels) == 2
+    for forms, K in zip(every, kernels, strict=True):
+        expected = [reference.mmd2_loops(K, a > 0.5, v, biased=False) for a in columns.T]
+        np.testing.assert_allclose(statistics.mmd2(forms, biased=False), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("long", "shown"), [(121, True), (122, False)])
 def test_a_pass_over_half_the_matrix_is_shown(long, shown, rng, monkeypatch, capsys):
-    """Of 11 rows 60.5 entries."""
+    """Of 11 rows 60.5 entries, for each of two kernels."""
     monkeypatch.setattr("kembed.core.progress.LONG", long)
-    pairs = kernel_pairs(Gaussian(1.0), rng.normal(size=(11, 1)))
+    space = make_space(rng.normal(size=(11, 1)), np.array([False]))
     with showing_progress(True):
-        column_sums(pairs, rng.normal(size=(11, 2)), 4)
+        column_sums(space_pairs(space, np.array([1.0, 2.0])), rng.normal(size=(11, 2)), 4)
     assert ("/11 " in capsys.readouterr().err) == shown
