@@ -5,11 +5,17 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from tests import reference
+from tests.testing.alike import matrices
 
+from kembed.core.progress import showing_progress
+from kembed.data.space import make_space
 from kembed.permutation import labelings as module
 from kembed.permutation import statistics
+from kembed.permutation.counts import packed
+from kembed.permutation.gram import space_pairs
 from kembed.permutation.labelings import (
     Labelings,
+    column_sums,
     draw_labelings,
     draw_swaps,
     draw_units,
@@ -64,6 +70,15 @@ def test_one_class_is_no_class_and_units_of_one_row_are_rows(rng):
         assert len(np.unique(found.written_out, axis=1).T) == 35
 
 
+def test_labels_move_within_each_of_three_classes(rng):
+    labels, classes = np.array([1, 0, 1, 0, 0, 1, 1, 1.0]), np.array([2, 2, 0, 0, 0, 1, 1, 1])
+    columns = draw_within(labels, classes, 400, rng)[0].written_out
+    np.testing.assert_array_equal(columns[:, 0], labels)
+    for number, first in enumerate((1, 3, 1)):
+        assert (columns[classes == number].sum(axis=0) == first).all()
+    assert len(np.unique(columns, axis=1).T) == 2 * 3
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_factor_under_more_labelings_than_can_be_written_out(weighted, rng, monkeypatch):
     N, v = 12, rng.uniform(0.5, 2.0, 12) if weighted else None
@@ -83,5 +98,33 @@ def test_a_factor_under_more_labelings_than_can_be_written_out(weighted, rng, mo
     pieces = list(many.pieces())
     assert [part.shape[1] for part in pieces] == [3] * 10 + [1]
     np.testing.assert_array_equal(np.hstack(pieces), columns)
-    monkeypatch.setattr(module, "PART", N)
-    np.testing.assert_array_equal(many.some(4, 9), columns[:, 4:9])
+    for part in (N, 2 * N, 8 * N):  # one, two, eight columns at a time
+        monkeypatch.setattr(module, "PART", part)
+        np.testing.assert_array_equal(many.some(4, 9), columns[:, 4:9])
+        np.testing.assert_array_equal(Labelings(labels, star).words, packed(columns))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kernels_under_more_labelings_than_can_be_written_out(weighted, rng, monkeypatch):
+    """By Fourier transforms, kernel by kernel."""
+    N, v = 9, rng.uniform(0.5, 2.0, 9) if weighted else None
+    x, labels, star = rng.normal(size=(N, 1)), np.repeat([1.0, 0.0], [4, 5]), draw_star(N, 20, rng)
+    columns = Labelings(labels, star).written_out
+    monkeypatch.setattr(module, "WRITTEN_OUT", 0)
+    pairs = space_pairs(make_space(x, np.array([False])), np.array([0.5, 2.0]))
+    every = list(label_forms(pairs, Labelings(labels, star), v, None))
+    kernels = matrices([pairs])
+    assert len(every) == len(kernels) == 2
+    for forms, K in zip(every, kernels, strict=True):
+        expected = [reference.mmd2_loops(K, a > 0.5, v, biased=False) for a in columns.T]
+        np.testing.assert_allclose(statistics.mmd2(forms, biased=False), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("long", "shown"), [(121, True), (122, False)])
+def test_a_pass_over_half_the_matrix_is_shown(long, shown, rng, monkeypatch, capsys):
+    """Of 11 rows 60.5 entries, for each of two kernels."""
+    monkeypatch.setattr("kembed.core.progress.LONG", long)
+    space = make_space(rng.normal(size=(11, 1)), np.array([False]))
+    with showing_progress(True):
+        column_sums(space_pairs(space, np.array([1.0, 2.0])), rng.normal(size=(11, 2)), 4)
+    assert ("/11 " in capsys.readouterr().err) == shown
