@@ -153,10 +153,20 @@ def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str
         mean += f" ({abs(gap) / pooled:.2g} sd {'higher' if gap > 0 else 'lower'})"
     narrow, wide = labels if x["sd"] < y["sd"] else labels[::-1]
     if low > 0.0 and high >= RATIO * low:
-        mean += f"; spread {high / low:.2g} times as wide in {wide}"
+        mean += f"; spread {_times(high / low)} times as wide in {wide}"
     elif low == 0.0 < high:
         mean += f"; constant in {narrow}"
     return mean
+
+
+def _times(ratio: float) -> str:
+    """A ratio to two digits.
+
+    >>> _times(1.234), _times(1234.5), _times(1e12)
+    ('1.2', '1,200', '1e+12')
+    """
+    rough = float(f"{ratio:.2g}")
+    return f"{rough:,.0f}" if 100.0 <= rough < 1e6 else f"{ratio:.2g}"
 
 
 def _lapse(days: float) -> str:
