@@ -155,6 +155,14 @@ def finished(ax: Any, handles: Any = None, columns: int = 2) -> Any:
     return ax
 
 
+def titled(ax: Any, title: str) -> None:
+    """A title above what stands there already: the legend, and a line of words."""
+    said = ax.get_title(loc="left")
+    legend = ax.get_legend()
+    lines = -(-len(legend.get_texts()) // 2) if legend else 0  # two entries a line, at least
+    ax.set_title(f"{title}: {said}" if said else title, loc="left", fontsize="medium", pad=8.0 + 13.0 * lines)
+
+
 def diverging(centre: str = "#FFFFFF") -> Any:
     """Vermilion (more y), through `centre`, to blue (more x)."""
     from matplotlib.colors import LinearSegmentedColormap
