@@ -34,6 +34,7 @@ TARGETS = {
     "permutation/nulls.py": [ROOM + "test_nulls.py"],
     "permutation/fusion.py": [ROOM + "test_fusion.py"],
     "permutation/labelings.py": [
+        ROOM + "test_labelings.py",
         ROOM + "test_statistics.py",
         ROOM + "test_bins.py",
         ROOM + "test_blocks.py",

@@ -39,6 +39,20 @@ write_whole("page.html", slowly)
 """
 
 
+# A signal that comes while Python collects garbage is raised in a callback of the collector (JAX has one).
+COLLECTING = """
+import gc, os, signal, sys
+def callback(phase, info):
+    if "typer" in sys.modules:
+        gc.callbacks.remove(callback)
+        os.kill(os.getpid(), signal.SIGINT)
+gc.set_threshold(10)
+gc.callbacks.append(callback)
+from kembed.cli import main
+main()
+"""
+
+
 def stopped(folder, number: int, *command: str) -> tuple[int, str]:
     """Send a signal once the process is ready: its exit code and what it said."""
     process = subprocess.Popen(
@@ -72,3 +86,20 @@ def test_no_draft_is_left(tmp_path, swallowed):
     code, _ = stopped(tmp_path, signal.SIGTERM, "-c", WRITING, *swallowed)
     assert code != 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_in_a_callback_of_the_collector_is_not_lost(tmp_path):
+    """Python says that it ignores what a callback raises: the signal comes again, and nothing is said."""
+    (tmp_path / "b.csv").write_text("a\n1\n2\n3\n")
+    process = subprocess.Popen(
+        [sys.executable, "-c", COLLECTING, "test", "-", "b.csv"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,  # nothing comes: it waits until it is stopped
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        said = process.stderr.read()
+        assert process.wait(60) == 130
+        assert "Traceback" not in said

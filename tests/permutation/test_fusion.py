@@ -16,6 +16,9 @@ def skewed(rng, shape=(400, 6)):
 def test_surprise_against_loops(by_others, rng):
     values = skewed(rng, (40, 5))
     values[:, 4] = -values[:, 1]  # skewed to the left
+    values[:, 2:4] = np.where(
+        np.arange(40)[:, None] == 3, [50.0, -90.0], values[:, 2:4]
+    )  # more than is heard
     found = surprise(values, by_others=by_others)
     for j in range(5):
         expected = reference.surprise_loops(values[:, j].tolist(), by_others)
@@ -34,6 +37,7 @@ def test_surprise_is_the_tail_of_the_gamma_law(rng):
 def test_units_and_shifts_say_nothing(rng):
     values = skewed(rng)
     np.testing.assert_allclose(surprise(3e7 * values - 5e8), surprise(values), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(surprise(1e-20 * values), surprise(values), rtol=1e-9, atol=1e-11)
 
 
 def test_the_order_of_values_is_kept(rng):
@@ -70,6 +74,10 @@ def test_what_does_not_vary_says_nothing():
     assert (found[:, :2] == 0.0).all()
     assert found[:, 2].max() > 2.0
     assert np.isfinite(surprise(values[:, 2:], by_others=True)).all()
+    assert surprise(1e-9 * values[:, 2:], 1.0).max() > 2.0
+    assert (surprise(np.zeros((30, 1))) == 0.0).all()
+    assert (surprise(1e-6 * values[:, 2:], 1e9) == 0.0).all()  # little beside a usual entry
+    assert (surprise(1e9 + 1e-6 * values[:, 2:]) == 0.0).all()  # little beside the values themselves
 
 
 def test_loudest_by_hand():
@@ -77,6 +85,7 @@ def test_loudest_by_hand():
     surprises = -np.log([[0.5, 0.1], [0.02, 0.02]])
     np.testing.assert_allclose(np.exp(-loudest(surprises)), [1 / 6, 0.02])
     np.testing.assert_allclose(np.exp(-loudest(surprises, np.array([0.75, 0.25]))), [1 / (1.5 + 2.5), 0.02])
+    assert loudest(np.array([[0.0, 2000.0]])) == pytest.approx(2000.0 - np.log(2.0))  # exp would be no number
 
 
 def test_gathered_against_loops(rng):
@@ -91,6 +100,13 @@ def test_gathered_against_loops(rng):
         np.testing.assert_allclose(found[:, place], surprise(together[:, None])[:, 0], rtol=1e-9, atol=1e-10)
 
 
+def test_numbers_of_members_need_not_begin_at_0(rng):
+    surprises = rng.exponential(size=(50, 3))
+    np.testing.assert_array_equal(
+        gathered(surprises, np.array([1, 1, 4])), gathered(surprises, np.array([0, 0, 1]))
+    )
+
+
 def test_hundreds_of_kernels_as_one_at_a_time(rng):
     """They are worked on 64 at a time, and nobody sees the seams; -1 is left out."""
     values = rng.gamma(2.0, size=(20, 150))
@@ -103,11 +119,14 @@ def test_hundreds_of_kernels_as_one_at_a_time(rng):
     together = gathered(found, where)
     assert together.shape == (20, 4)
     np.testing.assert_array_equal(together[:, 3], found[:, 122])
-    for number in (0, 1, 2):
-        mean = np.exp(found[:, where == number]).mean(axis=1)
-        np.testing.assert_allclose(
-            together[:, number], surprise(np.log(mean)[:, None])[:, 0], rtol=1e-8, atol=1e-9
-        )
+    seams = (np.repeat([0, 1, 2], [first, 40, 110 - first]) for first in (63, 65))  # a seam beside each
+    for places in (where, *seams):
+        together = gathered(found, places)
+        for number in (0, 1, 2):
+            mean = np.exp(found[:, places == number]).mean(axis=1)
+            np.testing.assert_allclose(
+                together[:, number], surprise(np.log(mean)[:, None])[:, 0], rtol=1e-8, atol=1e-9
+            )
 
 
 def plans(rng):
@@ -153,6 +172,13 @@ def test_groups_that_count_more(rng):
     np.testing.assert_allclose(found.whole, np.log(mean))
 
 
+def test_one_group_is_not_added_to_itself(rng):
+    values, plan = plans(rng)
+    for added in ([0, 0, 0], [0, 1, 0]):
+        found = fuse(values, plan._replace(added=np.array(added) > 0))
+        np.testing.assert_allclose(found.whole, loudest(found.groups))
+
+
 def test_one_kernel_is_itself(rng):
     values = Values(rng.normal(size=(30, 1)), np.ones(1))
     found = fuse(values, Plan(np.zeros(1, int), np.zeros(1, int), np.zeros(1, bool)))
@@ -167,6 +193,10 @@ def test_in_places_puts_every_kernel_where_it_belongs():
     found = in_places([one, other], [0, 2, 1])
     assert found.statistics.tolist() == [[1.0, 2.0, 3.0]]
     assert found.entry.tolist() == [1.0, 2.0, 3.0]
+    alone = in_places([one], [1, 0])
+    assert alone.statistics.tolist() == [[3.0, 1.0]]
+    with pytest.raises(ValueError, match="not finite"):
+        in_places([one, Values(np.array([[np.nan]]), np.array([2.0]))], [0, 2, 1])
 
 
 def test_settled_makes_equal_what_rounding_tells_apart():
@@ -175,6 +205,9 @@ def test_settled_makes_equal_what_rounding_tells_apart():
     assert values.settled(True) is values
     apart = Values(np.array([[0.1], [0.1 + 1e-12], [0.3]]), np.array([1.0]))
     np.testing.assert_array_equal(apart.settled(False).statistics, apart.statistics)
+    for size in (1e6, 1e-6):  # beside a usual entry
+        values = Values(size * np.array([[0.1], [0.1 + 1e-15], [0.1 + 1e-13]]), np.array([size]))
+        assert [len(np.unique(each.statistics)) for each in (values, values.settled(False))] == [3, 2]
     for number in (np.nan, np.inf):
         with pytest.raises(ValueError, match="not finite"):
             Values(np.array([[1.0], [number]]), np.array([1.0])).settled(True)

@@ -275,6 +275,7 @@ def test_wild_weights_have_variance_one_and_the_right_memory(memory):
     decay = np.exp(-1.0 / memory)
     lost = (1 + decay) / (1 - decay) / 1_000  # variance that centring takes away
     assert (W**2).mean() == pytest.approx(1.0 - lost, abs=0.01)
-    assert (W[0] ** 2).mean() == pytest.approx(1.0, abs=0.4)  # stationary from the start
+    for first in W[:3]:  # stationary from the start
+        assert (first**2).mean() == pytest.approx(1.0, abs=0.4)
     assert (W[1:] * W[:-1]).mean() == pytest.approx(decay - lost, abs=0.01)
     assert (W[3:] * W[:-3]).mean() == pytest.approx(decay**3 - lost, abs=0.01)

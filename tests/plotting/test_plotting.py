@@ -333,7 +333,7 @@ class TestColumns:
         ]
 
     def test_bars_are_sensitivities_and_clear_columns_come_first(self):
-        ax = draw(plot_columns(self.table(15), panel()))
+        ax = draw(plot_columns(self.table(15)[::-1], panel()))  # whatever order they come in
         names = [tick.get_text() for tick in ax.get_yticklabels()]
         assert names == ["c13", *(f"c{k}" for k in range(11))]
         widths = {bar.get_y() + bar.get_height() / 2: bar.get_width() for bar in ax.patches}
@@ -461,6 +461,9 @@ class TestComparison:
         axes = plot_comparison(comparison, figure)
         draw(axes[0, 0])
         assert axes.shape == (2, 2)
+        titles = [ax.get_title(loc="left") for ax in axes.flat]
+        assert titles[:2] == ["Where they differ", "Which columns"]
+        assert titles[2].startswith("Could it be chance: p = ")
         assert axes[1, 0].lines[0].get_xdata()[0] == comparison.test.statistic
         assert axes[0, 1].get_yticklabels()[0].get_text() == "a"
         assert "not learned" in axes[1, 1].texts[0].get_text()

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130  # as shells, sysexits.h and Ctrl-C have them
 AGAIN = 20.0  # seconds after which a command that is still there is stopped again: callbacks swallow signals
+AT_ONCE = 0.01  # seconds until then when Python itself says that a callback did
 STOPPED: list[int] = []  # the signals that came
 # What the user gave is wrong, or an optional part is not installed, and how to install it.
 INPUT_ERRORS = (ValueError, TypeError, OSError, ImportError)
@@ -64,8 +65,15 @@ def listen(again: float = AGAIN) -> None:
             STOPPED.append(number)
         raise KeyboardInterrupt
 
+    def swallowed(what: Any) -> None:
+        if not STOPPED or what.exc_type is not KeyboardInterrupt:
+            before(what)
+        elif hasattr(signal, "setitimer"):  # raised where nobody could catch it: once more, elsewhere
+            signal.setitimer(signal.ITIMER_REAL, AT_ONCE)
+
     if threading.current_thread() is not threading.main_thread():
         return
+    before, sys.unraisablehook = sys.unraisablehook, swallowed
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):  # nohup, background

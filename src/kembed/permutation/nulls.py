@@ -42,10 +42,8 @@ def gamma_draws(mean: float, variance: float, count: int, rng: np.random.Generat
 def leading(eigenvalues: Float[np.ndarray, " N"]) -> Float[np.ndarray, " L"]:
     """The positive eigenvalues that make up all but a ten-thousandth of the sum, largest first."""
     ordered = np.sort(np.maximum(eigenvalues, 0.0))[::-1]
-    total = float(ordered.sum())
-    if not total > 0.0:
-        return ordered[:1]
-    return ordered[: int(np.searchsorted(np.cumsum(ordered), (1.0 - SPECTRUM_LEFT) * total)) + 1]
+    enough = (1.0 - SPECTRUM_LEFT) * float(ordered.sum())
+    return ordered[: int(np.searchsorted(np.cumsum(ordered), enough)) + 1]
 
 
 def weighted_chi_squares(weights: Float[np.ndarray, " L"], count: int, rng: np.random.Generator) -> Vector:
@@ -89,8 +87,7 @@ def column_pvalues(
         part = slice(start, start + AT_ONCE)
         own, others = observed[part, None], draws.T[part]
         values = np.hstack([others, own])
-        largest = np.maximum(values.max(axis=1), -values.min(axis=1))
-        tolerance = TIE * values.std(axis=1) + 1e-14 * largest
+        tolerance = TIE * values.std(axis=1) + 1e-14 * np.abs(values).max(axis=1)
         found[part] = (others >= own - tolerance[:, None]).sum(axis=1)
     return (found + 1) / (len(draws) + 1)
 

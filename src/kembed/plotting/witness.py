@@ -82,6 +82,7 @@ def _curve(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
         bool(regions),
         f"shaded where any of {len(w.tried)} scales is sure" if decides is not None else None,
     )
+    style.count_in(ax.xaxis, w.tables[0].unit(0))
     ax.set_ylabel(style.direction(labels), fontsize="small")
     if np.abs(ends).max() < style.NOTHING:
         ax.set_ylim(-0.1, 0.1)
