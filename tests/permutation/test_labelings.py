@@ -160,7 +160,7 @@ def test_so_many_labelings_at_a_time(part, some, words, rng, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("N", "strip", "heights"), [(60, 20, [20] * 3), (60, 3, [16, 16, 16, 12]), (300, 10**6, [256, 44])]
+    ("N", "strip", "heights"), [(150, 100, [100, 50]), (60, 3, [16, 16, 16, 12]), (300, 10**6, [256, 44])]
 )
 def test_the_matrix_in_strips(N, strip, heights, rng, monkeypatch):
     """A row of a strip takes 3 N + C numbers; no less than 16 rows, no more than 256."""
