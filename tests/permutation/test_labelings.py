@@ -12,7 +12,7 @@ from kembed.data.space import make_space
 from kembed.permutation import labelings as module
 from kembed.permutation import statistics
 from kembed.permutation.counts import packed
-from kembed.permutation.gram import space_pairs
+from kembed.permutation.gram import matrix_pairs, space_pairs
 from kembed.permutation.labelings import (
     Labelings,
     column_sums,
@@ -23,7 +23,7 @@ from kembed.permutation.labelings import (
     label_forms,
 )
 from kembed.permutation.low_rank import LowRank
-from kembed.permutation.rings import draw_star
+from kembed.permutation.rings import Star, draw_star
 
 LABELS = np.array([0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0])  # 3 of 7: 35 arrangements
 
@@ -118,6 +118,62 @@ def test_kernels_under_more_labelings_than_can_be_written_out(weighted, rng, mon
     for forms, K in zip(every, kernels, strict=True):
         expected = [reference.mmd2_loops(K, a > 0.5, v, biased=False) for a in columns.T]
         np.testing.assert_allclose(statistics.mmd2(forms, biased=False), expected, atol=1e-12)
+
+
+# Memory: how much is held at a time.
+
+
+def test_labelings_are_written_out_up_to_half_a_gigabyte(rng):
+    labels = np.arange(2**13) % 2.0
+    assert Labelings(labels, draw_star(2**13, 2**13 - 1, rng)).few  # 8 bytes · 2¹³ · 2¹³
+    assert not Labelings(labels, draw_star(2**13, 2**13, rng)).few
+
+
+class Watched(Star):
+    """A star that notes how many labelings are asked for at a time."""
+
+    def pairings(self, which):
+        found = super().pairings(which)
+        asked.append(len(found))
+        return found
+
+
+asked: list[int] = []
+
+
+@pytest.mark.parametrize(
+    ("part", "some", "words"), [(1, [1] * 7, [1] * 31), (3, [3, 3, 1], None), (20, [7], [16, 15])]
+)
+def test_so_many_labelings_at_a_time(part, some, words, rng, monkeypatch):
+    N, drawn = 11, draw_star(11, 30, rng)
+    labels = np.repeat([1.0, 0.0], [5, 6])
+    star = Watched(drawn.rings, drawn.chosen)
+    for name, value in (("WRITTEN_OUT", 0), ("PART", part * N)):
+        monkeypatch.setattr(module, name, value)
+    asked.clear()
+    Labelings(labels, star).some(2, 9)
+    assert asked == some
+    asked.clear()
+    assert Labelings(labels, star).words.shape == (N, 4)  # 31 in words of eight
+    if words is not None:
+        assert asked == words
+
+
+@pytest.mark.parametrize(
+    ("N", "strip", "heights"), [(150, 100, [100, 50]), (60, 3, [16, 16, 16, 12]), (300, 10**6, [256, 44])]
+)
+def test_the_matrix_in_strips(N, strip, heights, rng, monkeypatch):
+    """A row of a strip takes 3 N + C numbers; no less than 16 rows, no more than 256."""
+    seen = []
+
+    def entries(rows, columns):
+        seen.append(len(rows))
+        return np.ones((len(rows), len(columns)))
+
+    monkeypatch.setattr(module, "BUDGET", 8 * (3 * N + 4) * strip)
+    ((quadratic, _),) = column_sums(matrix_pairs(entries, np.ones(N)), np.ones((N, 4)), None)
+    assert seen == heights
+    np.testing.assert_array_equal(quadratic, np.full(4, N * (N - 1.0)))
 
 
 @pytest.mark.parametrize(("long", "shown"), [(121, True), (122, False)])
