@@ -10,11 +10,12 @@ from kembed import Gaussian, Matern12, Matern32, Matern52, MultiScale, RationalQ
 from kembed.core.linalg import robust_spread
 from kembed.learning.families import family_of
 from kembed.learning.learn import fit_kernel
-from kembed.learning.objective import BACKGROUND_WIDTH, log_cauchy
+from kembed.learning.objective import log_cauchy
 from kembed.learning.problem import Effort, Spec, compiled, objective, prepare
 from kembed.learning.search import local_maxima, scan, value_at
 
 RNG = np.random.default_rng
+BACKGROUND_WIDTH = 10.0  # spreads of the data, as the page says
 PATTERNS = {
     "gaussian": Gaussian(),
     "ard": Gaussian(np.ones(2)),
