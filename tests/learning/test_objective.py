@@ -3,14 +3,14 @@
 import jax
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, special
 from tests import reference
 
 from kembed import Gaussian, Matern12, Matern32, Matern52, MultiScale, RationalQuadratic
 from kembed.core.linalg import robust_spread
 from kembed.learning.families import family_of
 from kembed.learning.learn import fit_kernel
-from kembed.learning.objective import log_cauchy
+from kembed.learning.objective import log_beyond, log_cauchy
 from kembed.learning.problem import Effort, Spec, compiled, objective, prepare
 from kembed.learning.search import local_maxima, scan, value_at
 
@@ -167,6 +167,14 @@ def test_in_a_rounded_column_the_kernel_lacks_its_middle(kernel):
         expected += np.log(0.98 * near + 0.02 * background)
     value = objective(spec, theta, found.problem)[1]
     np.testing.assert_allclose(value - 40 * found.frame.log_unit, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cell", [0.05, 0.5, 2.0])
+def test_what_lies_beyond_a_cell_by_hand(cell):
+    """Of κ, a normal law with ℓ/2, or e^{-2|u|/ℓ}, beyond half a cell on either side."""
+    beyond = special.erfc(0.5 * cell / (0.5 * 1.1) / np.sqrt(2.0))
+    assert log_beyond(Gaussian(1.1), cell) == pytest.approx(np.log(beyond), rel=1e-13)
+    assert log_beyond(Matern12(1.1), cell) == pytest.approx(-cell / 1.1, abs=1e-7)
 
 
 @pytest.mark.parametrize(
