@@ -8,6 +8,7 @@ from tests import reference
 
 from kembed import Gaussian, Matern12, Matern32, Matern52, MultiScale, RationalQuadratic
 from kembed.core.linalg import robust_spread
+from kembed.learning import objective as module
 from kembed.learning.families import family_of
 from kembed.learning.learn import fit_kernel
 from kembed.learning.objective import log_beyond, log_cauchy
@@ -167,6 +168,30 @@ def test_in_a_rounded_column_the_kernel_lacks_its_middle(kernel):
         expected += np.log(0.98 * near + 0.02 * background)
     value = objective(spec, theta, found.problem)[1]
     np.testing.assert_allclose(value - 40 * found.frame.log_unit, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("block", "heights"), [(20, [3, 3, 1]), (3, [1] * 7), (65_536, [7])])
+def test_so_many_pairs_at_a_time(block, heights, monkeypatch):
+    """Of 7 rows and 6: three rows at a time where 20 pairs stay in a cache; JAX gets all at once."""
+    monkeypatch.setattr(module, "BLOCK", block)
+    seen = []
+
+    class Watched:
+        def profile(self, s):
+            seen.append(len(s))
+            return Gaussian().profile(s)
+
+        def log_integral(self, dimension):
+            return Gaussian().log_integral(dimension)
+
+    squared = RNG(0).uniform(size=(7, 6))
+    found = module.log_embedding(Watched(), squared, 4.0, np.log(6.0), 1)
+    assert seen == heights
+    expected = np.exp(-2.0 * squared).mean(axis=1) * 2.0 / np.sqrt(2.0 * np.pi)
+    np.testing.assert_allclose(found, np.log(expected), rtol=1e-12)
+    seen.clear()
+    module.log_embedding(Watched(), jax.numpy.asarray(squared), 4.0, np.log(6.0), 1)
+    assert seen == [7]
 
 
 @pytest.mark.parametrize("cell", [0.05, 0.5, 2.0])
