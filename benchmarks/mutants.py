@@ -40,7 +40,10 @@ TARGETS = {
         ROOM + "test_blocks.py",
     ],
     "permutation/bins.py": [ROOM + "test_bins.py"],
-    "learning/objective.py": ["tests/learning/test_objective.py"],
+    "learning/objective.py": [
+        "tests/learning/test_objective.py",
+        "tests/learning/test_learn.py::test_auto_compares_families_and_says_so",
+    ],
 }
 # Imported once, before the first fork: none of them starts a thread.
 HEAVY = ["pytest", "scipy.stats", "scipy.signal", "scipy.integrate", "scipy.sparse", "polars"]

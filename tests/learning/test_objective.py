@@ -3,18 +3,20 @@
 import jax
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, special
 from tests import reference
 
 from kembed import Gaussian, Matern12, Matern32, Matern52, MultiScale, RationalQuadratic
 from kembed.core.linalg import robust_spread
+from kembed.learning import objective as module
 from kembed.learning.families import family_of
 from kembed.learning.learn import fit_kernel
-from kembed.learning.objective import BACKGROUND_WIDTH, log_cauchy
+from kembed.learning.objective import log_beyond, log_cauchy
 from kembed.learning.problem import Effort, Spec, compiled, objective, prepare
 from kembed.learning.search import local_maxima, scan, value_at
 
 RNG = np.random.default_rng
+BACKGROUND_WIDTH = 10.0  # spreads of the data, as the page says
 PATTERNS = {
     "gaussian": Gaussian(),
     "ard": Gaussian(np.ones(2)),
@@ -166,6 +168,38 @@ def test_in_a_rounded_column_the_kernel_lacks_its_middle(kernel):
         expected += np.log(0.98 * near + 0.02 * background)
     value = objective(spec, theta, found.problem)[1]
     np.testing.assert_allclose(value - 40 * found.frame.log_unit, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("block", "heights"), [(20, [3, 3, 1]), (3, [1] * 7), (65_536, [7])])
+def test_so_many_pairs_at_a_time(block, heights, monkeypatch):
+    """Of 7 rows and 6: three rows at a time where 20 pairs stay in a cache; JAX gets all at once."""
+    monkeypatch.setattr(module, "BLOCK", block)
+    seen = []
+
+    class Watched:
+        def profile(self, s):
+            seen.append(len(s))
+            return Gaussian().profile(s)
+
+        def log_integral(self, dimension):
+            return Gaussian().log_integral(dimension)
+
+    squared = RNG(0).uniform(size=(7, 6))
+    found = module.log_embedding(Watched(), squared, 4.0, np.log(6.0), 1)
+    assert seen == heights
+    expected = np.exp(-2.0 * squared).mean(axis=1) * 2.0 / np.sqrt(2.0 * np.pi)
+    np.testing.assert_allclose(found, np.log(expected), rtol=1e-12)
+    seen.clear()
+    module.log_embedding(Watched(), jax.numpy.asarray(squared), 4.0, np.log(6.0), 1)
+    assert seen == [7]
+
+
+@pytest.mark.parametrize("cell", [0.05, 0.5, 2.0])
+def test_what_lies_beyond_a_cell_by_hand(cell):
+    """Of κ, a normal law with ℓ/2, or e^{-2|u|/ℓ}, beyond half a cell on either side."""
+    beyond = special.erfc(0.5 * cell / (0.5 * 1.1) / np.sqrt(2.0))
+    assert log_beyond(Gaussian(1.1), cell) == pytest.approx(np.log(beyond), rel=1e-13)
+    assert log_beyond(Matern12(1.1), cell) == pytest.approx(-cell / 1.1, abs=1e-7)
 
 
 @pytest.mark.parametrize(
