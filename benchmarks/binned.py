@@ -1,8 +1,9 @@
 """The test of any number of rows beside the exact statistic: power, level, and time.
 
-`python -m benchmarks.binned power [ROWS] [REPETITIONS]`: SUITE and HELD_OUT with ROWS rows a sample and
-effects scaled down: a row of the second sample is drawn from the alternative with probability √(n/ROWS),
-else from the first distribution, so that the distance of the mean embeddings falls as the noise does.
+`python -m benchmarks.binned power [ROWS] [REPETITIONS] [EVERY]`: SUITE and HELD_OUT, or every so-many-th of
+their sets, with ROWS rows a sample and effects scaled down: a row of the second sample is drawn from the
+alternative with probability √(n/ROWS), else from the first distribution, so that the distance of the mean
+embeddings falls as the noise does.
 `python -m benchmarks.binned level [DRAWS]`: odd sizes, 107 + 61 rows and 20 bins. Level .05, B = 199.
 """
 
@@ -53,7 +54,8 @@ def null_draw(seed: int) -> list[float]:
 def main() -> None:
     what, *given = sys.argv[1:] or ["power"]
     if what == "power":
-        print_powers(compared, (*SUITE, *HELD_OUT), *numbers(given, (4_096, 20)), ("exact", "features"))
+        sets = [*SUITE, *HELD_OUT][:: int(given[2]) if len(given) > 2 else 1]
+        print_powers(compared, sets, *numbers(given[:2], (4_096, 20)), ("exact", "features"))
     else:
         draws = numbers(given, (10_000, 0))[0]
         print_levels("107 + 61 rows, 20 bins", KERNELS, spread(null_draw, range(draws)))

@@ -95,7 +95,7 @@ def of_test(result: Any) -> dict[str, Any]:
         **attributes(result, "statistic", "pvalue", "effect", "name", "null", "sizes", "enumerated"),
         "kernel": plain(result.kernel),
         "null distribution": sketch(result.null_distribution),
-        "members": [attributes(member, "kernel", "statistic", "z") for member in result.members],
+        "members": [attributes(member, "kernel", "statistic", "surprise") for member in result.members],
         "columns": [
             attributes(column, "name", "statistic", "pvalue", "adjusted_pvalue")
             for column in result.columns or ()

@@ -25,7 +25,7 @@ FUNCTIONS = (
     lambda t: np.exp(-(t**2)) * 2.0,
     lambda t: t,
 )
-METHODS = ("kembed", "kembed, fused", "Fisher's z", "KCI")
+METHODS = ("kembed", "kembed, bkl", "Fisher's z", "KCI")
 
 
 def draw(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +74,7 @@ def _one(task: tuple) -> tuple[float, int, float, int]:
     ).adjacency()
     start = time.process_time()
     if method.startswith("kembed"):
-        found = ours(X, "fused" if "fused" in method else "bkl")
+        found = ours(X, "bkl" if "bkl" in method else "fused")
     else:
         found = theirs(X, "kci" if method == "KCI" else "fisherz")
     taken = time.process_time() - start

@@ -2,8 +2,9 @@
 
 `python -m benchmarks power` runs SUITE (with "bkl" alone) and HELD_OUT. KEMBED_REPETITIONS is for fewer than
 200 repetitions, KEMBED_SETS (names with ; between them) for some sets, KEMBED_ONLY=fused leaves the other
-tests out. Level .05, B = 299 (KEMBED_RESAMPLES for others; a user's default is 999). "grid" is a fused MMD over a uniform log grid of Gaussians, each over its null
-standard deviation, the largest taken; "oracle" is the best single lengthscale in hindsight.
+tests out. Level .05, B = 299; KEMBED_RESAMPLES for others (a user's default is 999). "grid" is a fused MMD
+over a uniform log grid of Gaussians, each over its null standard deviation, the largest taken; "oracle" is
+the best single lengthscale in hindsight.
 """
 
 import os

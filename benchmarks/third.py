@@ -7,7 +7,8 @@
   (antoninschrab/mmdagg), which need JAX. They get columns over their standard deviations, and an indicator
   for every level of a category.
 
-Level .05, B = 299; KEMBED_REPETITIONS for other than 50 repetitions.
+Level .05, B = 299; KEMBED_REPETITIONS for other than 50 repetitions, KEMBED_AFTER=50 for those after the
+first fifty alone.
 """
 
 import json
@@ -23,7 +24,7 @@ import pandas as pd
 from benchmarks._workers import LEVEL, SEED, B, seeded, spread
 from benchmarks.accidents import ACCIDENTS, RELATIONS
 
-REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "50"))
+DRAWS = range(int(os.environ.get("KEMBED_AFTER", "0")), int(os.environ.get("KEMBED_REPETITIONS", "50")))
 HERE = str(Path(__file__).parent.parent)
 
 
@@ -70,8 +71,8 @@ def elsewhere(folder: str, names: list[str]) -> np.ndarray:
 
 
 def pvalues(names: list[str]) -> list[list[float]]:
-    found = spread(ours, [(name, r) for name in names for r in range(REPETITIONS)])
-    return np.reshape(found, (len(names), REPETITIONS)).tolist()
+    found = spread(ours, [(name, r) for name in names for r in DRAWS])
+    return np.reshape(found, (len(names), len(DRAWS))).tolist()
 
 
 def table(title: str, sets) -> None:
@@ -80,15 +81,15 @@ def table(title: str, sets) -> None:
     if folder := os.environ.get("KEMBED_FIRST"):
         columns["first default"] = elsewhere(folder, names)
     if os.environ.get("KEMBED_RIVALS") and sets is ACCIDENTS:
-        found = spread(rivals, [(name, r) for name in names for r in range(REPETITIONS)])
-        both = np.reshape(found, (len(names), REPETITIONS, 2))
+        found = spread(rivals, [(name, r) for name in names for r in DRAWS])
+        both = np.reshape(found, (len(names), len(DRAWS), 2))
         columns |= {"MMD-FUSE": both[..., 0], "MMDAgg": both[..., 1]}
     powers = np.array([(p <= LEVEL + 1e-12).mean(axis=1) for p in columns.values()])
-    print(f"\n{title}: {REPETITIONS} repetitions, B = {B}, level {LEVEL}, seed {SEED}\n")
+    print(f"\n{title}: {len(DRAWS)} repetitions from {DRAWS.start}, B = {B}, level {LEVEL}, seed {SEED}\n")
     print(f"| set | n | {' | '.join(columns)} |\n|---|---|{'---|' * len(columns)}")
     for name, row in zip(names, powers.T, strict=True):
         print(f"| {name} | {sets[name].n} | " + " | ".join(f"{value:.2f}" for value in row) + " |")
-    error = np.sqrt((powers * (1 - powers) / REPETITIONS).sum(axis=1)) / len(names)
+    error = np.sqrt((powers * (1 - powers) / len(DRAWS)).sum(axis=1)) / len(names)
     print("| **mean** | | " + " | ".join(f"{value:.3f}" for value in powers.mean(axis=1)) + " |")
     print("| standard error | | " + " | ".join(f"{value:.3f}" for value in error) + " |", flush=True)
 

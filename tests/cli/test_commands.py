@@ -61,6 +61,8 @@ def place(tmp_path_factory):
     write("units.csv", v=[f"{value:.1f} kg" for value in v], w=w, city=city)
     write("gauge.csv", level=[0.5, 10.0, 2.0] * (ROWS // 3), v=v)
     write("one.csv", v=[1.0], w=[2.0], city=["Rome"])
+    write("singles.csv", v=[1.0, 2.0, 3.0], who=["anna", "bert", "bert"])
+    (folder / "before.doc").write_text("v\n1\n2\n")
     write("capitals.csv", V=v)
     write("words.csv", name=[f"n{k}" for k in range(ROWS)])
     write("ring.csv", s=np.sin(np.arange(ROWS)), c=np.cos(np.arange(ROWS)), noise=w)
@@ -293,7 +295,8 @@ def test_names_cannot_paint_the_terminal(call):
     ("arguments", "message"),
     [
         ("test nowhere.csv after.csv", "nowhere.csv does not exist; check the name"),
-        ("test before.cvs after.csv", "give CSV, TSV, JSON lines, Excel"),
+        ("test before.cvs after.csv", "before.cvs does not exist; check the name, perhaps before.csv"),
+        ("test before.doc after.csv", "give CSV, TSV, JSON lines, Excel"),
         ("test . after.csv", ". is a folder; give a file in it"),
         ("test empty.csv after.csv", "empty.csv is empty"),
         ("test before.csv", "give a second, or --group COLUMN"),
@@ -304,7 +307,12 @@ def test_names_cannot_paint_the_terminal(call):
         ("test words.csv words.csv", "share no column that can be compared .*identifier"),
         ("test before.csv shuffled.csv", "holds numbers in before.csv but text in shuffled.csv; write it"),
         ("test infinite.csv after.csv", r"infinite.csv has infinite values in 1 of 60 rows \(first: row 4\)"),
-        ("test one.csv after.csv", "one.csv has 1 row; at least 2 are needed"),
+        ("test one.csv after.csv", "one.csv has 1 row; at least 2 are needed: give more rows"),
+        (
+            "test singles.csv --group who",
+            "anna of singles.csv has 1 row; at least 2 are needed: choose other",
+        ),
+        ("test nowhere.kembed after.csv", "nowhere.kembed does not exist; check the name"),
         ("test before.csv after.csv --columns v,z", "before.csv has no column 'z'; it has 'v', 'w', 'city'"),
         ("test before.csv after.csv --columns v,,w", "as in a,b,c, but 'v,,w' was given"),
         ("test nested.parquet nested.parquet --columns v", "'v' cannot be compared: it holds nested"),
@@ -338,6 +346,7 @@ def test_names_cannot_paint_the_terminal(call):
         ("independence ring.csv --x s --y s,c", "column 's' is in --x and in --y"),
         ("independence ring.csv --x s", "missing option '--y'"),
         ("independence ring.csv --x s --y c --columns s", "name columns with --x and --y"),
+        ("independence missing.csv --x v --y w", "--missing omit, or name other columns"),
         ("independence one.csv --x v --y w", "the x side of one.csv has 1 row; at least 4 are needed"),
         ("learn words.csv", "words.csv has no column of numbers that vary; it has 'name'"),
         ("learn one.csv", "no column of numbers that vary"),
@@ -653,10 +662,31 @@ def test_help_is_light(place):
 def test_a_plain_test_needs_no_jax(place):
     code = (
         "import sys; from kembed.cli import run; run(['test', 'before.csv', 'after.csv', '-q'])\n"
-        "print([m for m in ('jax', 'matplotlib', 'sklearn', 'pandas') if m in sys.modules])"
+        "heavy = ('jax', 'scipy', 'matplotlib', 'sklearn', 'pandas', 'pydantic.main', 'rich.progress')\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=place, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("threads", "expected"), [({}, "1"), ({"OMP_NUM_THREADS": "2"}, None)])
+def test_few_rows_take_one_thread(place, threads, expected):
+    code = (
+        "import os, kembed; from kembed.cli import run; asks = []; usual = kembed.mmd_test\n"
+        "def own(*a, **k):\n    asks.append(os.environ.get('OPENBLAS_NUM_THREADS')); return usual(*a, **k)\n"
+        "kembed.mmd_test = own\n"
+        "run(['test', 'before.csv', 'after.csv', '-q']); print(asks, os.environ.get('OPENBLAS_NUM_THREADS'))"
+    )
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**kept, **threads},
+    )
+    assert done.stdout.splitlines()[-1] == f"[{expected!r}] None"
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])

@@ -3,6 +3,8 @@
 import polars as pl
 import pytest
 
+from kembed import conditional_test
+
 QUICK = ["--resamples", "39"]
 
 
@@ -84,3 +86,10 @@ def test_independence_of_a_pattern_is_of_all_rows(call, answer):
     code, _, err = call("independence", "old*.csv", "--x", "v", "--y", "u", *QUICK)
     assert code == 2
     assert "no column 'u'" in err
+
+
+def test_given_columns_of_a_pattern(answer, place):
+    told = answer("independence", "*.csv", "--x", "v", "--y", "w", "--given", "k", *QUICK)
+    assert told["samples"][0]["used"] == 450
+    direct = conditional_test("v", "w", "k", data=place / "*.csv", n_resamples=39, rng=0)
+    assert (told["pvalue"], told["given"]) == (direct.pvalue, ["k"])

@@ -31,6 +31,23 @@ def test_words(x, y, words):
     assert summary(x, y).change == words
 
 
+@pytest.mark.parametrize(
+    ("hours", "words"),
+    [
+        (240, "mean 2020-01-02 in a, 2020-01-12 in b (10 days later)"),
+        (6, "mean 2020-01-02 00:00 in a, 2020-01-02 06:00 in b (6 hours later)"),
+        (0, "mean 2020-01-02 in both"),
+    ],
+)
+def test_means_of_dates_are_dates(hours, words):
+    x = np.array(["2020-01-01T00", "2020-01-01T12", "2020-01-02T12", "2020-01-03T00"] * 6, dtype="M8[m]")
+    if hours == 0:  # months, so that a tenth of the spread is more than a day
+        x = x + 30 * 1440 * np.tile([-1, 1, -1, 1], 6)
+    found = summary(x, x + 60 * hours)
+    assert found.change == words
+    assert found.unit == "days since 1970-01-01"
+
+
 def test_shares():
     found = summary(["u", "u", "v", "v"], ["v", "v"])
     assert found.categorical

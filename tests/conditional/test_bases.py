@@ -8,7 +8,7 @@ from kembed import ConditionalTester, pc
 from kembed.conditional.bases import SINGLE, SharedConditioner, gaussian_features
 from kembed.conditional.conditioning import Variable
 from kembed.conditional.glance import ROWS, Glance
-from kembed.conditional.sides import MANY_ROWS, Settings, Sides, kernel_features
+from kembed.conditional.sides import MANY_ROWS, Settings, Sides, kernels_features
 from kembed.kernels.stationary import Gaussian
 
 NUMERIC = np.zeros(1, dtype=bool)
@@ -25,8 +25,8 @@ def test_features_of_a_column_are_those_of_its_kernel():
     K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
     assert F.dtype == np.float32
     np.testing.assert_allclose(F @ F.T, K, atol=5e-3)  # what is small beside the whole is left out
-    one = kernel_features(x[:, None], NUMERIC, Gaussian(0.5), many=True)
-    other = kernel_features(x[:, None], NUMERIC, Gaussian(0.5))
+    (one,) = kernels_features(x[:, None], NUMERIC, [Gaussian(0.5)], many=True)
+    (other,) = kernels_features(x[:, None], NUMERIC, [Gaussian(0.5)])
     np.testing.assert_allclose(one.values @ one.values.T, other.values @ other.values.T, atol=5e-3)
 
 

@@ -83,7 +83,7 @@ def test_one_row():
     assert kembed.fit_embedding([[1.0, 2.0]], K, noise=1.0).n == 1
     with pytest.raises(ValueError, match="needs at least 2 rows of x, but it has 1; give noise as a number"):
         kembed.fit_embedding([[1.0, 2.0]], K)
-    with pytest.raises(ValueError, match="x has 1 row; at least 2 are needed"):
+    with pytest.raises(ValueError, match="x has 1 row; at least 2 are needed: give more rows"):
         kembed.median_lengthscale([[1.0, 2.0]])
     with pytest.raises(ValueError, match="x has 1 row; at least 3 are needed"):
         kembed.shrinkage([[1.0, 2.0]], K)

@@ -13,7 +13,6 @@ import pytest
 import kembed
 from kembed.data.files import InputError
 from kembed.data.tables import read_tables
-from kembed.engines.checksums import group_starts
 from kembed.engines.lines import TextRules
 from kembed.engines.memory import in_memory, take_rows
 from kembed.engines.opening import is_large_source
@@ -434,9 +433,29 @@ def test_a_flipped_bit_is_told_where_pages_have_checksums(dictionary, tmp_path):
         whole = bytearray(path.read_bytes())
         whole[int(0.45 * len(whole))] ^= 0x10  # in the third row group
         path.write_bytes(whole)
-        group_starts.cache_clear()
         if not checked:
             assert open_sources({"x": path}, rows=700)[0].size == 5_000  # nobody can know
             continue
         with pytest.raises(InputError, match=r"block 3 of .*True.parquet \(rows .*cannot be read \(.*CRC"):
             open_sources({"x": path}, rows=700)
+    pq.write_table(frame.to_arrow(), path, write_page_checksum=True, **{**how, "row_group_size": 5_000})
+    assert open_sources({"x": path}, rows=700)[0].size == 5_000  # written anew, with other row groups
+
+
+def test_digits_that_a_typed_format_holds_as_text(tmp_path):
+    digits = np.random.default_rng(0).choice(["1", "2", "12"], 60)
+    for name, kind in (("text", pl.String), ("declared", pl.Categorical)):
+        pl.DataFrame({"c": pl.Series(digits).cast(kind)}).write_parquet(tmp_path / f"{name}.parquet")
+    pl.DataFrame({"c": digits}).write_csv(tmp_path / "text.csv")
+    text, declared = tmp_path / "text.parquet", tmp_path / "declared.parquet"
+    (source,) = open_sources({"x": text})
+    assert source.schema.categorical == (False,)
+    told = "is text read as numbers: '12' is 12; write it as categories if they are codes"
+    assert source.notes == (f"column 'c' of {text} {told}",)
+    (source,) = open_sources({"x": tmp_path / "text.csv"})  # a format that has nothing but text
+    assert (source.schema.categorical, source.notes) == ((False,), ())
+    for samples in ({"x": declared}, {"x": text, "y": declared}):  # declared in one of them is declared
+        for source in open_sources(samples):
+            assert (source.schema.levels, source.notes) == ((("1", "12", "2"),), ())
+    found = kembed.mmd_test(text, text, kernel="median", n_resamples=19, rng=0)
+    assert found.notes[0] == f"column 'c' of {text} {told}"

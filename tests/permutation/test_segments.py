@@ -21,10 +21,20 @@ def test_sums_are_those_of_loops(bins, weighted, rng):
     segments = make_segments(own, weight if weighted else None)
     np.testing.assert_array_equal(segments.bins, np.unique(own))
     np.testing.assert_allclose(segments.sums(table), by_loops(own, weight, table), atol=1e-12)
+    by_column = np.asfortranarray(table)
+    np.testing.assert_allclose(segments.sums(by_column), by_loops(own, weight, table), atol=1e-12)
     marks = csr_array((rng.random((200, 7)) < 0.3).astype(float))
     np.testing.assert_allclose(segments.sums(marks), by_loops(own, weight, marks.toarray()), atol=1e-12)
     products = np.stack([np.outer(row, row) for row in table])
     np.testing.assert_allclose(segments.products(table), by_loops(own, weight, products), atol=1e-12)
+
+
+def test_places_in_a_table_of_all_bins():
+    total = np.zeros(6)
+    for own in ([1, 1, 2], [0, 4, 4], [3], []):  # with a gap and without
+        segments = make_segments(np.array(own, dtype=int))
+        total[segments.rows] += segments.sums(np.ones((len(own), 1)))[:, 0]
+    np.testing.assert_array_equal(total, [1, 2, 1, 1, 2, 0])
 
 
 def test_no_rows_at_all():

@@ -107,13 +107,22 @@ class TestWitnessCurve:
         assert {"more before", "more after"} <= set(legend(ax))
         assert "← more after" in ax.get_ylabel()
 
-    def test_shading_of_another_scale_than_the_band_is_said(self, one):
+    def test_another_scale_that_decides_is_drawn_and_said(self, one):
         rng = RNG(0)
         x = np.concatenate([rng.normal(size=250), rng.normal(2.0, 0.1, 30)])
         w = witness(x, rng.normal(0.3, 1.0, 280), rng=0)
-        said = f"shaded where any of {len(w.tried)} scales is sure; the band is of one"
-        assert said in plot_witness(w, panel()).get_xlabel()
-        assert "scales" not in plot_witness(one, panel()).get_xlabel()
+        ax = plot_witness(w, panel())
+        assert f"shaded where any of {len(w.tried)} scales is sure" in ax.get_xlabel()
+        grid, mean = line(ax, "scale that decides there").get_data()
+        drawn = ~np.isnan(mean)
+        shown, decides = w.at(grid), w.sure_at(np.asarray(grid)[:, None])
+        assert drawn.any()
+        assert not (shown.outside(1) & decides.outside(1))[drawn].any()
+        np.testing.assert_array_equal(mean[drawn], decides.mean[drawn])
+        np.testing.assert_array_equal(w.side(grid[drawn]), np.sign(mean[drawn]))
+        plain = plot_witness(one, panel())
+        assert "scales" not in plain.get_xlabel()
+        assert "scale that decides there" not in legend(plain)
 
     def test_mean_and_bands_are_those_of_the_witness(self, one):
         ax = plot_witness(one, panel())
@@ -324,7 +333,7 @@ class TestColumns:
         ]
 
     def test_bars_are_sensitivities_and_clear_columns_come_first(self):
-        ax = draw(plot_columns(self.table(15), panel()))
+        ax = draw(plot_columns(self.table(15)[::-1], panel()))  # whatever order they come in
         names = [tick.get_text() for tick in ax.get_yticklabels()]
         assert names == ["c13", *(f"c{k}" for k in range(11))]
         widths = {bar.get_y() + bar.get_height() / 2: bar.get_width() for bar in ax.patches}
@@ -452,6 +461,9 @@ class TestComparison:
         axes = plot_comparison(comparison, figure)
         draw(axes[0, 0])
         assert axes.shape == (2, 2)
+        titles = [ax.get_title(loc="left") for ax in axes.flat]
+        assert titles[:2] == ["Where they differ", "Which columns"]
+        assert titles[2].startswith("Could it be chance: p = ")
         assert axes[1, 0].lines[0].get_xdata()[0] == comparison.test.statistic
         assert axes[0, 1].get_yticklabels()[0].get_text() == "a"
         assert "not learned" in axes[1, 1].texts[0].get_text()

@@ -419,6 +419,24 @@ def test_missing_values_are_on_the_page():
     assert "Missing values differ: column 1" in said
 
 
+def test_dates_are_dates_on_the_page():
+    rng = np.random.default_rng(3)
+    samples = []
+    for first in (0, 200):
+        days = np.sort(rng.choice(400, 60)) + first
+        dates = np.datetime64("2019-03-01") + days
+        samples.append({"day": dates, "kind": rng.choice(["u", "v"], 60), "z": rng.normal(size=60)})
+    found = kembed.compare(*samples, n_resamples=99, rng=0)
+    page = render(found)
+    mean = np.datetime64("1970-01-01") + int(samples[0]["day"].astype(int).mean())
+    assert f"mean {mean} in x" in page
+    assert "days later" in page
+    assert " days</td>" in page  # the standard deviation
+    text = re.sub(r"<script.*?</script>|<[^>]*>", " ", page)
+    counted = [word for word in re.findall(r"\b1[78],?\d{3}\b", text) if "2019" not in word]
+    assert counted == []  # no number of days since 1970 is left, in words, tables, bars or axes
+
+
 def contrast(one, other):
     def light(colour):
         parts = [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]

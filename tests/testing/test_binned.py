@@ -9,9 +9,12 @@ import pytest
 from tests import reference
 
 from kembed import Delta, Gaussian, OnColumns, mmd_test
+from kembed.core.buffers import Buffers
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
 from kembed.engines.memory import Memory, in_memory
+from kembed.engines.source import Block
+from kembed.permutation.bins import dense, make_bins
 from kembed.permutation.fourier import cosines_and_sines, fourier
 from kembed.permutation.segments import make_segments
 from kembed.testing.binned import binned_test
@@ -19,8 +22,9 @@ from kembed.testing.members import GROUPS
 from kembed.testing.members.fresh import Fresh, fit
 from kembed.testing.members.polynomials import fit_levels, fit_ranks, indicators, rank_polynomials
 from kembed.testing.members.rows import read_scales
+from kembed.testing.members.strips import in_strips
 from kembed.testing.members.trees import grow_trees
-from kembed.testing.passes import summed
+from kembed.testing.passes import Layout, sum_features, summed
 from kembed.testing.procedure import read_procedure
 from kembed.testing.streams import choose_streams
 
@@ -80,6 +84,35 @@ def test_gaussians_are_those_of_exp_whichever_came_first(rng):
     for scale in scales:
         expected = np.exp(-distances / (2.0 * scale**2))
         np.testing.assert_allclose(rows.gaussian(scale), expected, rtol=1e-12, atol=1e-300)
+
+
+def test_strips_are_the_rows(rng):
+    fitted = fit(read_scales(make_space(mixed_values(rng, 300), KINDS), points=32))
+    values = mixed_values(rng, 1_100)
+    whole, rows = Fresh(fitted, values, Buffers()), Fresh(fitted, values)
+    for strip in in_strips(whole):
+        np.testing.assert_array_equal(strip.values, values[strip.part])
+        for scale in (8.0, 4.0, 1.0, 0.9, 0.5, 0.25):  # the widest first
+            expected = np.exp(rows.closeness[strip.part] / scale**2)
+            np.testing.assert_allclose(strip.gaussian(scale), expected, rtol=1e-10, atol=1e-300)
+    np.testing.assert_array_equal(whole.nearest, rows.nearest)
+    np.testing.assert_allclose(whole.nearness, rows.nearness, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 1_100])
+def test_a_pass_sums_every_feature_by_bin(size, rng):
+    space = make_space(mixed_values(rng, 300), KINDS)
+    streams = choose_streams("fused", space, ("a", "b", "c"), (0, 0, 4), rng)
+    values = mixed_values(rng, size)
+    bins = make_bins((size, size), 5, bins=8)[0]
+    own = bins.of(0, size)[0]
+    sums = sum_features(Block(values, 0), Layout((0, 1, 2)), bins, streams.fitted, streams.features)
+    rows = Fresh(streams.fitted, values)
+    for feature, found in zip(streams.features, sums.features, strict=True):
+        table = dense(feature(rows))
+        expected = np.zeros((bins.count + 1, table.shape[1]))
+        np.add.at(expected, own, table)
+        np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
 def test_sums_by_bin_are_those_of_the_features(rng):

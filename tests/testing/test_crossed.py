@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 from tests import reference
@@ -11,7 +12,7 @@ from tests import reference
 from kembed import Gaussian, hsic_test
 from kembed.data.tables import read_tables
 from kembed.engines.memory import in_memory
-from kembed.permutation.crossings import bin_rows
+from kembed.permutation.crossings import bin_rows, crossings, draw_orders_of_each, unit_rows
 from kembed.testing.crossed import independence_of
 from kembed.testing.procedure import read_procedure
 
@@ -158,3 +159,89 @@ def test_what_does_not_go_together(options, words, rng):
     with pytest.raises(ValueError, match=words[0]) as caught:
         hsic_test(x, y, **options)
     assert all(word in str(caught.value) for word in words)
+
+
+# Units that have names.
+
+
+def customers(rng, sizes, slope=0.0):
+    """The customer of every row, and two columns that each customer has a level of."""
+    who = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    levels = rng.normal(size=(2, len(sizes)))
+    levels[1] += slope * levels[0]
+    x, y = (level[who] + 0.2 * rng.normal(size=len(who)) for level in levels)
+    return who, x, y
+
+
+def test_rows_of_a_customer_are_one_observation(rng):
+    rejected = {"unit": 0, "rows": 0}
+    for k in range(20):
+        who, x, y = customers(rng, np.repeat([8, 12], 20))
+        how = {"kernel": Gaussian(1.0), "n_resamples": 39, "rng": k}
+        rejected["unit"] += hsic_test(x, y, unit=who, **how).pvalue <= 0.05
+        rejected["rows"] += hsic_test(x, y, statistic="features", **how).pvalue <= 0.05
+    assert rejected["unit"] <= stats.binom.ppf(1 - 1e-4, 20, 0.05)
+    assert rejected["rows"] > 10
+    who, x, y = customers(rng, np.repeat([8, 12], 20), slope=2.0)
+    assert hsic_test(x, y, unit=who, n_resamples=99, rng=0).pvalue < 0.05
+
+
+def test_exchanges_within_sizes_give_every_rank_once():
+    """Three units of two rows and one of three, which stays: six arrangements."""
+    rng = np.random.default_rng(4)
+    who = np.array([0, 1, 1, 2, 0, 3, 3, 2, 3])
+    x, y = rng.normal(size=9), rng.normal(size=(9, 2))
+    ((places, left),) = unit_rows(who, int(np.random.default_rng(0).integers(2**62)))
+    assert left.tolist() == [5, 6, 8]
+    assert {tuple(who[column]) for column in places.T} == {(0, 0), (1, 1), (2, 2)}
+    found = []
+    for order in permutations(range(3)):
+        moved = y.copy()
+        moved[places] = y[places[:, list(order)]]
+        found.append(hsic_test(x, moved, kernel=Gaussian(1.0), unit=who, n_resamples=5, rng=0).pvalue)
+    np.testing.assert_allclose(np.sort(found), np.arange(1, 7) / 6)
+
+
+def test_several_sizes_against_loops(rng):
+    who = rng.permutation(np.repeat(np.arange(9), [1, 1, 1, 1, 2, 2, 3, 3, 3]))
+    a, b = rng.normal(size=(2, len(who), 3))
+    every = unit_rows(who, 5)
+    assert sorted(each.shape for each, _ in every) == [(1, 4), (2, 2), (3, 3)]
+    orders, _ = draw_orders_of_each([each.shape[1] for each, _ in every], 4, rng)
+    parts = zip(*(crossings(a, b, *each, most=4) for each in zip(every, orders, strict=True)), strict=True)
+    (found,) = [sum(sums for _, sums in some) for some in parts]
+    for c in range(5):
+        moved = b.copy()
+        for (places, _), order in zip(every, orders, strict=True):
+            moved[places] = b[places[:, order[c]]]
+        expected = sum(np.outer(one, other) for one, other in zip(a, moved, strict=True))
+        np.testing.assert_allclose(found[c], expected)
+
+
+def test_a_unit_is_a_column_of_the_table(tmp_path, rng):
+    who, x, y = customers(rng, np.repeat(5, 30))
+    frame = pl.DataFrame({"x": x, "y": y, "who": [f"customer {k}" for k in who]})
+    frame.write_parquet(tmp_path / "a.parquet")
+    how = {"kernel": Gaussian(1.0), "n_resamples": 39, "rng": 0}
+    named = [f"customer {k}" for k in who]
+    found = [
+        hsic_test(x, y, unit=named, **how),
+        hsic_test("x", "y", data=frame, unit="who", **how),
+        hsic_test("x", "y", data=tmp_path / "*.parquet", unit="who", **how),
+    ]
+    assert len({result.pvalue for result in found}) == 1
+    assert all(result.bins == (30,) for result in found)
+    for options, words in (
+        ({"unit": "who"}, "names a column, but there is no table"),
+        ({"unit": np.arange(len(x))}, None),
+        ({"unit": np.repeat(np.arange(3), [20, 50, 80])}, "no two units have as many rows"),
+        ({"unit": who[1:]}, "unit has 149 entries, but the sample has 150 rows"),
+        ({"unit": who, "null": "wild"}, "unit goes with null='permutation'"),
+    ):
+        if words is None:
+            assert hsic_test(x, y, **options, **how).bins == (37,)  # four rows in every bin
+            continue
+        with pytest.raises(ValueError, match=words):
+            hsic_test(x, y, **options, **how)
+    with pytest.raises(ValueError, match="'x' is in x and in unit"):
+        hsic_test("x", "y", data=frame, unit="x", **how)

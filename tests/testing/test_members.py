@@ -309,6 +309,8 @@ def test_findings_name_the_columns_and_the_pair(rng):
     order = [finding.adjusted_pvalue for finding in result.findings]
     assert order == sorted(order)
     assert all(finding.adjusted_pvalue >= finding.pvalue for finding in result.findings)
+    key = [(f.adjusted_pvalue, f.pvalue, len(f.columns)) for f in result.findings]
+    assert key == sorted(key)  # columns before pairs, where p-values tie
     assert "d: p = 0.001, for all columns and pairs" in repr(result)
 
 

@@ -1,8 +1,11 @@
 """The commands of `kembed`, in the order of its help; each is a function of the module that does its work."""
 
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from kembed import __version__
 from kembed.cli import graphs, one_sample, sketches, tour, two_samples
@@ -30,9 +33,44 @@ COMMANDS = {
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
-app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=HELP)
+
+class Command(TyperCommand):
+    """A command that converts only what needs it: newer Typers load all of pydantic for the first value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line."""
+        _convert_less(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+
+class Commands(TyperGroup):
+    """The same of all commands together."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line."""
+        _convert_less(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+
+def _convert_less(parameters: Iterable[Any]) -> None:
+    for parameter in parameters:
+        parameter.process_value = partial(_converted, parameter, parameter.process_value)
+
+
+def _converted(parameter: Any, convert: Callable[..., Any], context: Any, value: Any) -> Any:
+    """The value as it is if it was not given, or if it is text that should be text."""
+    wanted = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    left_out = value is parameter.default and not parameter.required
+    if parameter.multiple or not (left_out or (wanted is str and type(value) is str)):
+        return convert(context, value)
+    return value if parameter.callback is None else parameter.callback(context, parameter, value)
+
+
+app = typer.Typer(
+    cls=Commands, rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=HELP
+)
 for _name, _function in COMMANDS.items():
-    app.command(_name, epilog=CODES, context_settings=HELP)(_function)
+    app.command(_name, cls=Command, epilog=CODES, context_settings=HELP)(_function)
 
 
 def _version(wanted: bool) -> None:

@@ -51,7 +51,7 @@ def _present(series: pl.Series) -> int:
     """How many entries are there: neither null nor NaN."""
     if not series.dtype.is_float():
         return len(series) - series.null_count()
-    return int(_is_present(series).sum())
+    return int(nameless(series).is_not_nan().sum())  # of nulls that is null, which no sum counts
 
 
 def why_unfit(parts: list[pl.Series], named: bool) -> str:
@@ -140,7 +140,8 @@ def check_complete(frame: pl.DataFrame, name: str, reading: Reading, screen: Scr
     worst = sorted(gaps, key=lambda column: -gaps[column])
     seen = ", ".join(f"{column!r}: {gaps[column]:,}" for column in worst[:3])
     more = f" and {len(worst) - 3} more columns" if len(worst) > 3 else ""
-    remedy = "leave those rows out with --missing omit, or choose columns with --columns"
+    other = "name other columns" if screen.arguments[0] == "independence" else "choose columns with --columns"
+    remedy = f"leave those rows out with --missing omit, or {other}"
     raise InputError(f"{name} has missing values in {of} ({seen}{more}); {remedy}")
 
 

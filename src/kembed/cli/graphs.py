@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kembed.graphs.graph import CausalGraph
 
 FILES = (*outputs.FIGURES, ".dot", ".json")  # by suffix: drawn, for Graphviz, for machines
-KERNELS = ("bkl", "median", "fused")  # residuals have one unit, so that there is no raw rule
+KERNELS = ("fused", "bkl", "median")  # residuals have one unit, so that there is no raw rule
 # Pairs that the graph lacks are told if they are in so many resamples, or orders if there are none.
 OFTEN = 0.25
 # What the marks of edges mean, for those who see them for the first time.

@@ -11,11 +11,11 @@ from os.path import exists, samefile
 from typing import TYPE_CHECKING, Any
 
 from kembed.cli import columns, words
-from kembed.cli.large import drawn_rows, is_large, open_files
+from kembed.cli.large import drawn, drawn_rows, is_large, open_files
 from kembed.cli.loaded import Loaded
 from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.screen import Screen
-from kembed.core.text import listing
+from kembed.core.text import listing, rows
 from kembed.core.writing import is_packed
 from kembed.data.files import (
     STANDARD_INPUT,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+LEAST_ROWS = 2  # of a group, as of any sample
 MOST_GROUPS = 12  # 66 pairs: more is hardly a question, and an identifier given by mistake
 
 
@@ -160,6 +161,17 @@ def load_source(file: str, wanted: list[str], reading: Reading, screen: Screen) 
     return Loaded((), (label(file),), {}, (source.size,), (source,))
 
 
+def held(loaded: Loaded, screen: Screen) -> Loaded:
+    """The same where all rows can be held; else some of them, drawn at random, and a word on that."""
+    from kembed.testing.sided import HELD
+
+    (source,) = loaded.sources
+    if source.size * len(source.schema.names) <= HELD:
+        return loaded
+    frame = drawn(source, screen)
+    return Loaded((frame,), loaded.labels, {}, loaded.given)
+
+
 def load_columns(source: str, wanted: list[str], reading: Reading, screen: Screen) -> Loaded:
     """These columns of one file, checked as in a comparison."""
     name = label(source)
@@ -249,7 +261,12 @@ def _groups(
         screen.note(f"{values.null_count():,} rows of {name} have no {column!r} and are left out")
     rest = [other for other in frame.columns if other != column]
     frames = [picked(frame.filter(values == value), rest) for value in chosen]
-    return frames, words.of_groups(column, chosen)
+    titles = words.of_groups(column, chosen)
+    for title, group in zip(titles, frames, strict=True):
+        if group.height < LEAST_ROWS:
+            seen = f"{title} of {name} has {rows(group.height)}; at least {LEAST_ROWS} are needed"
+            raise InputError(f"{seen}: choose other groups with --groups a,b, or another column")
+    return frames, titles
 
 
 def _matched(

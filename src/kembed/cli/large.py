@@ -81,12 +81,17 @@ def open_files(
 
 def drawn_rows(file: str, reading: Reading, screen: Screen) -> pl.DataFrame:
     """Some rows of one large file, drawn at random, and a word on that."""
+    (source,) = open_files([file], reading, screen)
+    return drawn(source, screen)
+
+
+def drawn(source: Source, screen: Screen) -> pl.DataFrame:
+    """Some rows of a source, drawn at random, and a word on that."""
     import numpy as np
     import polars as pl
 
     from kembed.engines.sampling import ROWS, sampled_table
 
-    (source,) = open_files([file], reading, screen)
     table, _ = sampled_table(source)
     if source.size > ROWS:
         screen.note(f"{ROWS:,} of the {source.size:,} rows of {source.label} were drawn at random")

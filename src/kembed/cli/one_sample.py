@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from kembed.cli import options, outputs, words
-from kembed.cli.inputs import load_columns, load_numbers, load_source
+from kembed.cli.inputs import held, load_columns, load_numbers, load_source
 from kembed.cli.large import is_large
 from kembed.cli.loaded import Loaded
 from kembed.cli.options import command, split
@@ -42,20 +42,19 @@ def run_independence(
         if both := [column for column in named[one] if column in named[other]]:
             raise InputError(f"column {both[0]!r} is in --{one} and in --{other}; leave it out of one")
     wanted = [column for names in named.values() for column in names]
-    if not given and is_large(reading, [file]):
-        loaded = load_source(file, wanted, reading, screen)
-        sides: list[Any] = list(named.values())
-        table: Any = loaded.sources[0]
-    else:
-        loaded = load_columns(file, wanted, reading, screen)
-        sides, table = _labelled_sides(loaded, named), None
+    large = is_large(reading, [file])
+    loaded = (load_source if large else load_columns)(file, wanted, reading, screen)
+    if large and given:  # regressions need all rows at once
+        loaded = held(loaded, screen)
+    sides: list[Any] = list(named.values()) if loaded.sources else _labelled_sides(loaded, named)
+    table = loaded.sources[0] if loaded.sources else None
     from kembed import conditional_test, hsic_test
 
     with screen.waiting(f"pairing {loaded.given[0]:,} rows") as bar:
         if given:
             how = testing.settings(reading, bar)
             how.pop("progress")
-            result: Any = conditional_test(*sides, **how)
+            result: Any = conditional_test(*sides, data=table, **how)
         else:
             result = hsic_test(*sides, data=table, **testing.settings(reading, bar, fast))
     fixed = f" given {words.of_columns(named['given'])}" if given else ""

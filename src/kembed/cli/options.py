@@ -133,10 +133,10 @@ class Searching(Seeded):
     kernel: Annotated[
         str,
         method(
-            "Of the residuals: learned, the median rule, several, or a lengthscale in standard deviations.",
-            "bkl|median|fused|NUMBER",
+            "Of the residuals: several, learned, the median rule, or a lengthscale in standard deviations.",
+            "fused|bkl|median|NUMBER",
         ),
-    ] = "bkl"
+    ] = "fused"
     resamples: Annotated[int, method("Random signs or permutations.", "N", min=1)] = 999
     alpha: Annotated[float, method("Level of every test.", "P")] = 0.05
     max_given: Annotated[int | None, method("Condition on no more columns than this.", "N", min=0)] = None

@@ -13,7 +13,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -25,6 +24,10 @@ from kembed.core.writing import SCHEMA, jsonable
 from kembed.data.files import label
 
 WILD = "null='wild' is for those"  # as `data/remarks.py` says it, which is not imported for its sake
+# Rows up to which one thread does: BLAS's others spin while they wait, and a test of 2,000 rows cost twice
+# the processor time, for a product here and there. Whoever sets one of THREADS decides.
+FEW_ROWS = 5_000
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 FORETOLD = 0.3  # the share of the work after which the time left can be told
 
 
@@ -56,16 +59,13 @@ def _cell(value: Any, form: str) -> str:
     return value if isinstance(value, str) else "" if value is None else format(value, form)
 
 
-class _Left(ProgressColumn):
+def _left(task: Any) -> str:
     """How much is done, and the time left if the rest goes on like it; nothing where no stage is known."""
-
-    def render(self, task: Task) -> Text:
-        """Of one task."""
-        if not task.completed:
-            return Text("")
-        end = task.fields.get("end")
-        left = "" if end is None else f", about {max(end - time.monotonic(), 1.0):.0f} s left"
-        return Text(f"{task.completed:.0%}{left}")
+    if not task.completed:
+        return ""
+    end = task.fields.get("end")
+    left = "" if end is None else f", about {max(end - time.monotonic(), 1.0):.0f} s left"
+    return f"{task.completed:.0%}{left}"
 
 
 class Screen:
@@ -91,6 +91,17 @@ class Screen:
                 note = note.replace(WILD, "hsic_test in Python has null='wild' for those")
             self.note(readable(Warning(note)))
 
+    def spare_threads(self, rows: int) -> None:
+        """Until the command ends, matrix products of few rows take one thread."""
+        if rows > FEW_ROWS or any(name in os.environ for name in THREADS):
+            return
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        for name in THREADS:  # for libraries that are loaded later
+            os.environ[name] = "1"
+            self.resources.callback(os.environ.pop, name, None)
+        self.resources.enter_context(threadpool_limits(1))
+
     @contextmanager
     def waiting(self, what: str) -> Iterator[bool]:
         """A line on a terminal with the stage, how much is done and the time left, where that is known.
@@ -100,7 +111,13 @@ class Screen:
         if self.quiet or not self.err.is_terminal or self.err.is_dumb_terminal:
             yield False
             return
-        columns = SpinnerColumn("line"), "{task.description}", TimeElapsedColumn(), _Left()
+        from rich.progress import Progress, ProgressColumn, SpinnerColumn, TimeElapsedColumn
+
+        class Left(ProgressColumn):
+            def render(self, task: Any) -> Text:
+                return Text(_left(task))
+
+        columns = SpinnerColumn("line"), "{task.description}", TimeElapsedColumn(), Left()
         how: Any = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
         spinner = Progress(*columns, console=self.err, **how)
         title = escape(printable(what))

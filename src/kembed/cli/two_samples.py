@@ -50,6 +50,7 @@ def run_test(
     loaded, own = weighed(loaded, weights)
     from kembed import mmd_test
 
+    screen.spare_threads(sum(loaded.given))
     with screen.waiting(f"comparing {loaded.given[0]:,} + {loaded.given[1]:,} rows") as bar:
         how = testing.settings(reading, bar, fast)
         result = mmd_test(*loaded.labelled, by_column=by_column, paired=paired, null=null, weights=own, **how)
@@ -105,6 +106,7 @@ def run_witness(
     pair = load_pair(a, b, reading, screen, seeded.seed)
     from kembed import witness
 
+    screen.spare_threads(sum(pair.given))
     with screen.waiting(f"looking where {pair.labels[0]} and {pair.labels[1]} differ"):
         how: Any = {"kernel": chosen, "rng": seeded.seed, "nan_policy": reading.missing}
         found = witness(*pair.labelled, level=level, **how)
@@ -165,6 +167,7 @@ def run_report(
     pair = load_pair(a, b, reading, screen, testing.seed)
     from kembed import compare
 
+    screen.spare_threads(sum(pair.given))
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         how = testing.settings(reading, bar)
         found = compare(*pair.labelled, labels=pair.names, alpha=testing.alpha, **how)

@@ -13,6 +13,7 @@ from kembed.comparing.effects import fisher_pvalue, middle_ranks
 from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
 from kembed.core.text import plain
+from kembed.data.clocks import DAYS, shown
 from kembed.data.tables import Table, Tables
 from kembed.testing.outcome import Finding
 
@@ -61,9 +62,10 @@ def pair_changes(
     return tuple(change for _, change in found)
 
 
-def of_numbers(columns: Columns, labels: tuple[str, str]) -> list[str]:
-    """What a mean and a spread do not say about a numeric column."""
-    values = _rounding(columns, labels) or _repeated(columns, labels)
+def of_numbers(columns: Columns, labels: tuple[str, str], unit: str = "") -> list[str]:
+    """What a mean and a spread do not say about a numeric column; dates are not rounded."""
+    rounding = None if unit == DAYS else _rounding(columns, labels)
+    values = rounding or _repeated(columns, labels, unit)
     return [said for said in (values, _far_out(columns, labels)) if said]
 
 
@@ -123,7 +125,7 @@ def _by_level(tables: Tables, number: int, category: int, labels: tuple[str, str
         error = np.sqrt(sum(part.var(ddof=1) / len(part) for side in sides for part in side))
         z = abs(gaps[0] - gaps[1]) / error if error > 0.0 else 0.0
         if z > best[0]:
-            means = [plain(float(inside.mean()), 3) for inside, _ in sides]
+            means = [shown(float(inside.mean()), tables[0].unit(number)) for inside, _ in sides]
             where = f"{tables[0].names[category]} is {str(level)!r}"
             said = f"where {where}, the mean of {tables[0].names[number]} went from {means[0]} in {labels[0]}"
             best = z, f"{said} to {means[1]} in {labels[1]}"
@@ -193,7 +195,7 @@ def _rounded(step: float, shares: list[float], labels: tuple[str, str]) -> str:
     return f"{share} are multiples of {plain(step)}, {less}"
 
 
-def _repeated(columns: Columns, labels: tuple[str, str]) -> str | None:
+def _repeated(columns: Columns, labels: tuple[str, str], unit: str) -> str | None:
     """The single value whose share changed most."""
     values, counts = np.unique(np.concatenate(columns), return_counts=True)
     common = values[np.argsort(-counts, kind="stable")[:10]]
@@ -204,7 +206,8 @@ def _repeated(columns: Columns, labels: tuple[str, str]) -> str | None:
     if z < SURE or abs(shares[0] - shares[1]) < NOTABLE or len(values) <= 10:
         return None
     more = int(shares[1] > shares[0])
-    what = "more zeros" if value == 0.0 else f"more values of {plain(value)}"
+    zeros, usual = value == 0.0 and unit != DAYS, shown(value, unit) if unit == DAYS else plain(value)
+    what = "more zeros" if zeros else f"more values of {usual}"
     return f"{what} in {labels[more]} ({shares[more]:.0%}, {shares[1 - more]:.0%} of {labels[1 - more]})"
 
 

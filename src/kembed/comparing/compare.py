@@ -110,7 +110,7 @@ class Comparison(Drawn):
         p = f"p = {self.test.pvalue:.2g}"
         if not self.differ:
             n, m = self.test.sizes
-            found = f"No difference between {first} and {second} was found ({p}, {n} and {m} rows)."
+            found = f"No difference between {first} and {second} was found ({p}, {n:,} and {m:,} rows)."
             return f"{found} That does not prove them the same: small differences may need more rows."
         share = f"Given one row of each, their values tell which is which {self.separation:.0%} of the time."
         if self.separation < HARDLY:

@@ -16,6 +16,7 @@ from kembed.comparing.effects import (
 from kembed.comparing.histograms import Histogram, histogram
 from kembed.core.backend import Float
 from kembed.core.text import plain
+from kembed.data.clocks import DAYS, shown
 from kembed.data.tables import Tables
 from kembed.permutation.nulls import holm
 from kembed.testing.outcome import ColumnResults
@@ -52,6 +53,7 @@ class ColumnSummary:
     missing: tuple[float, float] = (0.0, 0.0)
     missing_pvalue: float | None = None
     histogram: Histogram | None = None
+    unit: str = ""  # what its numbers count, where the data say so: dates are days
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain types."""
@@ -80,7 +82,9 @@ def summarise(
             auc = 0.5 * (1.0 + abs(y[top[0]] - x[top[0]]))
         else:
             x, y = (_moments(column) for column in (first, second))
-            change = "; ".join([_changed_moments(x, y, labels), *of_numbers((first, second), labels)])
+            unit = tables[0].unit(d)
+            more = of_numbers((first, second), labels, unit)
+            change = "; ".join([_changed_moments(x, y, labels, unit), *more])
             auc, standardised = superiority(first, second), standardised_difference(first, second)
         missing, missing_pvalue = gaps.get(d, ((0.0, 0.0), None))
         summary = ColumnSummary(
@@ -98,6 +102,7 @@ def summarise(
             missing,
             missing_pvalue,
             histogram(first, second, len(levels)),
+            tables[0].unit(d),
         )
         found.append(summary)
     order = sorted(range(len(found)), key=lambda d: (tests[d].adjusted_pvalue, -tests[d].statistic))
@@ -131,23 +136,47 @@ def _shares(codes: Float[np.ndarray, " n"], levels: tuple[Any, ...]) -> dict[str
     return {str(level): float(share) for level, share in zip(levels, counts, strict=True)}
 
 
-def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str, str]) -> str:
+def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str, str], unit: str) -> str:
     """The mean, and the spread where that is what changed."""
     low, high = sorted((x["sd"], y["sd"]))
     pooled = high * np.sqrt(0.5 * (1.0 + (low / high) ** 2)) if high > 0.0 else 0.0
     gap = y["mean"] - x["mean"]
-    means = [beside(side["mean"], max(abs(gap), SHIFT * pooled)) for side in (x, y)]
+    step = max(abs(gap), SHIFT * pooled)
+    dated = unit == DAYS
+    means = [shown(side["mean"], unit, step=step) if dated else beside(side["mean"], step) for side in (x, y)]
     mean = f"mean {means[0]} in {labels[0]}, {means[1]} in {labels[1]}"
     if means[0] == means[1]:
         mean = f"mean {means[0]} in both"
+    elif dated:
+        mean += f" ({_lapse(abs(gap))} {'later' if gap > 0 else 'earlier'})"
     elif pooled > 0.0 and abs(gap) >= SHIFT * pooled:
         mean += f" ({abs(gap) / pooled:.2g} sd {'higher' if gap > 0 else 'lower'})"
     narrow, wide = labels if x["sd"] < y["sd"] else labels[::-1]
     if low > 0.0 and high >= RATIO * low:
-        mean += f"; spread {high / low:.2g} times as wide in {wide}"
+        mean += f"; spread {_times(high / low)} times as wide in {wide}"
     elif low == 0.0 < high:
         mean += f"; constant in {narrow}"
     return mean
+
+
+def _times(ratio: float) -> str:
+    """A ratio to two digits.
+
+    >>> _times(1.234), _times(1234.5), _times(1e12)
+    ('1.2', '1,200', '1e+12')
+    """
+    rough = float(f"{ratio:.2g}")
+    return f"{rough:,.0f}" if 100.0 <= rough < 1e6 else f"{ratio:.2g}"
+
+
+def _lapse(days: float) -> str:
+    """A time between two dates.
+
+    >>> _lapse(730.2), _lapse(0.25)
+    ('730 days', '6 hours')
+    """
+    number, unit = (days, "day") if days >= 1.0 else (24.0 * days, "hour")
+    return f"{plain(number, 3)} {unit}{'' if plain(number, 3) == '1' else 's'}"
 
 
 def beside(value: float, step: float) -> str:

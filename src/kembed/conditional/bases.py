@@ -113,7 +113,6 @@ class SharedConditioner(Conditioner):
         """How many directions Z has."""
         return int(np.linalg.matrix_rank(np.linalg.qr(self.Z, mode="r"), rtol=1e-9))
 
-    @cached_property
     def _together(self) -> list[Rows]:
         """Leading features of Gaussian kernels of all columns; of a single one those of a finer kernel."""
         n, d = self.Z.shape
@@ -135,12 +134,27 @@ class SharedConditioner(Conditioner):
         return found
 
     @cached_property
-    def basis(self) -> Rows:
-        """B, every row of which has the features of that row."""
-        terms = regression.quadratic_terms(self.Z) if self.Z.shape[1] <= regression.MAX_AXES else self.Z
+    def _tables(self) -> tuple[Rows, tuple[Rows, ...]]:
+        """The basis and the weights, made of parts that nobody needs afterwards."""
+        together, d = self._together(), self.Z.shape[1]
+        terms = regression.quadratic_terms(self.Z) if d <= regression.MAX_AXES else self.Z
         sizes = np.sqrt(np.square(terms).mean(axis=0))
         terms = (terms[:, sizes > 0.0] / sizes[sizes > 0.0]).astype(np.float32)
-        return np.hstack([terms, *self.columns, *self._together])
+        basis = np.hstack([terms, *self.columns, *together])
+        wide = tuple(gaussian_features(c, WIDE) for c in self.Z.T if np.ptp(c) > 0.0)
+        apart = [(one,) for one in together]
+        parts = [wide, self.columns, tuple(together)] if d == 1 else [*apart, wide, self.columns]
+        return basis, tuple(_loud(np.hstack([_even(one) for one in part])) for part in parts if part)
+
+    @property
+    def basis(self) -> Rows:
+        """B, every row of which has the features of that row."""
+        return self._tables[0]
+
+    @property
+    def weights(self) -> tuple[Rows, ...]:
+        """As those of a `Conditioner`, without features that no product with them would be kept of."""
+        return self._tables[1]
 
     @cached_property
     def _spectrum(self) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "p q"]]:
@@ -148,16 +162,6 @@ class SharedConditioner(Conditioner):
         values, vectors = np.linalg.eigh(sums(self.basis, self.basis))
         kept = values > 1e-7 * values[-1]
         return values[kept], vectors[:, kept]
-
-    @cached_property
-    def weights(self) -> tuple[Rows, ...]:
-        """As those of a `Conditioner`, without features that no product with them would be kept of."""
-        single = [self.columns]
-        single.insert(0, tuple(gaussian_features(c, WIDE) for c in self.Z.T if np.ptp(c) > 0.0))
-        if self.Z.shape[1] == 1:
-            single.append(tuple(self._together))
-        parts = single if self.Z.shape[1] == 1 else [*((one,) for one in self._together), *single]
-        return tuple(_loud(np.hstack([_even(one) for one in part])) for part in parts if part)
 
     def _found(self, F: Rows) -> tuple[float, float, Float[np.ndarray, "q r"]]:
         """The best signal-to-noise ratio, its gain, and the sums EᵀBᵀF."""

@@ -17,13 +17,14 @@ from kembed.permutation.fusion import surprise
 ROWS = 8_192  # looked at first: a test of them takes some hundredths of a second
 # Nats by which the law of the resamples must be exceeded, δ = 2e-9, and how many resamples that law rests on.
 DOUBTLESS, SIGNS = 20.0, 199
+ROOM = 400_000_000  # bytes of one kind of what is kept: some fifty sets of columns, made again in hundredths
 
 
 class Glance:
     """Tests of the first rows; rows stand in an order that says nothing."""
 
     def __init__(self, sides: Sides) -> None:
-        how: Settings = replace(sides.settings, binned_rows=0, many_rows=0, n_resamples=SIGNS)
+        how: Settings = replace(sides.settings, binned_rows=0, many_rows=0, n_resamples=SIGNS, room=ROOM)
         self._sides = Sides([_first(variable) for variable in sides.variables], how)
         self._signs = multipliers(BINS + 1, SIGNS, None, np.random.default_rng(how.seed))
 

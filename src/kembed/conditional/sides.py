@@ -21,7 +21,7 @@ from kembed.conditional import bases, conditioning
 from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
 from kembed.conditional.products import NEGLIGIBLE, Multipliers, bin_sums, products, squared_norms
 from kembed.core.backend import Bool, Float, to_numpy
-from kembed.data.space import make_space
+from kembed.data.space import Space, make_space
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.learning.evidence import COARSE
@@ -32,7 +32,8 @@ from kembed.testing import kernel_words
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
 Kept = TypeVar("Kept")
 # Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a
-# graph of 20 variables asks for each of 20 conditioners again and again, 100 MB each with 100,000 rows.
+# graph of 20 variables asks for each of 20 conditioners again and again, 100 MB each with 100,000 rows. Their
+# sizes are those of two columns given (`benchmarks/pc_size.py` prints what a search takes in all).
 ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
 # Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
 # `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
@@ -83,10 +84,14 @@ def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
     )
 
 
-def kernel_features(
-    columns: Float[np.ndarray, "n k"], indicator: Bool[np.ndarray, " k"], kernel: Any, *, many: bool = False
-) -> KernelFeatures:
-    """The features of one kernel that `check` has let through.
+def kernels_features(
+    columns: Float[np.ndarray, "n k"],
+    indicator: Bool[np.ndarray, " k"],
+    kernels: Sequence[Any],
+    *,
+    many: bool = False,
+) -> list[KernelFeatures]:
+    """The features of kernels that `check` has let through.
 
     Of `many` rows the first choose the kernel, and features of one column are read off a table.
 
@@ -94,9 +99,20 @@ def kernel_features(
     alone, and a kernel on what is left of a 0 or a 1 would read that probability back.
     """
     if indicator.all():
-        return KernelFeatures("categories", columns - columns.mean(axis=0))
+        return [KernelFeatures("categories", columns - columns.mean(axis=0)) for _ in kernels]
     chosen_by = columns[:CHOOSING] if many else columns
     space = make_space(chosen_by, np.zeros(columns.shape[1], dtype=bool))
+    return [_kernel_features(columns, chosen_by, space, kernel, many) for kernel in kernels]
+
+
+def _kernel_features(
+    columns: Float[np.ndarray, "n k"],
+    chosen_by: Float[np.ndarray, "c k"],
+    space: Space,
+    kernel: Any,
+    many: bool,
+) -> KernelFeatures:
+    """Of one kernel."""
     if isinstance(kernel, tuple):
         kernel = space_kernel(space, kernel[1] * space.median())
     kernel = to_numpy(kernel_words.choose_kernel(kernel, space, effort=COARSE)[0])
@@ -137,6 +153,7 @@ class Settings:
     cross_fit: bool = True
     binned_rows: int = BINNED_ROWS
     many_rows: int = MANY_ROWS
+    room: int = LARGE_ROOM  # bytes of one kind of kept thing, where rows are many
     scale: bool = True  # off in `benchmarks/conditional.py` alone, to show what it buys
 
 
@@ -173,7 +190,7 @@ class Sides:
         self.settings = settings
         self.n = len(variables[0].columns)
         # Numbers a row: residual features; bases of eigenvectors and features to weight by; a column or two.
-        few, many, room = (25, 120 if self.many else 60, LARGE_ROOM) if self.binned else (60, 1_000, ROOM)
+        few, many, room = (25, 130 if self.many else 60, settings.room) if self.binned else (60, 1_000, ROOM)
         self._sides: Shelf[Side] = Shelf(few * self.n, room)
         self._conditioners: Shelf[Conditioner] = Shelf(many * self.n, room)
         self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n, room)
@@ -236,16 +253,16 @@ class Sides:
         if not given or not self.conditioner(given).Z.shape[1]:  # nothing, or only constants
             columns = variable.columns
             kernels = how.kernels if columns.shape[1] else ()
-            make_one = partial(kernel_features, columns, variable.indicator, many=self.many)
-            return Side(columns, tuple(map(make_one, kernels)), ())
+            found = kernels_features(columns, variable.indicator, kernels, many=self.many)
+            return Side(columns, tuple(found), ())
         conditioner = self.conditioner(given)
         fit = {"cross_fit": how.cross_fit, "scale": how.scale}
         make = partial(conditioning.variable_residuals, variable, conditioner, **fit)
         left = self._residuals.get((target, given), make)
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
-        for kernel in how.kernels if left.columns.shape[1] else ():
-            one = kernel_features(left.columns, left.indicator, kernel, many=self.many)
+        kernels = how.kernels if left.columns.shape[1] else ()
+        for one in kernels_features(left.columns, left.indicator, kernels, many=self.many):
             values, more = conditioner.centred(one.values)
             features.append(KernelFeatures(one.kernel, values, spent + more))
         return Side(left.columns, tuple(features), left.regressions)

@@ -5,6 +5,7 @@ memory back at once (their `MALLOC_TRIM_THRESHOLD_`), so that every large table 
 """
 
 from collections.abc import Hashable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ class Buffers:
 
     def table(self, name: Hashable, shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
         """A table of this shape, with whatever was in it."""
-        size = int(np.prod(shape))
+        size = prod(shape)
         held = self._held.get(name)
         if held is None or len(held) < size:
             held = self._held[name] = np.empty(size, dtype)

@@ -43,7 +43,8 @@ def size(left: int, minimum: int, name: str, dropped: str = "") -> None:
     """Refuse too few rows, before or after some were dropped."""
     if left < minimum:
         are = "are" if minimum > 1 else "is"
-        raise ValueError(f"{name} has {rows(left)}{dropped}; at least {minimum} {are} needed")
+        remedy = "fill the gaps, or give more rows" if dropped else "give more rows"
+        raise ValueError(f"{name} has {rows(left)}{dropped}; at least {minimum} {are} needed: {remedy}")
 
 
 def _number_array(value: Any, name: str) -> np.ndarray:

@@ -147,12 +147,15 @@ def numbers_of(array: np.ndarray) -> np.ndarray:
     return np.where(np.isnat(array), np.nan, found)
 
 
-def shown(value: float, unit: str, digits: int = 3) -> str:
+def shown(value: float, unit: str, digits: int = 3, step: float = 1.0) -> str:
     """A number of a column for people: a date where it counts days, else so many digits that count.
 
-    >>> shown(18262.0, DAYS), shown(0.12345, "")
-    ('2020-01-01', '0.123')
+    Where a `step` of less than a day matters, with the time of day.
+
+    >>> shown(18262.0, DAYS), shown(18262.26, DAYS, step=0.1), shown(0.12345, "")
+    ('2020-01-01', '2020-01-01 06:14', '0.123')
     """
     if unit == DAYS and FIRST_DAY <= value <= LAST_DAY:
-        return (_EPOCH + datetime.timedelta(days=value)).date().isoformat()
+        when = _EPOCH + datetime.timedelta(days=value)
+        return when.date().isoformat() if step >= 1.0 else f"{when:%Y-%m-%d %H:%M}"
     return plain(value, digits)

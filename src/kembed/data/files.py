@@ -155,6 +155,8 @@ def _suffix(source: str | Path) -> str:
         suffix = Path(path.stem).suffix.lower()
     if suffix in TEXT or suffix in PARQUET + IPC + LINES + JSON + SHEETS:
         return suffix
+    if not path.exists():
+        raise missing_file(path)
     remedy = "give CSV, TSV, JSON lines, Excel, Parquet or Feather, or pipe CSV to '-'"
     raise InputError(f"{label(source)} is of a kind ({suffix}) that kembed does not read; {remedy}")
 

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from kembed.core.backend import Bool, Float
-from kembed.core.linalg import median_of_pairs, robust_spread, squared_distances
+from kembed.core.linalg import median_of_line, median_of_pairs, robust_spread, squared_distances
 from kembed.core.ordering import sorted_rows
 
 Rows = Float[np.ndarray, "n D"]
@@ -70,9 +70,15 @@ class Space:
 
     def median(self) -> float:
         """The median distance over pairs of distinct rows (of all pairs, where that is not 0)."""
+        return self._median
+
+    @cached_property
+    def _median(self) -> float:
         rows = sorted_rows(self.rows)
         if len(rows) > MEDIAN_ROWS:
             rows = rows[np.linspace(0, len(rows) - 1, MEDIAN_ROWS).round().astype(int)]
+        if rows.shape[1] == 1 and not self.categorical.any():
+            return float(np.sqrt(median_of_line(rows[:, 0]))) or 1.0
         # Every row the same, or a thinned table of duplicates: any lengthscale would do.
         return float(np.sqrt(median_of_pairs(self.distances(rows, rows)))) or 1.0
 

@@ -40,6 +40,10 @@ class Table:
         own: Any = {name: getattr(self, name)[d : d + 1] for name in ("names", "levels", "units", "gaps")}
         return replace(self, values=values, categorical=kind, **own)
 
+    def unit(self, d: int) -> str:
+        """What the numbers of column d count; empty where the data do not say."""
+        return self.units[d] if d < len(self.units) else ""
+
     def decoded(self, d: int, value: float) -> Any:
         """The entry a number of column d stands for."""
         return self.levels[d][int(value)] if self.categorical[d] else float(value)

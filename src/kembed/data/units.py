@@ -57,6 +57,16 @@ def unit_codes(tables: list[Table], unit: Any) -> list[np.ndarray]:
     return [table.rows // min(count, 2**62) for table in tables]
 
 
+def side_units(tables: list[Table], unit: Any) -> tuple[list[Table], Any]:
+    """Two sides of the same rows, and the unit of every row, from a third table or as given, or a number."""
+    if len(tables) == 3:
+        return tables[:2], np.unique(tables[2].values[:, 0], return_inverse=True)[1].ravel()
+    if isinstance(unit, str):
+        seen = f"unit={unit!r} names a column, but there is no table"
+        raise ValueError(f"{seen}; give data=, or an array with the unit of every row")
+    return tables, unit if unit is None or isinstance(unit, int) else _named(unit, tables[0], "unit")
+
+
 def _named(own: Any, table: Table, name: str) -> np.ndarray:
     """The units of one sample, as codes."""
     column = read_sample(own, name).columns[0]

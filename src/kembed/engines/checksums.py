@@ -17,7 +17,8 @@ BATCH = 2**16  # rows that are decoded at a time
 
 def verify_rows(path: str, first: int, rows: int, columns: tuple[str, ...]) -> None:
     """Verify the row groups of a file that begin among these rows; nothing where there are no checksums."""
-    starts = group_starts(path)
+    about = Path(path).stat()
+    starts = group_starts(path, (about.st_size, about.st_mtime_ns))
     groups = [number for number, start in enumerate(starts) if first <= start < first + rows]
     if not groups:
         return
@@ -29,8 +30,11 @@ def verify_rows(path: str, first: int, rows: int, columns: tuple[str, ...]) -> N
 
 
 @lru_cache(maxsize=64)
-def group_starts(path: str) -> tuple[int, ...]:
-    """The first row of every row group of a file whose pages have checksums; () for any other."""
+def group_starts(path: str, version: tuple[int, int]) -> tuple[int, ...]:
+    """The first row of every row group of a file whose pages have checksums; () for any other.
+
+    A file that is written anew has another `version` and is looked at again.
+    """
     with Path(path).open("rb") as stream:
         stream.seek(FIRST)
         if not has_checksum(stream.read(HEADER)):

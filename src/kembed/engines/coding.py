@@ -34,10 +34,13 @@ class Meaning(NamedTuple):
     groups: int = 0  # in place of words, so many groups by a hash
 
 
-def numbers_of_words(words: Iterable[str], comma: str, where: str) -> tuple[dict[str, float] | None, str]:
+def numbers_of_words(
+    words: Iterable[str], comma: str, where: str, *, text: bool = False
+) -> tuple[dict[str, float] | None, str]:
     """The numbers that the words of a column stand for, None where they are words; and what to say of it.
 
-    `comma` is what a comma in a number means, as for `read_words`.
+    `comma` is what a comma in a number means, as for `read_words`. Where the format knows numbers, and this
+    is `text` all the same, plain ones are told as well: they may be codes.
 
     >>> numbers_of_words(["true", "False"], "", "a"), numbers_of_words(["red"], "", "a")
     (({'False': 0.0, 'true': 1.0}, ''), (None, ''))
@@ -47,7 +50,9 @@ def numbers_of_words(words: Iterable[str], comma: str, where: str) -> tuple[dict
     listed = sorted(words)
     series = typed(pl.Series(listed, dtype=pl.String), (), comma == "decimal")
     if series.dtype != pl.String:
-        return dict(zip(listed, series.cast(pl.Float64).to_list(), strict=True)), ""
+        note = read_words(listed, comma).note if text and series.dtype != pl.Boolean else ""
+        told = f"{where} is text {note}; write it as categories if they are codes" if note else ""
+        return dict(zip(listed, series.cast(pl.Float64).to_list(), strict=True)), told
     found = read_words(listed, comma)
     if found.doubt:
         raise InputError(f"{where} looks like numbers, but {found.doubt}; {found.remedy}")

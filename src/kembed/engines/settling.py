@@ -15,7 +15,7 @@ from kembed.engines.lines import TextRules
 from kembed.engines.opening import Opened, open_value
 from kembed.engines.parts import ROWS
 from kembed.engines.source import Schema, Source
-from kembed.engines.survey import LEVELS, NUMBERS, TEXT, WORDS, Bad, Seen, Survey, survey_part
+from kembed.engines.survey import CATEGORIES, LEVELS, NUMBERS, TEXT, WORDS, Bad, Seen, Survey, survey_part
 
 POLICIES = ("raise", "omit")  # "propagate" needs no pass over the rows: the door answers it
 IDENTIFIER = "every value is different, as in an identifier"
@@ -128,8 +128,15 @@ def _settled(
         raise InputError(f"{where} ({listing(frame)}: {IDENTIFIER}); give other columns")
     own = [tuple(names[d] for d in kept) for names in own]
     found = [_again(*each) for each in zip(opened, own, found, strict=True)]
+    declared = [
+        any(CATEGORIES in survey.columns[names[d]].kinds for survey, names in zip(found, own, strict=True))
+        for d in range(len(kept))
+    ]
     columns = [
-        {name: _column(name, survey.columns[name], one, len(opened) > 1) for name in names}
+        {
+            name: _column(name, survey.columns[name], one, len(opened) > 1, said)
+            for name, said in zip(names, declared, strict=True)
+        }
         for one, survey, names in zip(opened, found, own, strict=True)
     ]
     matched(
@@ -197,19 +204,25 @@ def _again(opened: Opened, names: tuple[str, ...], found: Survey) -> Survey:
     return again
 
 
-def _column(name: str, seen: Seen, opened: Opened, compared: bool) -> Column:
-    """What a column is, from all of its blocks; very many levels are for samples that are compared."""
+def _column(name: str, seen: Seen, opened: Opened, compared: bool, declared: bool) -> Column:
+    """What a column is, from all of its blocks; very many levels are for samples that are compared.
+
+    Words of a column that is `declared` as categories, in this sample or in another, are never numbers.
+    """
     kinds = set(seen.kinds)
     if NUMBERS in kinds and len(kinds) > 1:
         raise _mixed(name, opened.label, seen)
     if kinds <= {NUMBERS}:
         return Column(False)
+    if declared and (compared or seen.levels is not None):
+        return Column(True, tuple(seen.levels or ()), many=seen.levels is None)
     if seen.levels is None:
         numbers, _ = numbers_of_words(seen.few, _comma(opened), f"column {name!r} of {opened.label}")
         if numbers is not None or not compared:
             raise _too_many(name, opened.label)
         return Column(True, many=True)
-    numbers, note = numbers_of_words(seen.levels, _comma(opened), f"column {name!r} of {opened.label}")
+    where = f"column {name!r} of {opened.label}"
+    numbers, note = numbers_of_words(seen.levels, _comma(opened), where, text=TEXT in kinds)
     if numbers is not None:
         return Column(False, (), numbers, note)
     return Column(True, tuple(seen.levels), note=note)
@@ -223,7 +236,7 @@ def _comma(opened: Opened) -> str:
 
 
 def _mixed(name: str, where: str, seen: Seen) -> InputError:
-    text = WORDS if WORDS in seen.kinds else TEXT
+    text = next(kind for kind in (WORDS, TEXT, CATEGORIES) if kind in seen.kinds)
     odd = f" ({seen.odd!r})" if seen.odd else ""
     held = f"numbers in {seen.kinds[NUMBERS]} but text{odd} in {seen.kinds[text]}"
     remedy = "write it alike in all of it, or say which words mean that a value is missing"

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 LEVELS = 10_000  # of a column of text: the table of more would be long, and travel with every block
-NUMBERS, TEXT, WORDS = "numbers", "text", "words"  # words: text of a text table, which may mean numbers
+# Words: text of a text table, which may mean numbers. Categories: text that its format declares as such.
+NUMBERS, TEXT, WORDS, CATEGORIES = "numbers", "text", "words", "categories"
 
 
 @brought_back
@@ -157,7 +158,8 @@ def _of_series(series: pl.Series, part: Part, words: bool) -> tuple[Seen, np.nda
     if values is not None:
         return _of_numbers(values, part), np.isnan(values), values
     text = as_text(series, part.file)
-    return _of_text(text, part), text.is_null().to_numpy(), None
+    declared = isinstance(series.dtype, pl.Categorical | pl.Enum)
+    return _of_text(text, part, declared), text.is_null().to_numpy(), None
 
 
 def _of_numbers(values: np.ndarray, part: Part) -> Seen:
@@ -169,7 +171,7 @@ def _of_numbers(values: np.ndarray, part: Part) -> Seen:
     return Seen({NUMBERS: part.where}, present, gaps, *ends)
 
 
-def _of_text(text: pl.Series, part: Part) -> Seen:
+def _of_text(text: pl.Series, part: Part, declared: bool) -> Seen:
     import polars as pl
 
     gaps = text.null_count()
@@ -183,7 +185,7 @@ def _of_text(text: pl.Series, part: Part) -> Seen:
     if part.words:
         strange = text.filter(text.is_not_null() & text.cast(pl.Float64, strict=False).is_null())
         odd = strange[0] if len(strange) else ""
-    kind = WORDS if part.words else TEXT
+    kind = CATEGORIES if declared else WORDS if part.words else TEXT
     alone = len(different) == present
     return Seen({kind: part.where}, present, gaps, levels=levels, distinct=alone, odd=odd, few=few)
 

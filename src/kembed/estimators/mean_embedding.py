@@ -91,7 +91,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         bags = self._bags(X, reset=True)
         rows = np.concatenate(bags)
         if len(rows) < 2:
-            raise ValueError("X has 1 row in all its bags together; at least 2 are needed")
+            raise ValueError("X has 1 row in all its bags together; at least 2 are needed: give more rows")
         if isinstance(self.kernel, str):
             checks.choice(self.kernel, "kernel", WORDS)
         kernel, self.learned_ = choose_kernel(self.kernel, make_space(rows, np.zeros(rows.shape[1], bool)))

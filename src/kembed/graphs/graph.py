@@ -9,7 +9,7 @@ import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn
-from kembed.core.text import plain
+from kembed.core.text import counted, plain
 from kembed.core.writing import jsonable
 from kembed.graphs.background import Background, Names, likely, reachable
 from kembed.graphs.orientation import Verdicts, directed, unshielded
@@ -251,7 +251,7 @@ class CausalGraph(Drawn):
         edges = f"{len(marks)} edge{'' if len(marks) == 1 else 's'}" + (f" ({counts})" if counts else "")
         parts = [f"CausalGraph of {len(self.names)} variables", edges]
         if self.n_tests:
-            parts.append(f"{self.n_tests:,} tests at level {plain(self.alpha)}")
+            parts.append(f"{counted(self.n_tests, 'test')} at level {plain(self.alpha)}")
         parts += [f"{getattr(self, f'n_{over}')} {word}" for over, word in self.varied.items()]
         width = max((len(str(edge)) for edge in self.edges), default=0)
         lines = [", ".join(parts)]

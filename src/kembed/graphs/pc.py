@@ -25,7 +25,7 @@ TESTS = ("residuals", "fisher-z")
 NAN_POLICIES = ("raise", "omit")
 MINIMUM = 5  # rows; fewer leave no test a chance
 MOST_VARIABLES = 1_000  # half a million pairs: an hour at 7 ms a test
-KERNEL, SIGNS = "bkl", 999  # of test="residuals", unless given
+KERNEL, SIGNS = "fused", 999  # of test="residuals", unless given
 ALONE = 4.0  # seconds before other processes are started: twice what that takes, and reading a cache less
 
 

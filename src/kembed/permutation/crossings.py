@@ -9,7 +9,7 @@ Beyond what that allows, the limit: Σ_i (a_i - ā) ⊗ (b_i - b̄)/√n is norm
 features meet, so that two tables of moments are enough.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 from math import factorial
@@ -20,6 +20,7 @@ from kembed.core.backend import Float, Int
 from kembed.permutation.bins import Bins
 
 BINS = 32  # a permutation leaves one bin in its place on average: the fewer, the more of the data is in it
+LEAST = 8  # bins of units of one size, where there are so many: of two every other exchange is none
 AT_ONCE = 2**26  # bytes of cross-products of all pairs of bins, held at a time
 NEGLIGIBLE = 1e-7  # the share of the variance of a side's features that is left out of the limit
 
@@ -46,6 +47,35 @@ def bin_rows(size: int, key: int, *, unit: int = 1, bins: int = BINS) -> Places:
     return moved.reshape(-1, max(count, 1)), np.flatnonzero(own == count)
 
 
+def unit_rows(units: Int[np.ndarray, " n"], key: int, *, bins: int = BINS) -> list[Places]:
+    """The same for units that have names, the number of which every row has: one for each size of a unit.
+
+    Bins hold as many units of one size each, and change places among themselves; rows keep their order in a
+    unit. Units of a size that no other has stay where they are.
+
+    >>> [places.shape for places, _ in unit_rows(np.array([0, 1, 1, 2, 3, 3, 4]), key=1)]
+    [(1, 3), (2, 2)]
+    """
+    rng = np.random.default_rng(key)
+    order = np.argsort(units, kind="stable")
+    starts = np.flatnonzero(np.diff(units[order], prepend=np.nan))
+    sizes = np.diff(np.append(starts, len(units)))
+    found, stays = [], np.ones(len(units), dtype=bool)
+    for size in np.unique(sizes).tolist():
+        alike = rng.permutation(starts[sizes == size])
+        wanted = max(LEAST, bins * size * len(alike) // len(units))
+        each = max(1, len(alike) // wanted)
+        count = len(alike) // each
+        if count < 2:
+            continue
+        rows = order[alike[: each * count, None] + np.arange(size)]  # unit after unit
+        places = rows.reshape(count, each * size).T
+        stays[places] = False
+        found.append(places)
+    left = np.flatnonzero(stays)
+    return [(places, left if not k else left[:0]) for k, places in enumerate(found)]
+
+
 def draw_orders(
     count: int, n_resamples: int, rng: np.random.Generator
 ) -> tuple[Int[np.ndarray, "C S"], bool]:
@@ -53,6 +83,17 @@ def draw_orders(
     if count <= 12 and factorial(count) <= n_resamples + 1:
         return every_order(count), True
     return np.stack([np.arange(count), *(rng.permutation(count) for _ in range(n_resamples))]), False
+
+
+def draw_orders_of_each(
+    counts: Sequence[int], n_resamples: int, rng: np.random.Generator
+) -> tuple[list[Int[np.ndarray, "C S"]], bool]:
+    """The same for several kinds of bins, each in an order of its own; all there are of one kind alone."""
+    if len(counts) == 1:
+        orders, enumerated = draw_orders(counts[0], n_resamples, rng)
+        return [orders], enumerated
+    each = [[np.arange(count), *(rng.permutation(count) for _ in range(n_resamples))] for count in counts]
+    return list(map(np.stack, each)), False
 
 
 def every_order(count: int) -> Int[np.ndarray, "C S"]:
@@ -66,10 +107,11 @@ def crossings(
     rows: Places,
     orders: Int[np.ndarray, "C S"],
     width: int = 1,
+    most: int = 0,
 ) -> Iterator[tuple[slice, Float[np.ndarray, "C w q"]]]:
     """Σ_i a_i ⊗ b_π(i) under every order π of the bins of b; some features of a at a time, and which.
 
-    So many at a time is a multiple of `width`.
+    So many at a time is a multiple of `width`, and the same for all that have as many bins as `most`.
     """
     from scipy.sparse import csr_array
 
@@ -80,7 +122,7 @@ def crossings(
     pairs = (np.arange(S) * S + orders).ravel()
     meet = csr_array((np.ones(C * S), pairs, np.arange(0, C * S + 1, S)), shape=(C, S * S))
     second = b[places.ravel()].reshape(r, S * q)
-    step = max(1, AT_ONCE // (8 * q * max(S * S, C) * width)) * width
+    step = max(1, AT_ONCE // (8 * q * max(S * S, C, most**2) * width)) * width
     for start in range(0, a.shape[1], step):
         some = slice(start, start + step)
         first = a[places.ravel(), some].reshape(r, -1)

@@ -224,7 +224,7 @@ def _labeled_sums(member: Pairs | LowRank, labelings: Labelings, v: Rows | None,
 
 def ring_label_sums(pairs: Pairs, labels: Rows, star: Star, batch: int | None) -> Sums:
     """a'K₀a of every kernel by Fourier transforms, with labels a that turn on the rings of a star."""
-    values, sums, _ = ring_sums(pairs, label_pairs(labels), star, batch)
+    values, sums, _ = ring_sums(pairs, label_pairs(labels), star, batch, sides=1)
     return list(zip(values[:, :, 0].T, sums, strict=True))
 
 

@@ -116,11 +116,11 @@ def label_pairs(a: Vector) -> Pairs:
 
 
 def ring_sums(
-    left: Pairs, right: Pairs, star: Star, batch: int | None
+    left: Pairs, right: Pairs, star: Star, batch: int | None, sides: int = 2
 ) -> tuple[Float[np.ndarray, "B+1 J L"], list[KernelSums], list[KernelSums]]:
     """Σ_{i≠j} K_ij L_π(i)π(j) for the data and every resample, and the sums of the kernels of either side.
 
-    All turns of every ring, a block of diagonals at a time.
+    All turns of every ring, a block of diagonals at a time. With `sides` 1, sums of the first side alone.
     """
     N, J, L = left.size, len(left.maps), len(right.maps)
     forth, back = transforms_of(N)
@@ -136,7 +136,7 @@ def ring_sums(
         buffer = np.empty_like(base)
         for j, apply in enumerate(pairs.maps):
             block = apply(base, buffer)
-            if not turns:
+            if side < sides and not turns:
                 _add_rows(row_sums[side][j], order, block, diagonals, N)
                 squares[side][j] += twice @ np.einsum("id,id->d", block, block)
             yield forth(block)

@@ -5,6 +5,7 @@ sum of all products of two features is a small matrix product, which never write
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -24,10 +25,17 @@ class Segments:
     edges: Int[np.ndarray, " k+1"]
     weight: Float[np.ndarray, " b"]
 
-    @property
+    @cached_property
     def slices(self) -> list[slice]:
         """The rows of every bin."""
         return [slice(*ends) for ends in pairwise(self.edges.tolist())]
+
+    @cached_property
+    def rows(self) -> Any:
+        """Where these bins stand in a table of all: a slice where none is left out between them."""
+        first, count = (int(self.bins[0]), len(self.bins)) if len(self.bins) else (0, 0)
+        gapless = count == 0 or int(self.bins[-1]) - first == count - 1
+        return slice(first, first + count) if gapless else self.bins
 
     @property
     def own(self) -> Int[np.ndarray, " b"]:
@@ -41,8 +49,12 @@ class Segments:
         if len(table) < FEW * len(self.bins):
             return bin_indicators(self.own, len(self.bins), self.weight)[:-1] @ table
         found = np.empty((len(self.bins), table.shape[1]))
+        by_column = table.strides[0] < table.strides[1]  # BLAS is slow on these from the left
         for one, rows in zip(found, self.slices, strict=True):
-            np.dot(self.weight[rows], table[rows], out=one)
+            if by_column:
+                np.dot(table.T[:, rows], self.weight[rows], out=one)
+            else:
+                np.dot(self.weight[rows], table[rows], out=one)
         return found
 
     def _counted(self, table: Any) -> Float[np.ndarray, "k p"]:
@@ -63,6 +75,6 @@ class Segments:
 
 def make_segments(own: Int[np.ndarray, " b"], weight: Float[np.ndarray, " b"] | None = None) -> Segments:
     """Of rows in the order of their bins."""
-    starts = np.flatnonzero(np.diff(own, prepend=-1))
-    edges = np.append(starts, len(own))
-    return Segments(own[starts], edges, np.ones(len(own)) if weight is None else weight)
+    first = [0] if len(own) else []
+    edges = np.concatenate([first, np.flatnonzero(own[1:] != own[:-1]) + 1, [len(own)]]).astype(int)
+    return Segments(own[edges[:-1]], edges, np.ones(len(own)) if weight is None else weight)

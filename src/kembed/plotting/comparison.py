@@ -5,12 +5,13 @@ from typing import Any
 from kembed.comparing.compare import Comparison
 from kembed.plotting.learning import plot_learned
 from kembed.plotting.null import plot_test
-from kembed.plotting.style import BLUE, GREY, PALE, axes_or_new, finished, literal
+from kembed.plotting.style import BLUE, GREY, PALE, axes_or_new, finished, literal, titled
 from kembed.plotting.witness import plot_witness
 
 TOP = 12  # bars that fit one under the other
 ALPHA = 0.05  # where the result has no level of its own
 LEAST = 5  # room for so many bars, so that one or two do not fill the panel
+TITLES = ("Where they differ", "Which columns", "Could it be chance", "At which scale")
 SHARE = "share of the difference that needs the column"
 
 
@@ -34,6 +35,8 @@ def plot_comparison(comparison: Comparison, figure: Any = None) -> Any:
         last.set_axis_off()
         words = "the kernel was not learned,\nso there is no evidence to show"
         last.text(0.5, 0.5, words, ha="center", va="center", color=GREY, transform=last.transAxes)
+    for ax, title in zip(axes.flat, TITLES, strict=True):
+        titled(ax, title)
     return axes
 
 
@@ -42,11 +45,11 @@ def plot_columns(found: Any, ax: Any = None, *, alpha: float | None = None, top:
 
     `found` is a `Comparison`, a `Witness` or its `relevance`, or a test with `by_column=True`, whose bars
     show the columns' own statistics. Columns with an adjusted p-value of at most `alpha` are filled and come
-    first.
+    first, the longest bar on top.
     """
     alpha = getattr(found, "alpha", ALPHA) if alpha is None else alpha
     bars, meaning = _bars(found)
-    bars = sorted(bars, key=lambda bar: not bar[2] <= alpha)
+    bars = sorted(bars, key=lambda bar: (not bar[2] <= alpha, -bar[1]))
     names, lengths, pvalues = zip(*bars[:top], strict=True)
     places = range(len(names))
     room = max(len(names), LEAST)
@@ -74,7 +77,7 @@ def _bars(found: Any) -> tuple[list[tuple[str, float, float]], str]:
         tests = found.column_tests
         shares = [float(share) for share in found.sensitivity]
         bars = [(test.name, share, test.adjusted_pvalue) for test, share in zip(tests, shares, strict=True)]
-        return sorted(bars, key=lambda bar: -bar[1]), SHARE
+        return bars, SHARE
     columns = getattr(found, "columns", found)
     if columns is None or not len(columns):
         raise ValueError("there are no results for columns; test with by_column=True, or give a Witness")

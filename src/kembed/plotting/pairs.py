@@ -9,9 +9,9 @@ from kembed.plotting.style import (
     AXIS_WIDTH,
     BLUE,
     LABEL_WIDTH,
-    LEGEND,
     VERMILION,
     axes_or_new,
+    count_in,
     finished,
     lattice,
     literal,
@@ -41,10 +41,13 @@ def plot_pair(comparison: Comparison, columns: tuple[str, str], ax: Any = None) 
         ax.plot(*marks, ".", color=colour, markersize=3.0, alpha=0.6, label=literal(label, LABEL_WIDTH))
     for d, name, axis in zip(places, columns, "xy", strict=True):
         getattr(ax, f"set_{axis}label")(literal(name, AXIS_WIDTH))
+        count_in(getattr(ax, f"{axis}axis"), first.unit(d))
         if first.categorical[d]:
             levels = first.levels[d]
             getattr(ax, f"set_{axis}ticks")(
                 range(len(levels)), [literal(level, LABEL_WIDTH) for level in levels]
             )
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, **LEGEND)
-    return finished(ax)
+    finished(ax)
+    for handle in ax.get_legend().legend_handles:  # a dot of the picture is too small to show its colour
+        handle.set(markersize=8.0, alpha=1.0)
+    return ax

@@ -13,8 +13,8 @@ from kembed.plotting import style
 from kembed.plotting.style import BLACK, GREY, literal, percent
 
 Labels = tuple[str, str]
-# Where rows go, rows @ directions - centre; names of the axes, and levels of those with categories.
-Plane = tuple[np.ndarray, np.ndarray, list[str], list[tuple[Any, ...]]]
+# Where rows go, rows @ directions - centre; names of the axes, levels of those with categories, and units.
+Plane = tuple[np.ndarray, np.ndarray, list[str], list[tuple[Any, ...]], list[str]]
 SIZE = (5.6, 4.4)  # room for a bar of colours beside the map
 GRID = 50  # points to a side: contours look smooth
 STEPS = 12  # colours: neighbouring ones can just be told apart
@@ -52,6 +52,8 @@ def plot_map(w: Witness, ax: Any, labels: Labels) -> Any:
         what = f"{percent(w.level)} band excludes 0 inside"
         handles.append(Line2D([], [], color=BLACK, linewidth=1.8, label=what))
     _set_axes(ax, [literal(name, style.AXIS_WIDTH) for name in w.names], ends, pooled, w.level, sure)
+    for d, axis in enumerate((ax.xaxis, ax.yaxis)):
+        style.count_in(axis, w.tables[0].unit(d))
     _colour_bar(ax, filled, labels)
     return style.finished(ax, handles)
 
@@ -62,12 +64,12 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     from matplotlib.colors import Normalize
     from matplotlib.lines import Line2D
 
-    directions, centre, names, axis_levels = _plane(w, columns)
+    directions, centre, names, axis_levels, units = _plane(w, columns)
     ax = style.axes_or_new(ax, SIZE)
     rows, captions, rng = _some_rows(w, labels, ROWS)
     every = np.concatenate(rows)
     mean, sure = w.at_rows(every).mean, w.sure_at(every)
-    colours = ScalarMappable(Normalize(*_colour_ends(mean)), style.diverging("#BEBEBE"))
+    colours = ScalarMappable(Normalize(*_colour_ends(mean)), style.diverging("#A0A0A0"))
     parts = [part @ directions - centre for part in rows]
     steps = [1.0 if axis_levels[d] else style.lattice(*(part[:, d] for part in parts)) for d in (0, 1)]
     for part, d in product(parts, (0, 1)):
@@ -88,7 +90,8 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
         for d, levels in enumerate(axis_levels)
     ]
     _set_axes(ax, names, ends, places, w.level, sure)
-    for axis, levels in zip((ax.xaxis, ax.yaxis), axis_levels, strict=True):
+    for axis, levels, unit in zip((ax.xaxis, ax.yaxis), axis_levels, units, strict=True):
+        style.count_in(axis, unit)
         if levels:
             codes = range(0, len(levels), -(-len(levels) // TICKS))
             axis.set_ticks(list(codes), [literal(levels[code], style.LABEL_WIDTH) for code in codes])
@@ -106,7 +109,8 @@ def _plane(w: Witness, columns: Any) -> Plane:
     chosen = list(_most_sensitive(w) if columns is None else _named(w, columns))
     names = [literal(w.names[d], style.AXIS_WIDTH) for d in chosen]
     levels = [w.tables[0].levels[d] for d in chosen]
-    return np.eye(len(w.names))[:, chosen], np.zeros(2), names, levels
+    units = [w.tables[0].unit(d) for d in chosen]
+    return np.eye(len(w.names))[:, chosen], np.zeros(2), names, levels, units
 
 
 def _most_sensitive(w: Witness) -> tuple[int, int]:
@@ -144,7 +148,7 @@ def _principal(w: Witness) -> Plane:
         loads = np.argsort(-np.abs(frame.axes[:, d]), kind="stable")[:2]
         names = ", ".join(literal(w.names[numeric[k]], LOAD_WIDTH) for k in loads)
         labels.append(f"principal axis {d + 1}\nmostly {names}")
-    return directions, centre, labels, [(), ()]
+    return directions, centre, labels, [(), ()], ["", ""]
 
 
 def _some_rows(

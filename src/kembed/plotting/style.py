@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.text import RAISED, plain, rows, shortened
+from kembed.data.clocks import DAYS
 
 # Okabe & Ito's colours: told apart by colour-blind readers. Blue is x and vermilion y wherever both appear.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -118,6 +119,16 @@ def short_numbers(axis: Any) -> None:
     axis.set_label_text("\n".join([f"{first} ({times})" if first else times, *rest]))
 
 
+def count_in(axis: Any, unit: str) -> None:
+    """Dates along an axis of days; other axes as they are."""
+    if unit == DAYS:
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator: Any = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+
+
 def log_ticks(axis: Any) -> None:
     """Plain numbers on a logarithmic axis, also where it spans less than two decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
@@ -142,6 +153,14 @@ def finished(ax: Any, handles: Any = None, columns: int = 2) -> Any:
         place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
         ax.legend(handles=handles, ncols=columns, **place, **LEGEND)
     return ax
+
+
+def titled(ax: Any, title: str) -> None:
+    """A title above what stands there already: the legend, and a line of words."""
+    said = ax.get_title(loc="left")
+    legend = ax.get_legend()
+    lines = -(-len(legend.get_texts()) // 2) if legend else 0  # two entries a line, at least
+    ax.set_title(f"{title}: {said}" if said else title, loc="left", fontsize="medium", pad=8.0 + 13.0 * lines)
 
 
 def diverging(centre: str = "#FFFFFF") -> Any:

@@ -7,7 +7,8 @@ from markupsafe import Markup
 
 from kembed.comparing.histograms import Histogram
 from kembed.comparing.summaries import ColumnSummary
-from kembed.report.words import number, percent, short
+from kembed.data.clocks import DAYS
+from kembed.report.words import of_unit, percent, short
 
 WIDTH, HEIGHT = 132.0, 40.0  # of a small picture: it stands in a row of a table
 WIDE, HIGH, TICKS = 440.0, 180.0, 26.0  # of a large one, and room below it for numbers
@@ -37,7 +38,7 @@ def large(column: ColumnSummary, labels: tuple[str, str]) -> Markup:
         ]
         return _drawing("plot", WIDE, LINE * len(column.x), said, inside)
     assert column.histogram is not None
-    inside = [*_bars(column.histogram, WIDE, HIGH), *_ticks(column.histogram)]
+    inside = [*_bars(column.histogram, WIDE, HIGH), *_ticks(column.histogram, column.unit)]
     return _drawing("plot", WIDE, HIGH + TICKS, said, inside)
 
 
@@ -67,7 +68,7 @@ def _bar(kind: str, x: float, width: float, y: float, height: float) -> Markup:
     )
 
 
-def _ticks(bars: Histogram) -> list[Markup]:
+def _ticks(bars: Histogram, unit: str) -> list[Markup]:
     """Numbers under the bars: values, or edges."""
     if bars.values:
         step = WIDE / len(bars.values)
@@ -77,7 +78,10 @@ def _ticks(bars: Histogram) -> list[Markup]:
         count = len(bars.edges) - 1
         chosen = [round(k * count / (AT - 1)) for k in range(AT)]
         places = [(WIDE * k / count, bars.edges[k]) for k in chosen]
-    return [_text(x, HIGH + 18.0, number(value, 3), _anchor(x)) for x, value in places]
+    if unit == DAYS:  # a date is wide
+        places = places[:: max(1, (len(places) - 1) // 2)]
+    step = abs(places[-1][1] - places[0][1]) / len(places)
+    return [_text(x, HIGH + 18.0, of_unit(value, unit, 3, step), _anchor(x)) for x, value in places]
 
 
 def _anchor(x: float) -> str:
@@ -109,15 +113,15 @@ def _said(column: ColumnSummary, labels: tuple[str, str]) -> str:
         shares = zip((column.x[level], column.y[level]), names, strict=True)
         return f"{short(level)}: {', '.join(f'{percent(share)} of {name}' for share, name in shares)}"
     told = "; ".join(
-        f"{name}: median {number(side['median'])}, middle half {number(side['quartile'])} to "
-        f"{number(side['upper quartile'])}"
+        f"{name}: median {of_unit(side['median'], column.unit)}, middle half "
+        f"{of_unit(side['quartile'], column.unit)} to {of_unit(side['upper quartile'], column.unit)}"
         for name, side in zip(names, (column.x, column.y), strict=True)
     )
-    places = _sure_places(column.histogram, names) if column.histogram else ""
+    places = _sure_places(column.histogram, names, column.unit) if column.histogram else ""
     return f"Bars of both samples. {told}.{places}"
 
 
-def _sure_places(bars: Histogram, names: list[str]) -> str:
+def _sure_places(bars: Histogram, names: list[str], unit: str) -> str:
     """The runs of bars in which one sample surely has more rows."""
     runs: list[tuple[int, int, int]] = []
     for place, more in enumerate(bars.more):
@@ -134,7 +138,8 @@ def _sure_places(bars: Histogram, names: list[str]) -> str:
             if bars.values
             else (bars.edges[first], bars.edges[last + 1])
         )
-        span = number(ends[0], 3) if ends[0] == ends[1] else f"{number(ends[0], 3)} to {number(ends[1], 3)}"
+        low, high = (of_unit(end, unit, 3) for end in ends)
+        span = low if low == high else f"{low} to {high}"
         said.append(f"more {names[0 if more > 0 else 1]} at {span}")
     return f" Surely {', '.join(said)}."
 

@@ -22,9 +22,9 @@ PAIRS = 2  # of columns with a picture; more are told in words
 # A region that covers more than this share of a column's range says nothing about it.
 WIDE = 0.95
 # Functions that the template calls by their names.
-NUMBERS = (words.number, words.p_value, words.percent, words.of_interval, rows)
+NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, words.of_interval, rows)
 SENTENCES = (words.short, words.breakable, words.of_p, words.of_separation)
-EFFECTS = (words.of_column_effect, words.of_mean, words.of_standardised)
+EFFECTS = (words.of_column_effect, words.of_mean, words.of_sd, words.of_standardised)
 DRAWINGS = (glyphs.gauge, glyphs.of_column, glyphs.large)
 
 

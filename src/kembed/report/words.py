@@ -75,6 +75,26 @@ def number(value: float, digits: int = 4) -> str:
     return plain(value, digits, thousands=abs(value) >= COMMAS, minus=MINUS)
 
 
+def of_unit(value: float, unit: str, digits: int = 4, step: float = 1.0) -> str:
+    """A number of a column; a date where it counts days, with the time of day where a step is shorter.
+
+    >>> of_unit(18262.4, clocks.DAYS), of_unit(18262.4, "")
+    ('2020-01-01', '18,262')
+    """
+    return clocks.shown(value, unit, step=step) if unit == clocks.DAYS else number(value, digits)
+
+
+def of_sd(column: ColumnSummary, side: int) -> str:
+    """The standard deviation of a column in one sample; of dates in days.
+
+    >>> dates = ColumnSummary("date", False, 1.0, 1.0, 0.0, {"sd": 30.4}, {"sd": 1.0}, "", unit=clocks.DAYS)
+    >>> of_sd(dates, 0)
+    '30.4 days'
+    """
+    sd = (column.x, column.y)[side]["sd"]
+    return f"{number(sd)} days" if column.unit == clocks.DAYS else number(sd)
+
+
 def p_value(p: float) -> str:
     """A p-value to three places, so that a table of them lines up.
 
@@ -152,6 +172,8 @@ def of_mean(column: ColumnSummary, side: int) -> str:
     ('2008.06', '2007.97')
     """
     own, other = (values["mean"] for values in ((column.x, column.y), (column.y, column.x))[side])
+    if column.unit == clocks.DAYS:
+        return of_unit(own, column.unit, step=column.x["sd"] + column.y["sd"])
     usual = number(own)
     return usual if usual != number(other) else beside(own, abs(own - other)).replace("-", MINUS)
 
@@ -172,7 +194,7 @@ def of_range(name: str, span: tuple[Any, ...], unit: str = "") -> tuple[str, str
     (('height', '1.5 to 1.9'), ('town', 'Aix or Bonn'))
     """
     if isinstance(span[0], float):
-        low, high = (clocks.shown(one, unit) if unit == clocks.DAYS else number(one, 3) for one in span)
+        low, high = (of_unit(one, unit, 3) for one in span)
         return short(name), low if low == high else f"{low} to {high}"
     shown = [short(level, 24) for level in span[:3]]
     *most, last = [*shown, f"{len(span) - 3} more"] if len(span) > 3 else shown

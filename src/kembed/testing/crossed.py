@@ -7,11 +7,11 @@ either side of it.
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space, make_space
 from kembed.engines.source import Source
@@ -23,8 +23,9 @@ from kembed.permutation.crossings import (
     bin_rows,
     covariance_factor,
     crossings,
-    draw_orders,
+    draw_orders_of_each,
     normal_crossings,
+    unit_rows,
 )
 from kembed.permutation.fusion import Values, in_places
 from kembed.testing.members.fresh import Fitted, Fresh, Streamed
@@ -51,11 +52,12 @@ def independence_of(
     kernel: Any,
     procedure: Procedure,
     *,
-    unit: int = 1,
+    unit: Any = 1,
     names: list[tuple[str, ...]] | None = None,
 ) -> TestOutcome:
     """The test of some columns of a source against others; `unit` consecutive rows stay together.
 
+    Or rows of the same number, where `unit` is an array of them, one for every row that misses nothing.
     `kernel` is one for both sides or, as a tuple, a pair.
     """
     rng, schema = procedure.rng, source.schema
@@ -64,20 +66,13 @@ def independence_of(
     names = names or [tuple(schema.names[c] for c in side) for side in (x_columns, y_columns)]
     kinds = [Layout(side).kinds(schema) for side in (x_columns, y_columns)]
     key, held = int(rng.integers(2**62)), source.size * (len(x_columns) + len(y_columns)) <= HELD
-    columns = (*x_columns, *y_columns)
+    columns, alone = (*x_columns, *y_columns), isinstance(unit, int) and unit == 1
     if held:
         rows = source.map_sum(take_rows, columns).table
-        if len(rows) < 2 * unit:
-            seen = (
-                f"unit={unit} leaves {len(rows) // unit} units of {len(rows)} rows that could change places"
-            )
-            raise ValueError(f"{seen}; give more rows or smaller units")
-        places = bin_rows(len(rows), key, unit=unit)
-        whole_units = -(-SAMPLE // (places[0].shape[1] * unit)) * unit
-        sample = rows[places[0][:whole_units].ravel()]
-    elif unit > 1:
-        seen = f"unit={unit} moves rows in memory, and {source.label} has more than {HELD:.0e} numbers"
-        raise ValueError(f"{seen}; take fewer rows or columns, or leave unit out")
+        places = _bins(len(rows), unit, key)
+        sample = rows[_sampled(places, unit if isinstance(unit, int) else 1)]
+    elif not alone:
+        refuse_unit(unit, source)
     else:
         few = Bins(source.size, SAMPLE, 1, key)
         sample = source.map_sum(take_rows, columns, few, SAMPLE).table
@@ -86,11 +81,41 @@ def independence_of(
     spaces = [make_space(sorted_rows(part), kind) for part, (kind, _) in zip(parts, kinds, strict=True)]
     crossed = choose_meetings(kernels, spaces, names, [levels for _, levels in kinds], rng)
     limit = procedure.null == "normal" or not held
-    if procedure.statistic == "auto" and unit == 1:
+    if procedure.statistic == "auto" and alone:
         limit = limit or len(rows) * BINS * products(crossed, spaces) > WORK
     if limit:
         return _limit(source, layout, crossed, spaces, procedure)
     return _permuted((rows[:, :cut], rows[:, cut:]), places, crossed, procedure)
+
+
+def _bins(n: int, unit: Any, key: int) -> list[Places]:
+    """Bins of rows, of so many consecutive rows, or of units of every size."""
+    if isinstance(unit, int):
+        if n < 2 * unit:
+            seen = f"unit={unit} leaves {n // unit} units of {n} rows that could change places"
+            raise ValueError(f"{seen}; give more rows or smaller units")
+        return [bin_rows(n, key, unit=unit)]
+    found = unit_rows(unit, key)
+    if not found:
+        raise ValueError("no two units have as many rows; name smaller units, or cut them to one size")
+    return found
+
+
+def _sampled(places: list[Places], unit: int) -> Int[np.ndarray, " k"]:
+    """Rows that features are fitted on: the same places of every bin, so many of every size of unit."""
+    whole = sum(each.size for each, _ in places)
+    found = []
+    for each, _ in places:
+        rows = -(-SAMPLE * each.size // whole)
+        found.append(each[: -(-rows // (each.shape[1] * unit)) * unit].ravel())
+    return np.concatenate(found)
+
+
+def refuse_unit(unit: Any, source: Source) -> NoReturn:
+    """Rows that stay where they are cannot move together."""
+    said = f"unit={unit!r}" if isinstance(unit, int | str) else "unit"
+    seen = f"{said} moves rows in memory, and {source.label} has more than {HELD:.0e} numbers"
+    raise ValueError(f"{seen}; take fewer rows or columns, or leave unit out")
 
 
 def products(crossed: Crossed, spaces: list[Space]) -> int:
@@ -107,25 +132,30 @@ def products(crossed: Crossed, spaces: list[Space]) -> int:
 
 
 def _permuted(
-    sides: tuple[Columns, Columns], places: Places, crossed: Crossed, procedure: Procedure
+    sides: tuple[Columns, Columns], places: list[Places], crossed: Crossed, procedure: Procedure
 ) -> TestOutcome:
     """Whole bins of the second side change places."""
-    n, count = len(sides[0]), places[0].shape[1]
-    orders, enumerated = draw_orders(count, procedure.n_resamples, procedure.rng)
+    n, counts = len(sides[0]), [each.shape[1] for each, _ in places]
+    orders, enumerated = draw_orders_of_each(counts, procedure.n_resamples, procedure.rng)
+    most = max(counts)
     found = []
     for meeting in crossed.meetings:
         members = (meeting.left, meeting.right)
         a, b = (_features(*each) for each in zip(members, crossed.fitted, sides, strict=True))
         squares = (np.einsum("ip,ip->p", each, each) for each in (a, b))
         traces = list(map(_traces, members, squares))
+        every = [
+            crossings(a, b, own, under, meeting.left.width, most)
+            for own, under in zip(places, orders, strict=True)
+        ]
         parts = [
-            add_products(np.square(sums), meeting.left, meeting.right, meeting.pairs)
-            for _, sums in crossings(a, b, places, orders, meeting.left.width)
+            add_products(np.square(sum(sums for _, sums in some)), meeting.left, meeting.right, meeting.pairs)
+            for some in zip(*every, strict=True)
         ]
         found.append(_values(np.hstack(parts), meeting, traces, n, procedure.biased))
     everything = in_places(found, list(range(len(crossed.choice.kernels))))
     result = resampled_outcome("HSIC", (n,), crossed.choice, everything, "permutation", enumerated)
-    return replace(result, bins=(count,))
+    return replace(result, bins=(sum(counts),))
 
 
 def _features(member: Streamed, fitted: Fitted | None, values: Columns) -> Float[np.ndarray, "n p"]:

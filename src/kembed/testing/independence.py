@@ -18,7 +18,7 @@ from kembed.core.progress import showing_progress
 from kembed.data import remarks
 from kembed.data.space import Space, make_space
 from kembed.data.tables import Table, read_tables
-from kembed.data.units import beside
+from kembed.data.units import beside, side_units
 from kembed.engines.memory import in_memory
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import AT_ONCE, Blocks, block_hsic
@@ -29,7 +29,7 @@ from kembed.permutation.labelings import column_sums
 from kembed.permutation.low_rank import LowRank, Ready, computed, member_pairs, with_low_rank
 from kembed.permutation.rings import Star, draw_star, factor_turns, ring_sums
 from kembed.testing.choice import choose, single_kernel
-from kembed.testing.crossed import independence_of
+from kembed.testing.crossed import independence_of, refuse_unit
 from kembed.testing.members import fused_relations
 from kembed.testing.members.group import Meeting
 from kembed.testing.members.rows import read_scales
@@ -60,7 +60,7 @@ def hsic_test(
     statistic: str = "auto",
     null: str = "permutation",
     n_resamples: int = 999,
-    unit: int | None = None,
+    unit: Any = None,
     memory: float | None = None,
     batch: int | None = None,
     rng: Any = None,
@@ -91,8 +91,9 @@ def hsic_test(
         rows; `"gamma"` or `"spectral"` for one kernel a side; `"wild"` for time series. The result's `null`
         says which was used.
     unit
-        A number of consecutive rows that stay together when y is moved against x, because rows that follow
-        each other are not independent: permutations of blocks, by features.
+        Rows that stay together when y is moved against x, because they are not independent: a number of
+        consecutive rows, an array with the unit of every row (a customer, a day), or with `data` the name of
+        a column of it. Units change places with units of as many rows, by features.
     n_resamples, memory, batch, rng, nan_policy, progress
         As in `mmd_test`. With "omit" a row missing on either side is dropped from both.
 
@@ -108,9 +109,10 @@ def hsic_test(
     """
     procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng, (*NULLS, "normal"))
     if unit is not None:
-        unit = checks.count(unit, "unit", 1)
+        unit = checks.count(unit, "unit", 1) if np.ndim(unit) == 0 and not isinstance(unit, str) else unit
         if null != "permutation" or statistic in ("unbiased", "biased"):
-            seen = f"unit={unit} goes with null='permutation' and statistic='auto' or 'features'"
+            said = f"unit={unit}" if isinstance(unit, int | str) else "unit"
+            seen = f"{said} goes with null='permutation' and statistic='auto' or 'features'"
             raise ValueError(f"{seen}; leave unit out or change those")
     if null == "normal" and statistic in ("unbiased", "biased"):
         seen = f"null='normal' is the limit of features, but statistic={statistic!r} is of pairs of rows"
@@ -120,20 +122,23 @@ def hsic_test(
         raise ValueError(f"kernel is a tuple of {len(kernel)}; {remedy}")
     kernels = kernel if isinstance(kernel, tuple) else (kernel, kernel)
     samples, missing = {"x": x, "y": y}, False
+    if isinstance(unit, str) and data is not None:
+        samples["unit"] = unit
     if are_sided(samples, data):
         with showing_progress(progress):
             sides = open_sides(samples, data, nan_policy, MINIMUM)
             if not sides.held and (null == "normal" or procedure.crosses(sides.source.size)):
+                if unit is not None and not (isinstance(unit, int) and unit == 1):
+                    refuse_unit(unit, sides.source)
                 first, second = sides.columns
                 with np.errstate(**QUIETLY):
-                    return independence_of(
-                        sides.source, first, second, tuple(kernels), procedure, unit=unit or 1
-                    )
+                    return independence_of(sides.source, first, second, tuple(kernels), procedure)
             tables = sides.tables(MINIMUM)
     else:
         tables, missing = read_tables(samples, nan_policy, minimum=MINIMUM, paired=True)
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
+    tables, unit = side_units(tables, unit)
     notes = remarks.of_sides(tables, ordered=null == "wild" or unit is not None)
     swapped = null != "wild" and _comes_second(*(table.values for table in tables))
     if swapped:
@@ -141,7 +146,8 @@ def hsic_test(
     n = len(tables[0].values)
     with showing_progress(progress), np.errstate(**QUIETLY):
         if null == "normal" or unit is not None or procedure.crosses(n):
-            return replace(_by_features(tables, kernels, procedure, unit or 1, swapped), notes=notes)
+            unit = 1 if unit is None else unit
+            return replace(_by_features(tables, kernels, procedure, unit, swapped), notes=notes)
         if null != "wild":
             tables = _in_order(tables)
         spaces = [make_space(table.values, table.categorical) for table in tables]
@@ -179,7 +185,7 @@ def _in_order(tables: list[Table]) -> list[Table]:
 
 
 def _by_features(
-    tables: list[Table], kernels: Any, procedure: Procedure, unit: int, swapped: bool
+    tables: list[Table], kernels: Any, procedure: Procedure, unit: Any, swapped: bool
 ) -> TestOutcome:
     """The test of tables that are in memory by features of their rows."""
     both = beside(tables)

@@ -207,8 +207,9 @@ def _findings(kernels: tuple[Any, ...], surprises: Float[np.ndarray, "C J"]) -> 
         return ()
     T = gathered(surprises, where)
     single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
-    found = sorted(zip(adjusted, single, -T[0], places, strict=True), key=lambda each: each[:3])
-    return tuple(Finding(names, float(p), float(corrected)) for corrected, p, _, names in found)
+    sizes = map(len, places)  # where p-values tie, columns come before pairs of them
+    found = sorted(zip(adjusted, single, sizes, -T[0], places, strict=True), key=lambda each: each[:4])
+    return tuple(Finding(names, float(p), float(corrected)) for corrected, p, _, _, names in found)
 
 
 def approximate_outcome(

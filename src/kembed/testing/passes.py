@@ -4,6 +4,7 @@ These are the functions that travel to the rows (`Source.map_sum`): picklable, o
 parameters.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -16,6 +17,7 @@ from kembed.engines.source import Block, Schema, Stacked, brought_back
 from kembed.permutation.bins import AnyBins, sampled
 from kembed.permutation.segments import Segments, make_segments
 from kembed.testing.members.fresh import Diagonal, Fitted, Fresh, Streamed
+from kembed.testing.members.strips import in_strips
 
 # Rows whose features are held at once: enough to be worth their calls; fewer of many columns, whose features
 # are many too.
@@ -92,20 +94,29 @@ def sum_features(
     weight = np.ones(len(order)) if layout.weight is None else values[:, layout.weight]
     totals: dict[int, Float[np.ndarray, "S+1 p"]] = {}
     # Gaussians from the widest to the narrowest, each of which may be a power of one before it.
-    turns = sorted(range(len(maps)), key=lambda k: -getattr(maps[k], "lengthscale", 0.0))
+    scaled = [k for k, each in enumerate(maps) if hasattr(each, "lengthscale")]
+    scaled.sort(key=lambda k: -maps[k].lengthscale)
+    rest = [k for k in range(len(maps)) if k not in scaled]
     buffers = (Buffers(), Buffers())  # of either side
+
+    def add(k: int, sides: Sequence[Fresh], segments: Segments) -> None:
+        found = [summed(maps[k], rows, segments) for rows in sides]
+        if k not in totals:
+            totals[k] = np.zeros((bins.count + 1, found[0].shape[1]))
+        totals[k][segments.rows] += found[0] if len(found) == 1 else found[0] - found[1]
+
     held = min(CHUNK, max(FEWEST, ENTRIES // values.shape[1]))
     for start in range(0, max(len(order), 1), held):
         part = slice(start, start + held)
         once = make_segments(own[part], weight[part])
         both = zip(layout.sides(values[part]), buffers, strict=False)
         sides = [Fresh(fitted, side, own_buffers) for side, own_buffers in both]
-        for k in turns:
-            segments = replace(once, weight=weight[part] ** 2) if isinstance(maps[k], Diagonal) else once
-            found = [summed(maps[k], rows, segments) for rows in sides]
-            if not start:
-                totals[k] = np.zeros((bins.count + 1, found[0].shape[1]))
-            totals[k][once.bins] += found[0] if len(found) == 1 else found[0] - found[1]
+        for strips in zip(*map(in_strips, sides), strict=True) if scaled else ():
+            few = make_segments(own[part][strips[0].part], weight[part][strips[0].part])
+            for k in scaled:
+                add(k, strips, few)
+        for k in rest:
+            add(k, sides, replace(once, weight=weight[part] ** 2) if isinstance(maps[k], Diagonal) else once)
     weights, squares = (np.bincount(own, power, bins.count + 1) for power in (weight, weight**2))
     return Sums(len(order), weights, squares, [totals[k] for k in range(len(maps))])
 

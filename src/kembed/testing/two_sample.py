@@ -142,22 +142,25 @@ def mmd_test(
                 for_one_column(sketch.lens.kernel, sketch.columns[0])
         with showing_progress(progress), np.errstate(**QUIETLY):
             return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
+    told: tuple[str, ...] = ()  # of how files were read
     with showing_progress(progress), np.errstate(**QUIETLY):
         if is_large_source(x) or is_large_source(y):
             found = open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2)
             first, second = found
+            if not (isinstance(x, Source) and isinstance(y, Source)):  # else the opener tells
+                told = told_of(found)
             if procedure.in_bins(first.size + second.size) and not paired and weights is None:
                 kernel = for_one_column(kernel, first.schema.names[0]) if by_column else kernel
                 result = binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit)
-                opened_here = not (isinstance(x, Source) and isinstance(y, Source))  # else the opener tells
-                return replace(result, notes=told_of(found) if opened_here else ())
+                return replace(result, notes=told)
             tables, missing = [collected(source) for source in found], False
         else:
             samples = {"x": x, "y": y}
             tables, missing = read_tables(samples, nan_policy, minimum=2, same_columns=True, paired=paired)
         if missing:
             return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
-        notes = remarks.of_two_samples(*tables, ordered=null == "wild" or unit is not None, paired=paired)
+        ordered = null == "wild" or unit is not None
+        notes = (*told, *remarks.of_two_samples(*tables, ordered=ordered, paired=paired))
         if procedure.in_bins(sum(len(table.values) for table in tables)):
             result = _in_bins(tables, kernel, procedure, paired, by_column, unit, weights)
             return replace(result, notes=notes)

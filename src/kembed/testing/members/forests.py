@@ -60,11 +60,13 @@ class Boxes:
         """The leaf of every tree."""
         words = len(self.nodes) // WORD
         common, own = (buffers.table(name, (len(ranks), words), np.uint64) for name in ("common", "own"))
-        common[:] = self.everywhere
-        for column, find, leaves in self.columns:
-            np.take(leaves, find(ranks[:, column]), axis=0, out=own, mode="clip")
-            common &= own
-        where = np.flatnonzero(common)
+        if not self.columns:
+            common[:] = self.everywhere
+        for k, (column, find, leaves) in enumerate(self.columns):
+            np.take(leaves, find(ranks[:, column]), axis=0, out=own if k else common, mode="clip")
+            if k:
+                common &= own
+        where = np.flatnonzero(common != 0)  # truth values are counted several times as fast
         bit = np.frexp(common.ravel()[where].astype(float))[1] - 1  # a power of 2 is a number as it is
         return self.nodes[where % words * WORD + bit].reshape(len(ranks), self.trees)
 

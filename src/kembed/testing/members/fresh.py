@@ -28,6 +28,7 @@ from kembed.testing.members.polynomials import (
 from kembed.testing.members.rows import Rows
 
 Values = Float[np.ndarray, "b D"]
+Near = tuple[Int[np.ndarray, " b"], Float[np.ndarray, " b"]]
 # Ratios of scales at which a Gaussian is taken as a power of another: each is two squares more, and an error
 # of four times as many last places.
 HALVINGS = (2.0, 4.0)
@@ -112,37 +113,47 @@ class Fresh:
         return polynomials_of(scales, ranks, self.buffers, "axes")
 
     @cached_property
-    def _near(self) -> tuple[Float[np.ndarray, "b m"], Int[np.ndarray, " b"], Float[np.ndarray, " b"]]:
-        """-d²/2 to every landmark, at most 0; which is the nearest, and that of the nearest."""
+    def placed(self) -> tuple[Float[np.ndarray, "b E+2"], Float[np.ndarray, "E+2 m"]]:
+        """Rows and landmarks with their squares beside them, so that one product of both is -d²/2."""
         E = self.numeric.shape[1]
         x, z = self.numeric, self.fitted.landmarks[:, :E]
         rows = np.column_stack([x, -0.5 * np.square(x).sum(axis=1), np.ones(len(x))])
-        points = np.column_stack([z, np.ones(len(z)), -0.5 * np.square(z).sum(axis=1)])
-        found = self.buffers.table("closeness", (len(x), len(z)))
-        np.dot(rows, points.T, out=found)
+        return rows, np.column_stack([z, np.ones(len(z)), -0.5 * np.square(z).sum(axis=1)]).T
+
+    @cached_property
+    def _near(self) -> tuple[Float[np.ndarray, "b m"], Near]:
+        """-d²/2 to every landmark, at most 0; which is the nearest, and that of the nearest."""
+        rows, points = self.placed
+        found = self.buffers.table("closeness", (len(rows), points.shape[1]))
+        np.dot(rows, points, out=found)
         if self.fitted.categorical.any():
             codes = self.values[:, self.fitted.categorical]
-            found -= 0.5 * mismatch(codes, self.fitted.landmarks[:, E:], self.fitted.penalty)
+            found -= 0.5 * mismatch(codes, self.fitted.landmarks[:, len(points) - 2 :], self.fitted.penalty)
         nearest = np.argmax(found, axis=1)
         highest = found[np.arange(len(found)), nearest]
         if highest.max(initial=0.0) > 0.0:  # by rounding; to look for that everywhere costs half an `exp`
             np.minimum(found, 0.0, out=found)
-        return found, nearest, np.minimum(highest, 0.0)
+        return found, (nearest, np.minimum(highest, 0.0))
 
     @property
     def closeness(self) -> Float[np.ndarray, "b m"]:
         """-d²/2 to every landmark, at most 0."""
         return self._near[0]
 
+    @cached_property
+    def near(self) -> Near:
+        """Which landmark is the nearest, and -d²/2 to that one."""
+        return self._near[1]
+
     @property
     def nearest(self) -> Int[np.ndarray, " b"]:
         """Which landmark is the nearest."""
-        return self._near[1]
+        return self.near[0]
 
     @property
     def nearness(self) -> Float[np.ndarray, " b"]:
         """-d²/2 to that one."""
-        return self._near[2]
+        return self.near[1]
 
     def gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
         """The Gaussian of the distance to every landmark.
@@ -154,16 +165,22 @@ class Fresh:
         return self._gaussians[lengthscale]
 
     def _gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
-        found = self.buffers.table(lengthscale, self.closeness.shape)
         for known in sorted(self._gaussians):
             ratio = known / lengthscale
             if ratio in HALVINGS:
-                np.square(self._gaussians[known], out=found)
+                wider = self._gaussians[known]
+                found = self._room(lengthscale, known)
+                np.square(wider, out=found)
                 for _ in range(2 * HALVINGS.index(ratio) + 1):
                     np.square(found, out=found)
                 return found
+        found = self.buffers.table(lengthscale, self.closeness.shape)
         np.multiply(self.closeness, 1.0 / lengthscale**2, out=found)
         return np.exp(found, out=found)
+
+    def _room(self, lengthscale: float, wider: float) -> Float[np.ndarray, "b m"]:
+        """Where a power of a wider Gaussian goes."""
+        return self.buffers.table(lengthscale, self._gaussians[wider].shape)
 
 
 def fit(rows: Rows) -> Fitted:

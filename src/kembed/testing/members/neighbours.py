@@ -54,7 +54,7 @@ def nearest_landmark(rows: Fresh) -> Any:
     """An indicator of the nearest landmark, as a sparse table."""
     from scipy.sparse import csr_array
 
-    b, m = rows.closeness.shape
+    b, m = len(rows.values), len(rows.fitted.landmarks)
     return csr_array((np.ones(b), rows.nearest, np.arange(b + 1)), shape=(b, m))
 
 

@@ -4,11 +4,12 @@ The square of the whitened kernel, (φ(x)ᵀφ(y))², is the kernel of all produ
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.segments import Segments
 from kembed.testing.members.fresh import Fresh, Streamed
@@ -58,6 +59,13 @@ def _products(features: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N p"]:
     return products
 
 
+@lru_cache(4)
+def _upper(count: int) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+    """Where every product stands in a matrix of all, and √2 for those that count twice."""
+    j, k = np.triu_indices(count)
+    return j * count + k, np.where(j == k, 1.0, np.sqrt(2.0))
+
+
 @dataclass(frozen=True, eq=False)
 class Covariance:
     """Products of whitened features about their mean."""
@@ -73,8 +81,8 @@ class Covariance:
     def sums(self, rows: Fresh, segments: Segments) -> Float[np.ndarray, "k p"]:
         """Sums of the products by bin, none of which is written out."""
         found = segments.products(self._whitened(rows))
-        j, k = np.triu_indices(found.shape[1])
-        return found[:, j, k] * np.where(j == k, 1.0, np.sqrt(2.0))
+        places, counted = _upper(found.shape[1])
+        return found.reshape(len(found), -1)[:, places] * counted
 
     def _whitened(self, rows: Fresh) -> Float[np.ndarray, "b r"]:
         found = rows.buffers.table("whitened", (len(rows.values), self.linear.shape[1]))
