@@ -4,7 +4,7 @@
 number, a condition, a maximum for a minimum, a call left out), runs the tests named in TARGETS on each until
 one fails, and prints the share that was noticed and every fault that was not. All faults of a file, or
 KEMBED_MUTANTS=60 of them by a seed; a process is forked for each, with all but the package imported already,
-and the tests that noticed the last faults come first, so that most faults take a second.
+and the tests that noticed the last faults come first, so that most faults take little time.
 """
 
 import ast
