@@ -40,6 +40,7 @@ def run_graph(
     loaded, times = load_variables(file, searching.time, reading, screen)
     frame = loaded.frame
     background = _background(searching, frame.columns, loaded.labels[0])
+    screen.spare_threads(frame.height)
     with screen.waiting(f"testing {frame.width} columns of {frame.height:,} rows") as bar:
         graph, prewhitened = _searched(loaded.labelled[0], times, kernel, background, searching, bar)
     residuals = searching.test == "residuals"

@@ -50,6 +50,7 @@ def run_independence(
     table = loaded.sources[0] if loaded.sources else None
     from kembed import conditional_test, hsic_test
 
+    screen.spare_threads(loaded.given[0])
     with screen.waiting(f"pairing {loaded.given[0]:,} rows") as bar:
         if given:
             how = testing.settings(reading, bar)
@@ -93,6 +94,7 @@ def run_learn(
     """Which lengthscale do the data speak for? Learned without labels, every mode shown."""
     outputs.check_target(output, outputs.FIGURES, (file,))
     loaded = load_numbers(file, reading, screen)
+    screen.spare_threads(loaded.frame.height)
     with screen.waiting(f"learning from {loaded.frame.height:,} rows ({FAMILIES[family]})"):
         from kembed.learning.evidence import typical_lengthscale
 

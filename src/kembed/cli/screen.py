@@ -20,14 +20,11 @@ from kembed import __version__
 from kembed.cli.words import readable
 from kembed.core.progress import making_room, telling_stages
 from kembed.core.text import printable, visible
+from kembed.core.threads import THREADS, is_for_one_thread, one_thread
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.data.files import label
 
 WILD = "null='wild' is for those"  # as `data/remarks.py` says it, which is not imported for its sake
-# Rows up to which one thread does: BLAS's others spin while they wait, and a test of 2,000 rows cost twice
-# the processor time, for a product here and there. Whoever sets one of THREADS decides.
-FEW_ROWS = 5_000
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 FORETOLD = 0.3  # the share of the work after which the time left can be told
 
 
@@ -93,14 +90,12 @@ class Screen:
 
     def spare_threads(self, rows: int) -> None:
         """Until the command ends, matrix products of few rows take one thread."""
-        if rows > FEW_ROWS or any(name in os.environ for name in THREADS):
+        if not is_for_one_thread(rows):
             return
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
+        self.resources.enter_context(one_thread(rows))
         for name in THREADS:  # for libraries that are loaded later
             os.environ[name] = "1"
             self.resources.callback(os.environ.pop, name, None)
-        self.resources.enter_context(threadpool_limits(1))
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[bool]:

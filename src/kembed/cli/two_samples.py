@@ -64,6 +64,7 @@ def _several(screen: Screen, loaded: Loaded, reading: options.Grouping, testing:
     """More than two groups: all at once, then every pair."""
     from kembed import k_sample_test
 
+    screen.spare_threads(sum(loaded.given))
     with screen.waiting(f"comparing {len(loaded.frames)} groups of {sum(loaded.given):,} rows") as bar:
         how = testing.settings(reading, bar)
         found = k_sample_test(*loaded.labelled, labels=loaded.labels, **how)

@@ -12,6 +12,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.progress import showing_progress
+from kembed.core.threads import one_thread
 from kembed.data import remarks
 from kembed.data.tables import Table, read_tables
 from kembed.graphs.background import Background, Names
@@ -155,7 +156,7 @@ def pc(
     searched = Search(alpha, most, stable, orientation, knowledge, seed, n_orders)
     runs = n_orders + n_bootstrap
     titles = [f"PC, run {run + 1} of {runs}" if runs > 1 else "PC" for run in range(runs)]
-    with showing_progress(progress):
+    with showing_progress(progress), one_thread(getattr(decider, "n_rows", None)):
         began, tests = time.perf_counter(), Remembered(decider)
         found, ledger = searched.run(tests, range(p), titles[0])
         by_order, by_rows = shares(found.codes), np.zeros((p, p, 3))
