@@ -192,7 +192,9 @@ def load_numbers(source: str, reading: Reading, screen: Screen) -> Loaded:
     columns.tell_left_out(left_out, screen)
     columns.tell_counting(frame, left_out, screen)
     if len(left_out) == frame.width:
-        raise InputError(f"{name} has no column of numbers that vary; it has {listing(frame.columns)}")
+        remedy = "give more rows" if frame.height == 1 else "give a file with numbers that do"
+        seen = f"{name} has no column of numbers that vary; it has {listing(frame.columns)}"
+        raise InputError(f"{seen} in {rows(frame.height)}: {remedy}")
     frame = columns.check_complete(
         picked(frame, [column for column in frame.columns if column not in left_out]), name, reading, screen
     )
