@@ -14,7 +14,7 @@ from benchmarks._workers import spread
 from benchmarks.conditional_data import CONFOUNDERS, DEPENDENCES, DIMENSIONS, dependent, null
 from kembed import conditional_test
 from kembed.conditional.conditioning import as_variable
-from kembed.conditional.products import multipliers
+from kembed.conditional.products import random_signs
 from kembed.conditional.sides import Settings, Sides, check
 from kembed.permutation.fusion import fuse
 from kembed.permutation.nulls import resampled_pvalue
@@ -78,7 +78,7 @@ def _variant(task: tuple) -> list[bool]:
         as_variable(y[:, None], numeric),
         as_variable(Z, np.zeros(dimension, dtype=bool)),
     ]
-    E = multipliers(n, 499, None, rng)
+    E = random_signs(n, 499, rng)
     orders = np.stack([rng.permutation(n) for _ in range(499)])
     out = []
     for how in VARIANTS.values():

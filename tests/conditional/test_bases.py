@@ -36,7 +36,7 @@ def test_residuals_are_those_of_ridge_regression():
     x = Z[:, 0] ** 2 + Z[:, 1] + 0.3 * rng.normal(size=200)
     given = conditioner(Z)
     learned = given.learn(x)
-    found = given.residuals(x, learned)
+    found = given.regressed(learned)(x)
     slow, freedom = reference.ridge_residuals(given.basis.astype(float), x - x.mean(), 1.0 / learned.ratio)
     np.testing.assert_allclose(found.fitted[:, 0], slow, atol=2e-4)
     assert found.freedom == pytest.approx(freedom + 1.0, abs=1e-2)
@@ -59,7 +59,7 @@ def test_nothing_of_a_signal_is_left(signal):
     f = signal(Z)
     noise = 0.5 * f.std() * rng.normal(size=len(f))
     given = conditioner(Z)
-    left = given.residuals(f + noise, given.learn(f + noise)).fitted[:, 0]
+    left = given.regressed(given.learn(f + noise))(f + noise).fitted[:, 0]
     assert np.mean((left - noise) ** 2) < 0.01 * f.var()
 
 
@@ -130,7 +130,7 @@ def test_a_rare_event_is_its_own_feature():
     given = conditioner(np.column_stack([rare, np.random.default_rng(0).normal(size=2_000)]))
     assert given.columns[0].shape == (2_000, 1)
     x = 50.0 * rare + np.random.default_rng(1).normal(size=2_000)
-    left = given.residuals(x, given.learn(x)).fitted[:, 0]
+    left = given.regressed(given.learn(x))(x).fitted[:, 0]
     assert abs(left[7]) < 3.0
     assert np.corrcoef(left[8:], x[8:])[0, 1] > 0.95
 

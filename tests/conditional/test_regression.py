@@ -18,6 +18,7 @@ from kembed.conditional.regression import (
     profile,
     quadratic_bends,
     regression_residuals,
+    spectrum,
     summed_residuals,
 )
 
@@ -49,7 +50,7 @@ def test_gradient_is_that_of_finite_differences(rng, own):
 
 def test_profile_is_the_likelihood(rng):
     Z, Y = rng.normal(size=(15, 2)), rng.normal(size=(15, 1))
-    best = profile(Z, Y, np.array([0.8, 2.0]), np.eye(2))
+    best = profile(Y, spectrum(Z, np.array([0.8, 2.0]), np.eye(2)))
     value, _ = negative_log_likelihood(best.theta, Z, Y)
     assert best.value == pytest.approx(value, rel=1e-10)
 

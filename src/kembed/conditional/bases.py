@@ -11,7 +11,7 @@ Rows are 32-bit numbers, sums over them 64-bit.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -212,7 +212,11 @@ class SharedConditioner(Conditioner):
         left, freedom = self._without(first.fitted, ratio, across) if gain > 0.0 else (first.fitted, 0.0)
         return left, first.freedom + freedom
 
-    def residuals(self, column: Vector, learned: Regression) -> RegressionResiduals:
+    def regressed(self, learned: Regression) -> Callable[[Vector], RegressionResiduals]:
+        """What takes the regression out of a column."""
+        return partial(self._regressed, learned)
+
+    def _regressed(self, learned: Regression, column: Vector) -> RegressionResiduals:
         """The column less its regression; a row left out changes what all others say by its share of them."""
         n, F = len(column), (column - column.mean())[:, None]
         more = learned.more if isinstance(learned, SharedRegression) else None

@@ -5,6 +5,7 @@ numeric columns are put in units of their spread and bent inwards far out, where
 regression; categories become indicators.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,9 +16,12 @@ from kembed.conditional import regression
 from kembed.conditional.regression import (
     Regression,
     RegressionResiduals,
+    Spectrum,
     kernel,
     learn_regression,
     regression_residuals,
+    smoother,
+    usual_starts,
 )
 from kembed.core.backend import Bool, Float, Int
 from kembed.data.space import make_space
@@ -30,8 +34,8 @@ LANDMARKS = 80
 LENGTHSCALES = (0.5, 1.0, 3.0)
 RATIOS = 10.0 ** np.arange(-3.0, 2.1, 0.5)
 # Lengthscales of features that weight products, of the kernel of all columns (over √d) and of single ones;
-# the first is used where one is enough. Landmarks of a single column.
-TOGETHER, SINGLE, COLUMN_LANDMARKS = (1.0, 0.35), (1.0, 0.35, 0.12), 40
+# the first is used where one is enough. Single columns with landmarks: a smooth kernel needs few.
+TOGETHER, SINGLE = (1.0, 0.35), ((1.0, 16), (0.35, 28), (0.12, 40))
 NEGLIGIBLE = 1e-4  # eigenvalues below this share of their sum are left out
 WORTH = 2.0  # nats that the best of some dozens of regressions must gain before one is looked at
 SHORT_ROWS = 20_000  # beyond, what is kept of a conditioner has seven digits: half the memory
@@ -137,7 +141,7 @@ class Conditioner:
         """
         d = self.Z.shape[1]
         single = SINGLE if d <= regression.MAX_LENGTHSCALES else ()
-        columns = [[_column_basis(column, scale) for column in self.Z.T] for scale in single]
+        columns = [[_column_basis(column, *scale) for column in self.Z.T] for scale in single]
         together = [[self._basis(ratio)] for ratio in (TOGETHER if d > 1 else ())]
         return tuple(np.hstack([_sized(*basis) for basis in bases]) for bases in (*together, *columns))
 
@@ -172,11 +176,21 @@ class Conditioner:
 
     def learn(self, column: Vector) -> Regression | None:
         """A Gaussian process for the column; None where Z says nothing about it."""
-        return learn_regression(self.Z, column[:, None]) if self.sees(column) else None
+        if not self.sees(column):
+            return None
+        return learn_regression(self.Z, column[:, None], starts=self._starts)
 
-    def residuals(self, column: Vector, learned: Regression) -> RegressionResiduals:
-        """The column less what the process says."""
-        return regression_residuals(self.Z, column[:, None], learned)
+    @cached_property
+    def _starts(self) -> list[Spectrum]:
+        """What every search starts from, whatever the target."""
+        return usual_starts(self.Z[: regression.EXPLORE_ROWS])
+
+    def regressed(self, learned: Regression) -> Callable[[Vector], RegressionResiduals]:
+        """What takes out of a column what the process says, for as many columns as there are."""
+        if len(self.Z) > regression.SUMMED_ROWS:
+            return lambda column: regression_residuals(self.Z, column[:, None], learned)
+        smooth = smoother(self.Z, learned)
+        return lambda column: smooth.residuals(column[:, None])
 
     @cached_property
     def _quadratic(self) -> Float[np.ndarray, "n p"]:
@@ -203,8 +217,8 @@ def _best(F: Float[np.ndarray, "n r"], bases: list[Basis]) -> tuple[float, Vecto
     return best
 
 
-def _column_basis(column: Vector, lengthscale: float) -> Basis:
-    A, marks = (v[:, None] / lengthscale for v in (column, spaced(column, COLUMN_LANDMARKS)))
+def _column_basis(column: Vector, lengthscale: float, landmarks: int) -> Basis:
+    A, marks = (v[:, None] / lengthscale for v in (column, spaced(column, landmarks)))
     return _kept(leading_features(kernel(A, marks), kernel(marks, marks)))
 
 
@@ -277,7 +291,7 @@ def variable_residuals(
         away = outside = column
         location = given.learn(column)
         if location is not None:
-            both = given.residuals(column, location)
+            both = given.regressed(location)(column)
             outside, freedom = both.left_out[:, 0], both.freedom
             away = outside if cross_fit else both.fitted[:, 0]
         unexplained = float((outside**2).mean())
@@ -301,7 +315,8 @@ def _scaled(away: Vector, outside: Vector, given: Conditioner) -> tuple[Vector, 
     if learned is None:
         return bent(away / np.sqrt((away**2).mean())), None, 0.0
     # Twice, the second time what the first has left: a process that smooths noise this loud shrinks too.
-    once = given.residuals(logs, learned)
-    predicted = logs - given.residuals(once.left_out[:, 0], learned).left_out[:, 0]
+    regressed = given.regressed(learned)
+    once = regressed(logs)
+    predicted = logs - regressed(once.left_out[:, 0]).left_out[:, 0]
     ratio = away / np.exp(predicted - predicted.mean())
     return bent(ratio / np.sqrt((ratio**2).mean())), learned, once.freedom

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from kembed.conditional.conditioning import Variable
-from kembed.conditional.products import BINS, multipliers
+from kembed.conditional.products import BINS, random_signs
 from kembed.conditional.sides import Settings, Sides
 from kembed.permutation.fusion import surprise
 
@@ -26,7 +26,7 @@ class Glance:
     def __init__(self, sides: Sides) -> None:
         how: Settings = replace(sides.settings, binned_rows=0, many_rows=0, n_resamples=SIGNS, room=ROOM)
         self._sides = Sides([_first(variable) for variable in sides.variables], how)
-        self._signs = multipliers(BINS + 1, SIGNS, None, np.random.default_rng(how.seed))
+        self._signs = random_signs(BINS + 1, SIGNS, np.random.default_rng(how.seed))
 
     @property
     def nbytes(self) -> int:

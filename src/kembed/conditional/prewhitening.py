@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.conditional.regression import learn_regression, regression_residuals
+from kembed.conditional.regression import learn_regression, regression_residuals, usual_starts
 from kembed.core import checks
 from kembed.core.backend import Float
 from kembed.data.columns import Labelled
@@ -96,7 +96,8 @@ def prewhiten(column: Vector, time: Vector, least: float, name: str) -> tuple[Ve
         return untouched
     T, Y = ((time - time.mean()) / spread)[:, None], ((column - np.median(column)) / size)[:, None]
     order = np.argsort(time, kind="stable")
-    regression = learn_regression(T[order], Y[order], least=least / spread, rows=STRETCHES, factors=FACTORS)
+    starts = usual_starts(T[order][: STRETCHES[0]], FACTORS)
+    regression = learn_regression(T[order], Y[order], least=least / spread, rows=STRETCHES, starts=starts)
     if regression.gain <= 0.0:
         return untouched
     marks = order[np.linspace(0, len(T) - 1, min(LANDMARKS, len(T))).astype(int)]

@@ -5,26 +5,121 @@ of which each has one sign: a sweep over the rows serves all draws.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from kembed.core.backend import Float
 from kembed.permutation import nulls
 
-Multipliers = Float[np.ndarray, "n B"]
 BINS = 512  # of many rows; `benchmarks/independence_size.py` has level and power with bins forced on few rows
 CHUNK = 1_024  # rows whose products are held at once: what a cache holds
 # Products of features below this share of the largest are left out, and never more than so many are kept:
 # what is dropped adds under 2% to the statistic (`test_products_drop_only_what_is_negligible`).
 NEGLIGIBLE, MOST = 1e-3, 150
+LONGEST = 1_024  # of a transform, a power of two: rows beyond share its signs, each turned at random
 
 
-def products(one: Float[np.ndarray, "n _"], other: Float[np.ndarray, "n _"]) -> Float[np.ndarray, "n p"]:
-    """The largest of all products of a feature of one side and one of the other."""
-    first, second = _largest(*(np.square(side).mean(axis=0) for side in (one, other)))
-    return one[:, first] * other[:, second]
+class Multipliers(Protocol):
+    """Draws ε of a multiplier for every row."""
+
+    count: int
+
+    @property
+    def nbytes(self) -> int:
+        """How much is held."""
+        ...
+
+    def sums(self, C: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "p B"]:
+        """Σ_i ε_i c_i for every draw, to seven digits: they are random anyway."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """Random signs whose sums are a fast transform (Walsh and Hadamard).
+
+    ε_i = d_i h_w(i mod N) with d_i a random sign and h_w(i) = (-1)^|w ∧ i|, the parity of the binary digits that w
+    and i share. One draw of d gives N draws of ε, w = 0 ... N-1. Each of them is as random as d; among themselves they
+    are uncorrelated, so that over all w the mean of |Σ ε_i c_i|² is Σ|c_i|² without error where N ≥ n.
+    """
+
+    turned: Float[np.ndarray, "R n"]  # d, for as many transforms as give `count` draws
+    count: int
+
+    @property
+    def nbytes(self) -> int:
+        """How much is held."""
+        return self.turned.nbytes
+
+    def sums(self, C: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "p B"]:
+        """Σ_i ε_i c_i for every draw: two products with small matrices, H_ab = H_a ⊗ H_b."""
+        p, n = C.shape
+        N = length(n)
+        a = 1 << (N.bit_length() // 2)
+        found = np.empty((p, len(self.turned), N), dtype=np.float32)
+        padded = np.zeros((p, -(-n // N) * N), dtype=np.float32)
+        for turned, out in zip(self.turned, found.transpose(1, 0, 2), strict=True):
+            np.multiply(C, turned, out=padded[:, :n])
+            folded = padded if n <= N else padded.reshape(p, -1, N).sum(axis=1)
+            half = (folded.reshape(-1, a) @ _hadamard(a)).reshape(p, -1, a)
+            out[...] = (_hadamard(N // a) @ half).reshape(p, N)
+        return found.reshape(p, -1)[:, : self.count]
+
+
+def length(n: int) -> int:
+    """N: the least power of two that is no less than n, up to a limit."""
+    return int(min(1 << (n - 1).bit_length(), LONGEST))
+
+
+@lru_cache(maxsize=16)
+def _hadamard(size: int) -> Float[np.ndarray, "N N"]:
+    """(-1)^|w ∧ i| of all w and i below a power of two."""
+    H = np.ones((1, 1), dtype=np.float32)
+    while len(H) < size:
+        H = np.block([[H, H], [H, -H]])
+    return H
+
+
+@dataclass(frozen=True, eq=False)
+class Processes:
+    """Multipliers that are written out, a process in time for every draw."""
+
+    E: Float[np.ndarray, "n B"]
+
+    @property
+    def count(self) -> int:
+        """How many draws."""
+        return self.E.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """How much is held."""
+        return self.E.nbytes
+
+    def sums(self, C: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "p B"]:
+        """Σ_i ε_i c_i for every draw."""
+        return np.asarray(C @ self.E)
+
+
+def random_signs(n: int, count: int, rng: np.random.Generator) -> Signs:
+    """So many draws of signs for n rows."""
+    rounds = -(-count // length(n))
+    return Signs(rng.integers(2, size=(rounds, n)).astype(np.float32) * 2.0 - 1.0, count)
+
+
+def random_processes(n: int, count: int, memory: float, rng: np.random.Generator) -> Processes:
+    """Autoregressive processes, for rows in order of time."""
+    return Processes(nulls.wild_weights(n, count, memory, rng).astype(np.float32))
+
+
+def products(one: Float[np.ndarray, "r n"], other: Float[np.ndarray, "q n"]) -> Float[np.ndarray, "p n"]:
+    """The largest of all products of a feature of one side and one of the other; features are rows."""
+    first, second = _largest(*(np.square(side).mean(axis=1) for side in (one, other)))
+    return one[first] * other[second]
 
 
 def _largest(one: Float[np.ndarray, " p"], other: Float[np.ndarray, " q"]) -> tuple[Any, Any]:
@@ -39,7 +134,7 @@ def bin_sums(
     one: Float[np.ndarray, "n p"],
     other: Float[np.ndarray, "n q"],
     weights: Sequence[Float[np.ndarray, "n w"]],
-) -> list[Float[np.ndarray, "S+1 k"]]:
+) -> list[Float[np.ndarray, "k S+1"]]:
     """Σ over the rows of every bin of `products`, and of these times every weight; the last bin is the rest.
 
     Bins are runs of rows, which stand in an order that says nothing.
@@ -62,20 +157,12 @@ def bin_sums(
         for kept, weight, ((mine, at), (its, there)) in zip(found[1:], weights, met, strict=True):
             W = weight[start:end][:, its].reshape(*shape, len(its))
             kept.append((C[:, :, mine].transpose(0, 2, 1) @ W)[:, at, there])
-    return list(map(np.concatenate, found))
+    return [np.concatenate(each).T for each in found]
 
 
-def multipliers(n: int, count: int, memory: float | None, rng: np.random.Generator) -> Multipliers:
-    """Random signs, or with `memory` an autoregressive process, for rows in order of time."""
-    if memory is not None:
-        return nulls.wild_weights(n, count, memory, rng).astype(np.float32)
-    bits = np.frombuffer(rng.bytes(n * (-(-count // 8))), dtype=np.uint8).reshape(n, -1)
-    return np.unpackbits(bits, axis=1)[:, :count].astype(np.float32) * 2.0 - 1.0
-
-
-def squared_norms(C: Float[np.ndarray, "m p"], E: Multipliers, n: int) -> Float[np.ndarray, " B+1"]:
-    """‖Σ_i c_i‖²/n², first as it is, then with the rows (or sums of bins) multiplied by columns of E."""
+def squared_norms(C: Float[np.ndarray, "p m"], E: Multipliers, n: int) -> Float[np.ndarray, " B+1"]:
+    """‖Σ_i c_i‖²/n², first as it is, then with the rows (or sums of bins) multiplied by every draw of E."""
     size = float(np.abs(C).max(initial=0.0)) or 1.0
-    resampled = E.T @ (C / size).astype(np.float32)  # random anyway: seven digits are enough
-    sums = np.concatenate([C.sum(axis=0)[None] / size, resampled])
-    return np.asarray((sums**2).sum(axis=1)) * np.square(size / n)
+    own = np.square(C.sum(axis=1) / size).sum(keepdims=True)
+    resampled = E.sums((C / size).astype(np.float32))
+    return np.asarray(np.concatenate([own, np.einsum("pb,pb->b", resampled, resampled)])) * np.square(size / n)

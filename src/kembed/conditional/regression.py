@@ -15,13 +15,14 @@ No library is used: a search for a causal graph needs hundreds of fits, and the 
 takes here and in scikit-learn.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 
@@ -34,6 +35,7 @@ Square = Float[np.ndarray, "n n"]
 # Starts are compared on so many rows, the best is finished on so many; the regression itself uses all rows.
 EXPLORE_ROWS, LEARN_ROWS = 100, 200
 FEW_STEPS, STEPS = 4, 6  # of L-BFGS there: a search for a graph makes hundreds of fits
+SETTLED = 0.02  # nats: a step that gains less is the last (left-out residuals are larger by a thousandth)
 # Up to so many rows C is inverted as it is; beyond, K is replaced by its projection on so many of the rows.
 # Wide tables (categories with many levels) have no few rows that stand for all.
 EXACT_ROWS, WIDE_ROWS, LANDMARKS = 400, 3_000, 150
@@ -76,6 +78,15 @@ class RegressionResiduals(NamedTuple):
     freedom: float  # degrees of freedom that the regression spent, the constant among them
 
 
+class Spectrum(NamedTuple):
+    """Eigenvalues and eigenvectors of K at given lengthscales along given axes; targets share them."""
+
+    lengthscales: Float[np.ndarray, " p"]
+    axes: Float[np.ndarray, "d d"]
+    values: Float[np.ndarray, " n"]
+    vectors: Float[np.ndarray, "n n"]
+
+
 class Optimum(NamedTuple):
     """Where a search stands: negative log likelihood, log (lengthscales, ratio), and the axes of these."""
 
@@ -90,13 +101,14 @@ def learn_regression(
     *,
     least: float | None = None,
     rows: tuple[int, int] = (EXPLORE_ROWS, LEARN_ROWS),
-    factors: tuple[float, ...] = FACTORS,
+    starts: Sequence[Spectrum] | None = None,
 ) -> Regression:
     """The hyperparameters of largest marginal likelihood.
 
     Z has columns of about unit spread and rows in an order that says nothing; `least` bounds lengthscales
-    below. Starts are compared on few rows, the best two are followed there, the better of them is finished on
-    more rows, and once more from the axes along which it bends.
+    below. Starts (`usual_starts` of the first of `rows`, if none are given, and those along the axes that a
+    quadratic bends along) are compared on few rows, the best is followed there, finished on more rows, and once
+    more from the axes along which it bends.
     """
     d = Z.shape[1]
     Y = Y - Y.mean(axis=0)
@@ -104,16 +116,14 @@ def learn_regression(
         return Regression(np.eye(d), np.full(d, LENGTHSCALES[1]), RATIOS[0], 0.0)
     few, many = ((Z[:count], Y[:count]) for count in rows)
     turns = 1 < d <= MAX_AXES
-    usual = np.full(d if d <= MAX_LENGTHSCALES else 1, np.sqrt(d))
-    starts = [(factor * usual, np.eye(d)) for factor in factors]
+    tried = list(usual_starts(few[0]) if starts is None else starts)
     if turns:
-        starts += _along(quadratic_bends(Z, Y), Y)
-    compared = sorted((profile(*few, *start) for start in starts), key=attrgetter("value"))
-    climbed = min((_climb(*few, start, least, FEW_STEPS) for start in compared[:2]), key=attrgetter("value"))
-    best = _climb(*many, climbed, least, STEPS)
+        tried += [spectrum(few[0], *start) for start in _along(quadratic_bends(Z, Y), Y)]
+    compared = min((profile(few[1], start) for start in tried), key=attrgetter("value"))
+    best = _climb(*many, _climb(*few, compared, least, FEW_STEPS), least, STEPS)
     if turns:
-        turned = [profile(*few, *start) for start in _along(bends(*many, best), Y)[1:2]]
-        as_is = profile(*few, np.exp(best.theta[:-1]), best.axes)
+        turned = [profile(few[1], spectrum(few[0], *start)) for start in _along(bends(*many, best), Y)[1:2]]
+        as_is = profile(few[1], spectrum(few[0], np.exp(best.theta[:-1]), best.axes))
         if turned and turned[0].value < as_is.value + WORTH:
             best = min(best, _climb(*many, turned[0], least, STEPS), key=attrgetter("value"))
     still = 0.5 * many[1].size * float(np.log((many[1] ** 2).mean()))
@@ -121,34 +131,55 @@ def learn_regression(
     return Regression(best.axes, lengthscales, float(np.exp(best.theta[-1])), still - best.value)
 
 
-def regression_residuals(
-    Z: Points, Y: Targets, regression: Regression, *, exact: int | None = None, landmarks: int = LANDMARKS
-) -> RegressionResiduals:
-    """Y - E[Y|Z] under the regression, with a constant mean of its own for every target.
+class Smoother(NamedTuple):
+    """A regression at the rows of Z, for any targets there: C⁻¹ itself, or T with C⁻¹ = I - TᵀT."""
 
-    With P = C⁻¹ - C⁻¹11ᵀC⁻¹/(1ᵀC⁻¹1) the residuals are P Y, and those with the row left out (P Y)_i/P_ii.
-    Beyond `exact` rows K is projected on the first `landmarks` of them.
-    """
+    inverse: Float[np.ndarray, "n n"] | None
+    root: Float[np.ndarray, "m n"] | None
+    ones: Float[np.ndarray, " n"]  # C⁻¹1
+    diagonal: Float[np.ndarray, " n"]  # of C⁻¹
+
+    def residuals(self, Y: Targets) -> RegressionResiduals:
+        """Y less its regression, with a constant mean of its own for every target.
+
+        With P = C⁻¹ - C⁻¹11ᵀC⁻¹/(1ᵀC⁻¹1) the residuals are P Y, and those with the row left out (P Y)_i/P_ii.
+        """
+        if self.inverse is not None:
+            turned = self.inverse @ Y
+        else:
+            assert self.root is not None
+            turned = Y - self.root.T @ (self.root @ Y)
+        total = self.ones.sum()
+        fitted = turned - np.outer(self.ones, turned.sum(axis=0) / total)
+        spared = np.maximum(self.diagonal - self.ones**2 / total, 1e-12)
+        return RegressionResiduals(fitted, fitted / spared[:, None], float(len(Y) - spared.sum()))
+
+
+def smoother(
+    Z: Points, regression: Regression, *, exact: int | None = None, landmarks: int = LANDMARKS
+) -> Smoother:
+    """What the regression does to targets; beyond `exact` rows K is projected on the first `landmarks`."""
     n, s = len(Z), regression.ratio
-    if n > SUMMED_ROWS:
-        return summed_residuals(Z, Y, regression, landmarks)
     A = Z @ regression.axes / regression.lengthscales
     if exact is None:
         exact = EXACT_ROWS if Z.shape[1] <= MAX_LENGTHSCALES else WIDE_ROWS
     if n <= exact:
         inverse = _inverse(s * kernel(A, A))
-        ones, turned, diagonal = inverse.sum(axis=1), inverse @ Y, np.diagonal(inverse)
-    else:  # K ≈ VᵀV with V = K_mm^{-1/2} K_mn; C⁻¹ = I - TᵀT with T = (I/s + VVᵀ)^{-1/2} V
-        marks = A[:landmarks]
-        V = _forward(_with_diagonal(kernel(marks, marks), JITTER), kernel(marks, A))
-        T = _forward(_with_diagonal(V @ V.T, 1.0 / s), V)
-        ones = 1.0 - T.T @ T.sum(axis=1)
-        turned = Y - T.T @ (T @ Y)
-        diagonal = 1.0 - np.einsum("mn,mn->n", T, T)
-    total = ones.sum()
-    fitted = turned - np.outer(ones, turned.sum(axis=0) / total)
-    spared = np.maximum(diagonal - ones**2 / total, 1e-12)
-    return RegressionResiduals(fitted, fitted / spared[:, None], float(n - spared.sum()))
+        return Smoother(inverse, None, inverse.sum(axis=1), np.diagonal(inverse))
+    # K ≈ VᵀV with V = K_mm^{-1/2} K_mn; T = (I/s + VVᵀ)^{-1/2} V. Its transpose is made: LAPACK's order.
+    marks = A[:landmarks]
+    V = _forward(_with_diagonal(kernel(marks, marks), JITTER), kernel(A, marks).T)
+    T = _forward(_with_diagonal(V @ V.T, 1.0 / s), V)
+    return Smoother(None, T, 1.0 - T.T @ T.sum(axis=1), 1.0 - np.einsum("mn,mn->n", T, T))
+
+
+def regression_residuals(
+    Z: Points, Y: Targets, regression: Regression, *, exact: int | None = None, landmarks: int = LANDMARKS
+) -> RegressionResiduals:
+    """Y - E[Y|Z] under the regression; of very many rows by sums over them."""
+    if len(Z) > SUMMED_ROWS:
+        return summed_residuals(Z, Y, regression, landmarks)
+    return smoother(Z, regression, exact=exact, landmarks=landmarks).residuals(Y)
 
 
 def summed_residuals(Z: Points, Y: Targets, regression: Regression, landmarks: int) -> RegressionResiduals:
@@ -190,8 +221,8 @@ def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:
 
 
 def _forward(matrix: Float[np.ndarray, "m m"], right: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
-    """L⁻¹B with LLᵀ the matrix."""
-    return np.asarray(solve_triangular(np.linalg.cholesky(matrix), right, lower=True, check_finite=False))
+    """L⁻¹B with LLᵀ the matrix; B, in the order of LAPACK, is overwritten."""
+    return np.asarray(dtrsm(1.0, np.linalg.cholesky(matrix), right, lower=1, overwrite_b=1))
 
 
 def _with_diagonal(matrix: Float[np.ndarray, "n n"], added: float) -> Float[np.ndarray, "n n"]:
@@ -270,16 +301,28 @@ def gains(squares: Vector, rest: float, w: Vector, ratios: Vector, size: tuple[i
     return np.asarray(-0.5 * n * k * np.log(left) - 0.5 * k * np.log(scaled).sum(axis=1))
 
 
-def profile(Z: Points, Y: Targets, lengthscales: Vector, axes: Square) -> Optimum:
-    """The best signal-to-noise ratio at given lengthscales."""
+def usual_starts(Z: Points, factors: Sequence[float] = FACTORS) -> list[Spectrum]:
+    """Lengthscales that know nothing of a target, along the columns; beyond so many columns, one for all."""
+    d = Z.shape[1]
+    usual = np.full(d if d <= MAX_LENGTHSCALES else 1, np.sqrt(d))
+    return [spectrum(Z, factor * usual, np.eye(d)) for factor in factors]
+
+
+def spectrum(Z: Points, lengthscales: Vector, axes: Square) -> Spectrum:
+    """Of K at the rows of Z."""
     A = Z @ axes / lengthscales
-    w, U = np.linalg.eigh(kernel(A, A))
-    squares = ((U.T @ Y) ** 2).sum(axis=1)
-    found = gains(squares, 0.0, np.maximum(w, 0.0), PROFILE, (len(Y), Y.shape[1]))
+    values, vectors = np.linalg.eigh(kernel(A, A))
+    return Spectrum(lengthscales, axes, np.maximum(values, 0.0), vectors)
+
+
+def profile(Y: Targets, start: Spectrum) -> Optimum:
+    """The best signal-to-noise ratio at given lengthscales."""
+    squares = ((start.vectors.T @ Y) ** 2).sum(axis=1)
+    found = gains(squares, 0.0, start.values, PROFILE, (len(Y), Y.shape[1]))
     place = int(np.argmax(found))
-    theta = np.log(np.append(lengthscales, PROFILE[place]))
+    theta = np.log(np.append(start.lengthscales, PROFILE[place]))
     still = 0.5 * Y.size * float(np.log(squares.sum() / Y.size))
-    return Optimum(still - float(found[place]) + _log_prior(theta)[0], theta, axes)
+    return Optimum(still - float(found[place]) + _log_prior(theta)[0], theta, start.axes)
 
 
 def _climb(Z: Points, Y: Targets, start: Optimum, least: float | None, steps: int) -> Optimum:
@@ -289,7 +332,8 @@ def _climb(Z: Points, Y: Targets, start: Optimum, least: float | None, steps: in
     scales = (np.log(low), np.log(max(LENGTHSCALES[1], 10.0 * low)))
     bounds = [scales] * own + [(np.log(RATIOS[0]), np.log(RATIOS[1]))]
     first = np.clip(start.theta, *np.array(bounds).T)
-    how: Any = {"method": "L-BFGS-B", "jac": True, "bounds": bounds, "options": {"maxiter": steps}}
+    enough = {"maxiter": steps, "ftol": SETTLED / max(abs(start.value), 1.0)}
+    how: Any = {"method": "L-BFGS-B", "jac": True, "bounds": bounds, "options": enough}
     found = minimize(negative_log_likelihood, first, (Z @ start.axes, Y), **how)
     return Optimum(float(found.fun), found.x, start.axes)
 

@@ -284,15 +284,15 @@ class Sides:
         weighting = dict(zip(smoothest, (weights, weights[:1]), strict=False))
         binned = self.binned and self.settings.memory is None
         for place, (first, second) in enumerate(pairs):
-            stretch = np.ones(E.shape[1] + 1)
+            stretch = np.ones(E.count + 1)
             stretch[1:] += np.sqrt(first.freedom * second.freedom) / self.n
             pair = (first.kernel, second.kernel)
             own = weighting.get(place, ())
             if binned:
                 sums = bin_sums(first.values, second.values, own)
             else:
-                C = products(first.values, second.values)
-                sums = [C, *(products(C, weight) for weight in own)]
+                C = products(first.values.T, second.values.T)
+                sums = [C, *(products(C, weight.T) for weight in own)]
             norms = [squared_norms(each, E, self.n) for each in sums]
             titles = [pair] + [(*pair, "given")] * (len(norms) - 1)
             found += [(title, each * stretch) for title, each in zip(titles, norms, strict=True)]

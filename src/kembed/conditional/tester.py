@@ -22,7 +22,7 @@ from kembed.conditional.glance import Glance
 from kembed.conditional.linear import PartialCorrelation, partial_correlation
 from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
-from kembed.conditional.products import BINS, multipliers
+from kembed.conditional.products import BINS, Multipliers, Processes, random_processes, random_signs
 from kembed.conditional.sides import Found, Settings, Sides, check
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
@@ -37,7 +37,7 @@ from kembed.testing.sided import whole_table
 MINIMUM = 10  # rows; fewer leave no regression a chance
 MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 7
+VERSION = 8
 
 
 class WholeTables(list[Table]):
@@ -184,15 +184,13 @@ class ConditionalTester:
         return digest(VERSION, kinds, replace(how, kernels=()), when, *kernels, *parts)
 
     @cached_property
-    def _multipliers(self) -> Float[np.ndarray, "n B"]:
+    def _multipliers(self) -> Multipliers:
         how, rng = self._settings, np.random.default_rng(self._settings.seed)
-        if self._sides.binned and how.memory is None:  # a sign a bin
-            return multipliers(BINS + 1, how.n_resamples, None, rng)
-        E = multipliers(self.n_rows, how.n_resamples, how.memory, rng)
-        if how.memory is None:
-            return E
+        if how.memory is None:  # a sign a row, or a bin of rows
+            return random_signs(BINS + 1 if self._sides.binned else self.n_rows, how.n_resamples, rng)
+        E = random_processes(self.n_rows, how.n_resamples, how.memory, rng).E
         when = np.argsort(np.argsort(self._time, kind="stable"))  # multipliers run along the time
-        return E[when[self._order]]
+        return Processes(E[when[self._order]])
 
     @cached_property
     def _orders(self) -> Int[np.ndarray, "B n"]:
