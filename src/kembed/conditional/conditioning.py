@@ -19,6 +19,7 @@ from kembed.conditional.regression import (
     Spectrum,
     kernel,
     learn_regression,
+    nystroem,
     regression_residuals,
     smoother,
     usual_starts,
@@ -128,9 +129,15 @@ class Conditioner:
         return [self._basis(ratio) for ratio in LENGTHSCALES]
 
     def _basis(self, ratio: float) -> Basis:
-        A = self.Z / (ratio * np.sqrt(self.Z.shape[1]))
-        marks = A[:LANDMARKS]
-        return _kept(leading_features(kernel(A, marks), kernel(marks, marks)))
+        if ratio not in self._made:
+            A = self.Z / (ratio * np.sqrt(self.Z.shape[1]))
+            self._made[ratio] = _kept(leading_features(A, A[:LANDMARKS], kernel))
+        return self._made[ratio]
+
+    @cached_property
+    def _made(self) -> dict[float, Basis]:
+        """Bases by their lengthscales: regressions and weights share some."""
+        return {}
 
     @cached_property
     def weights(self) -> tuple[Float[np.ndarray, "n q"], ...]:
@@ -219,7 +226,7 @@ def _best(F: Float[np.ndarray, "n r"], bases: list[Basis]) -> tuple[float, Vecto
 
 def _column_basis(column: Vector, lengthscale: float, landmarks: int) -> Basis:
     A, marks = (v[:, None] / lengthscale for v in (column, spaced(column, landmarks)))
-    return _kept(leading_features(kernel(A, marks), kernel(marks, marks)))
+    return _kept(leading_features(A, marks, kernel))
 
 
 def _kept(basis: Basis) -> Basis:
@@ -238,11 +245,9 @@ def _sized(values: Float[np.ndarray, " q"], vectors: Float[np.ndarray, "n q"]) -
     return vectors * np.sqrt(values * len(vectors) / values.sum()).astype(vectors.dtype)
 
 
-def leading_features(across: Float[np.ndarray, "n m"], among: Float[np.ndarray, "m m"]) -> Basis:
+def leading_features(points: Any, marks: Any, gram: Callable[[Any, Any], Any]) -> Basis:
     """Eigenvalues (largest first) and eigenvectors of the centred matrix K_nm K_mm⁻¹ K_mn."""
-    values, vectors = np.linalg.eigh(among)
-    kept = values > 1e-10 * values[-1]
-    F = across @ (vectors[:, kept] / np.sqrt(values[kept]))
+    F = nystroem(points, marks, gram).T
     F -= F.mean(axis=0)
     values, vectors = np.linalg.eigh(F.T @ F)
     values, vectors = values[::-1], vectors[:, ::-1]

@@ -26,7 +26,10 @@ LONGEST = 1_024  # of a transform, a power of two: rows beyond share its signs, 
 class Multipliers(Protocol):
     """Draws ε of a multiplier for every row."""
 
-    count: int
+    @property
+    def count(self) -> int:
+        """How many draws."""
+        ...
 
     @property
     def nbytes(self) -> int:
@@ -42,9 +45,10 @@ class Multipliers(Protocol):
 class Signs:
     """Random signs whose sums are a fast transform (Walsh and Hadamard).
 
-    ε_i = d_i h_w(i mod N) with d_i a random sign and h_w(i) = (-1)^|w ∧ i|, the parity of the binary digits that w
-    and i share. One draw of d gives N draws of ε, w = 0 ... N-1. Each of them is as random as d; among themselves they
-    are uncorrelated, so that over all w the mean of |Σ ε_i c_i|² is Σ|c_i|² without error where N ≥ n.
+    ε_i = d_i h_w(i mod N) with d_i a random sign and h_w(i) = (-1)^|w ∧ i|, the parity of the binary digits
+    that w and i share. One draw of d gives N draws of ε, w = 0 ... N-1. Each of them is as random as d; among
+    themselves they are uncorrelated, so that over all w the mean of |Σ ε_i c_i|² is Σ|c_i|² without error
+    where N ≥ n.
     """
 
     turned: Float[np.ndarray, "R n"]  # d, for as many transforms as give `count` draws
@@ -118,8 +122,11 @@ def random_processes(n: int, count: int, memory: float, rng: np.random.Generator
 
 def products(one: Float[np.ndarray, "r n"], other: Float[np.ndarray, "q n"]) -> Float[np.ndarray, "p n"]:
     """The largest of all products of a feature of one side and one of the other; features are rows."""
-    first, second = _largest(*(np.square(side).mean(axis=1) for side in (one, other)))
-    return one[first] * other[second]
+    one, other = np.ascontiguousarray(one), np.ascontiguousarray(other)
+    first, second = _largest(*(np.einsum("pn,pn->p", side, side) for side in (one, other)))
+    found = one[first]
+    found *= other[second]
+    return found
 
 
 def _largest(one: Float[np.ndarray, " p"], other: Float[np.ndarray, " q"]) -> tuple[Any, Any]:
@@ -165,4 +172,5 @@ def squared_norms(C: Float[np.ndarray, "p m"], E: Multipliers, n: int) -> Float[
     size = float(np.abs(C).max(initial=0.0)) or 1.0
     own = np.square(C.sum(axis=1) / size).sum(keepdims=True)
     resampled = E.sums((C / size).astype(np.float32))
-    return np.asarray(np.concatenate([own, np.einsum("pb,pb->b", resampled, resampled)])) * np.square(size / n)
+    norms = np.einsum("pb,pb->b", resampled, resampled)
+    return np.asarray(np.concatenate([own, norms]) * np.square(size / n))

@@ -15,7 +15,7 @@ No library is used: a search for a causal graph needs hundreds of fits, and the 
 takes here and in scikit-learn.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
@@ -27,13 +27,14 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 
 from kembed.core.backend import Float
+from kembed.core.linalg import pivoted_cholesky
 
 Points = Float[np.ndarray, "n d"]
 Targets = Float[np.ndarray, "n k"]
 Vector = Float[np.ndarray, " p"]
 Square = Float[np.ndarray, "n n"]
 # Starts are compared on so many rows, the best is finished on so many; the regression itself uses all rows.
-EXPLORE_ROWS, LEARN_ROWS = 100, 200
+EXPLORE_ROWS, LEARN_ROWS = 100, 140
 FEW_STEPS, STEPS = 4, 6  # of L-BFGS there: a search for a graph makes hundreds of fits
 SETTLED = 0.02  # nats: a step that gains less is the last (left-out residuals are larger by a thousandth)
 # Up to so many rows C is inverted as it is; beyond, K is replaced by its projection on so many of the rows.
@@ -41,7 +42,9 @@ SETTLED = 0.02  # nats: a step that gains less is the last (left-out residuals a
 EXACT_ROWS, WIDE_ROWS, LANDMARKS = 400, 3_000, 150
 # Beyond so many only sums over rows are kept: a row's own share in its prediction is below a hundredth.
 SUMMED_ROWS, CHUNK = 20_000, 4_096
-JITTER = 1e-8  # on the landmarks' own matrix, whose diagonal is 1: rows may repeat
+# Landmarks are left out of which others leave less than this share of the kernel's variance unsaid: rows may
+# repeat, and of a smooth kernel on one column a dozen say all.
+LEFT_OUT = 1e-8
 # Starts: these times √d, or times what the slopes suggest; signal-to-noise ratios compared at each.
 FACTORS = (0.5, 1.0, 3.0)
 PROFILE = 10.0 ** np.arange(-2.0, 2.6, 0.5)
@@ -107,8 +110,8 @@ def learn_regression(
 
     Z has columns of about unit spread and rows in an order that says nothing; `least` bounds lengthscales
     below. Starts (`usual_starts` of the first of `rows`, if none are given, and those along the axes that a
-    quadratic bends along) are compared on few rows, the best is followed there, finished on more rows, and once
-    more from the axes along which it bends.
+    quadratic bends along) are compared on few rows, the best is followed there, finished on more rows, and
+    once more from the axes along which it bends.
     """
     d = Z.shape[1]
     Y = Y - Y.mean(axis=0)
@@ -123,8 +126,8 @@ def learn_regression(
     best = _climb(*many, _climb(*few, compared, least, FEW_STEPS), least, STEPS)
     if turns:
         turned = [profile(few[1], spectrum(few[0], *start)) for start in _along(bends(*many, best), Y)[1:2]]
-        as_is = profile(few[1], spectrum(few[0], np.exp(best.theta[:-1]), best.axes))
-        if turned and turned[0].value < as_is.value + WORTH:
+        as_is, _ = negative_log_likelihood(best.theta, few[0] @ best.axes, few[1])
+        if turned and turned[0].value < as_is + WORTH:
             best = min(best, _climb(*many, turned[0], least, STEPS), key=attrgetter("value"))
     still = 0.5 * many[1].size * float(np.log((many[1] ** 2).mean()))
     lengthscales = np.broadcast_to(np.exp(best.theta[:-1]), (d,)).copy()
@@ -166,10 +169,9 @@ def smoother(
     if n <= exact:
         inverse = _inverse(s * kernel(A, A))
         return Smoother(inverse, None, inverse.sum(axis=1), np.diagonal(inverse))
-    # K ≈ VᵀV with V = K_mm^{-1/2} K_mn; T = (I/s + VVᵀ)^{-1/2} V. Its transpose is made: LAPACK's order.
-    marks = A[:landmarks]
-    V = _forward(_with_diagonal(kernel(marks, marks), JITTER), kernel(A, marks).T)
-    T = _forward(_with_diagonal(V @ V.T, 1.0 / s), V)
+    # K ≈ VᵀV with V = K_mm^{-1/2} K_mn; T = (I/s + VVᵀ)^{-1/2} V.
+    V = nystroem(A, A[:landmarks], kernel)
+    T = _forward(np.linalg.cholesky(_with_diagonal(V @ V.T, 1.0 / s)), V)
     return Smoother(None, T, 1.0 - T.T @ T.sum(axis=1), 1.0 - np.einsum("mn,mn->n", T, T))
 
 
@@ -191,9 +193,11 @@ def summed_residuals(Z: Points, Y: Targets, regression: Regression, landmarks: i
     n, s = len(Z), regression.ratio
     turn = regression.axes / regression.lengthscales
     marks = Z[:landmarks] @ turn
+    kept, lower = pivoted_cholesky(kernel(marks, marks), LEFT_OUT)
+    marks = marks[kept]
     right = np.column_stack([np.ones(n), Y])
     # V = Φ K_mm^{-1/2}: sums of its products can be inverted, those of Φ itself cannot.
-    whiten = _forward(_with_diagonal(kernel(marks, marks), JITTER), np.eye(len(marks))).T
+    whiten = _forward(lower, np.eye(len(marks))).T
     among, across = np.zeros((len(marks),) * 2), np.zeros((len(marks), right.shape[1]))
     for start in range(0, n, CHUNK):
         V = kernel(Z[start : start + CHUNK] @ turn, marks) @ whiten
@@ -220,9 +224,17 @@ def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:
     return np.asarray(np.exp(exponent, out=exponent))
 
 
-def _forward(matrix: Float[np.ndarray, "m m"], right: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
-    """L⁻¹B with LLᵀ the matrix; B, in the order of LAPACK, is overwritten."""
-    return np.asarray(dtrsm(1.0, np.linalg.cholesky(matrix), right, lower=1, overwrite_b=1))
+def nystroem(
+    points: Any, marks: Any, gram: Callable[[Any, Any], Any], share: float = LEFT_OUT
+) -> Float[np.ndarray, "r n"]:
+    """V with VᵀV = K_nm K_mm⁻¹ K_mn, from as many of the landmarks as say something new."""
+    kept, lower = pivoted_cholesky(gram(marks, marks), share)
+    return _forward(lower, np.ascontiguousarray(gram(points, marks[kept])).T)
+
+
+def _forward(lower: Float[np.ndarray, "m m"], right: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
+    """L⁻¹B; B, in the order of LAPACK, is overwritten."""
+    return np.asarray(dtrsm(1.0, lower, right, lower=1, overwrite_b=1))
 
 
 def _with_diagonal(matrix: Float[np.ndarray, "n n"], added: float) -> Float[np.ndarray, "n n"]:

@@ -20,6 +20,7 @@ import numpy as np
 from kembed.conditional import bases, conditioning
 from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
 from kembed.conditional.products import NEGLIGIBLE, Multipliers, bin_sums, products, squared_norms
+from kembed.conditional.regression import nystroem
 from kembed.core.backend import Bool, Float, to_numpy
 from kembed.data.space import Space, make_space
 from kembed.kernels.base import Kernel
@@ -121,16 +122,15 @@ def _kernel_features(
     else:
         marks = conditioning.spaced(chosen_by[:, 0], LANDMARKS)[:, None]
         if many:
-            whiten = bases.whitener(kernel.gram(marks))
-            table = partial(_at_landmarks, kernel, marks, whiten)
+            table = partial(_at_landmarks, kernel, marks)
             return KernelFeatures(kernel, bases.column_features(columns[:, 0], table, NEGLIGIBLE))
-    values, vectors = conditioning.leading_features(kernel.gram(columns, marks), kernel.gram(marks))
+    values, vectors = conditioning.leading_features(columns, marks, kernel.gram)
     return KernelFeatures(kernel, vectors * np.sqrt(values))
 
 
-def _at_landmarks(kernel: Kernel, marks: Any, whiten: Any, points: Any) -> Float[np.ndarray, "g r"]:
+def _at_landmarks(kernel: Kernel, marks: Any, points: Any) -> Float[np.ndarray, "g r"]:
     """Features of points whose products are K_gm K_mm⁻¹ K_mg."""
-    return np.asarray(kernel.gram(points, marks) @ whiten)
+    return nystroem(points, marks, kernel.gram).T
 
 
 @dataclass(frozen=True, eq=False)

@@ -164,6 +164,19 @@ class Cholesky(NamedTuple):
         return 2.0 * xp.log(xp.diagonal(self.lower)).sum()
 
 
+def pivoted_cholesky(matrix: Float[np.ndarray, "m m"], share: float) -> tuple[Any, Float[np.ndarray, "r r"]]:
+    """Rows p that stand for all, and the lower factor of A[p, p] = LLᵀ, of a positive semidefinite A.
+
+    Rows are taken while those before them leave more than this share of the largest diagonal entry unsaid.
+    """
+    from scipy.linalg.lapack import dpstrf
+
+    size = float(np.diagonal(matrix).max())
+    factor, pivots, rank, _ = dpstrf(matrix.T, tol=share * size, lower=1)  # symmetric: LAPACK's order
+    rank = max(int(rank), 1)
+    return pivots[:rank] - 1, np.tril(factor[:rank, :rank])
+
+
 def cholesky(matrix: Float[Array, "m m"]) -> Cholesky:
     """The factor of a symmetric matrix that is positive semidefinite up to rounding.
 
