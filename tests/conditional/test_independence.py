@@ -19,6 +19,7 @@ from kembed.conditional.products import (
     BINS,
     LONGEST,
     bin_sums,
+    cross_norms,
     products,
     random_processes,
     random_signs,
@@ -55,6 +56,15 @@ def test_norms_are_the_double_sum():
     slow = [reference.product_statistic(A, B, signs) for signs in [np.ones(8), *drawn]]
     np.testing.assert_allclose(found, slow, rtol=1e-5)
     assert found[0] == pytest.approx(slow[0], rel=1e-12)  # the data's own in double precision
+
+
+def test_cross_norms_are_the_loop():
+    rng = np.random.default_rng(0)
+    pairs = [(rng.normal(size=(7, p)), rng.normal(size=(7, q))) for p, q in ((2, 3), (4, 1))]
+    orders = np.stack([rng.permutation(7) for _ in range(11)])
+    for (A, B), found in zip(pairs, cross_norms(pairs, orders), strict=True):
+        slow = [49 * reference.product_statistic(A, B[order], np.ones(7)) for order in [range(7), *orders]]
+        np.testing.assert_allclose(found, slow, rtol=1e-12)
 
 
 def test_products_drop_only_what_is_negligible():

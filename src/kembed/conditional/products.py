@@ -12,11 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.permutation import nulls
 
 BINS = 512  # of many rows; `benchmarks/independence_size.py` has level and power with bins forced on few rows
 CHUNK = 1_024  # rows whose products are held at once: what a cache holds
+ORDERS = 8  # of the rows, worked on at once: likewise
 # Products of features below this share of the largest are left out, and never more than so many are kept:
 # what is dropped adds under 2% to the statistic (`test_products_drop_only_what_is_negligible`).
 NEGLIGIBLE, MOST = 1e-3, 150
@@ -174,3 +175,17 @@ def squared_norms(C: Float[np.ndarray, "p m"], E: Multipliers, n: int) -> Float[
     resampled = E.sums((C / size).astype(np.float32))
     norms = np.einsum("pb,pb->b", resampled, resampled)
     return np.asarray(np.concatenate([own, norms]) * np.square(size / n))
+
+
+def cross_norms(pairs: Sequence[tuple[Any, Any]], orders: Int[np.ndarray, "B n"]) -> list[Any]:
+    """‖Σ_i a_i ⊗ b_π(i)‖² of every pair of features (a, b), for the rows as they stand and every order π."""
+    ends = np.cumsum([0, *(b.shape[1] for _, b in pairs)])
+    firsts = [np.ascontiguousarray(a.T) for a, _ in pairs]
+    every = np.hstack([b for _, b in pairs])
+    found: list[list[Any]] = [[] for _ in pairs]
+    whole = np.concatenate([np.arange(len(every))[None], orders])
+    for start in range(0, len(whole), ORDERS):
+        turned = every[whole[start : start + ORDERS]]  # of all pairs at once
+        for k, (low, high) in enumerate(pairwise(ends)):
+            found[k].append(np.square(firsts[k] @ turned[:, :, low:high]).sum(axis=(1, 2)))
+    return list(map(np.concatenate, found))

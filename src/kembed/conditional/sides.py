@@ -19,7 +19,14 @@ import numpy as np
 
 from kembed.conditional import bases, conditioning
 from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
-from kembed.conditional.products import NEGLIGIBLE, Multipliers, bin_sums, products, squared_norms
+from kembed.conditional.products import (
+    NEGLIGIBLE,
+    Multipliers,
+    bin_sums,
+    cross_norms,
+    products,
+    squared_norms,
+)
 from kembed.conditional.regression import nystroem
 from kembed.core.backend import Bool, Float, to_numpy
 from kembed.data.space import Space, make_space
@@ -300,16 +307,16 @@ class Sides:
 
     def permuted(self, left: Side, right: Side, orders: np.ndarray) -> Found:
         """HSIC of every kernel when nothing is given, for the data and under every order of the rows."""
-        found: list[tuple[Any, np.ndarray]] = []
-        for first, second in zip(left.features, right.features, strict=True):
-            if self.binned:  # orders of bins
+        pairs = list(zip(left.features, right.features, strict=True))
+        if self.binned:  # orders of bins
+            totals = []
+            for first, second in pairs:
                 parts = crossings(first.values, second.values, self.places, orders)
-                total = np.sum([np.square(part).sum(axis=(1, 2)) for _, part in parts], axis=0)
-            else:
-                every = (slice(None), *orders)
-                total = np.array([((first.values.T @ second.values[order]) ** 2).sum() for order in every])
-            found.append(((first.kernel, second.kernel), total / self.n**2))
-        return _together(found)
+                totals.append(np.sum([np.square(part).sum(axis=(1, 2)) for _, part in parts], axis=0))
+        else:
+            totals = cross_norms([(first.values, second.values) for first, second in pairs], orders)
+        names = [(first.kernel, second.kernel) for first, second in pairs]
+        return _together([(name, total / self.n**2) for name, total in zip(names, totals, strict=True)])
 
 
 def _together(found: list[tuple[Any, np.ndarray]]) -> Found:
