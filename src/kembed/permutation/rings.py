@@ -32,6 +32,9 @@ Vector = Float[np.ndarray, " N"]
 BUDGET = 2**28
 # Up to so many rows transforms are NumPy's, which has no threads but is there already; beyond, SciPy's.
 FEW_ROWS = 4_000
+# Diagonals that NumPy transforms at once: what a processor's cache holds of 2,000 rows. All thousand of them
+# took half as long again; with half as many, rectangles are mostly triangles.
+AT_ONCE = 125
 # All processors: the transforms of a block's columns do not depend on each other, and SciPy takes no more
 # threads than their number is worth.
 WORKERS = -1
@@ -64,13 +67,17 @@ class Star:
 
     def pairings(self, which: slice) -> Int[np.ndarray, "C N"]:
         """Which row of the second side every row of the first meets, for some of the points."""
+        return self.turned(np.arange(len(self.rings[0].left)), which)
+
+    def turned(self, values: np.ndarray, which: slice) -> np.ndarray:
+        """What every row of the first side meets of values of the second, for some of the points."""
         N = len(self.rings[0].left)
+        twice = [np.concatenate([values[ring.right]] * 2) for ring in self.rings]
         points = np.append(0, self.chosen + 1)[which]
-        turned = [np.concatenate([ring.right] * 2) for ring in self.rings]
-        found = np.empty((len(points), N), dtype=int)
+        found = np.empty((len(points), N), dtype=values.dtype)
         for row, point in zip(found, points, strict=True):
             ring, turn = divmod(int(point), N)
-            row[self.rings[ring].left] = turned[ring][turn : turn + N]
+            row[self.rings[ring].left] = twice[ring][turn : turn + N]
         return found
 
     def products(self, u: Vector, v: Vector) -> Float[np.ndarray, " B+1"]:
@@ -125,7 +132,8 @@ def ring_sums(
     N, J, L = left.size, len(left.maps), len(right.maps)
     forth, back = transforms_of(N)
     last = N // 2  # the diagonals d and N - d mirror each other
-    step = max(1, min(batch, last)) if batch else int(np.clip(BUDGET // (8 * N * (4 + L)), 8, max(last, 8)))
+    most = min(last, AT_ONCE) if N <= FEW_ROWS else last
+    step = max(1, min(batch, last)) if batch else int(np.clip(BUDGET // (8 * N * (4 + L)), 8, max(most, 8)))
     row_sums, squares = (np.zeros((J, N)), np.zeros((L, N))), (np.zeros(J), np.zeros(L))
     turns: list[Float[np.ndarray, "N J L"]] = []
 
