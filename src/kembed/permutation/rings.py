@@ -187,15 +187,18 @@ def _diagonal_block(pairs: Pairs, order: Rows, diagonals: Rows) -> Float[np.ndar
 def _add_rows(total: Vector, order: Rows, block: Float[np.ndarray, "N b"], diagonals: Rows, N: int) -> None:
     """Adds a block's share of the row sums: entry (i, d) counts for row i and for row i + d."""
     count = len(diagonals) - (2 * int(diagonals[-1]) == N)  # the diagonal N/2 meets every row once already
-    across = np.zeros(2 * N)
-    first, height = int(diagonals[0]), 256
-    for i in range(0, N if count else 0, height):
-        rows = min(height, N - i)
-        skewed = np.zeros((rows, rows + count))
-        view = as_strided(skewed, (rows, count), (skewed.strides[0] + 8, 8), writeable=True)
-        view[:] = block[i : i + rows, :count]
-        across[i + first : i + first + rows + count] += skewed.sum(axis=0)
-    total[order] += block.sum(axis=1) + (across[:N] + across[N:])
+    total[order] += block.sum(axis=1)
+    if not count:
+        return
+    ends = np.concatenate([block[N - count + 1 :], block[: count - 1]])  # where the ring closes
+    across = [_slanted(ends, count).sum(axis=1), _slanted(block, count).sum(axis=1)]
+    total[order] += np.roll(np.concatenate(across), int(diagonals[0]))
+
+
+def _slanted(block: Float[np.ndarray, "n b"], count: int) -> Float[np.ndarray, "m count"]:
+    """Entry (i, k) is that of row i + count - 1 - k in column k, a view for as many rows as there are."""
+    down, along = block.strides
+    return as_strided(block[count - 1 :], (len(block) - count + 1, count), (down, along - down))
 
 
 def factor_turns(
