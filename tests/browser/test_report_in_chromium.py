@@ -141,8 +141,14 @@ def test_fits_a_phone(browser, reports, name):
         boxes = watched.sees(
             "[...document.querySelectorAll('.scroll')].map(b => [b.scrollWidth, b.clientWidth])"
         )
-        assert any(inside > outside for inside, outside in boxes)
-        assert all(outside <= PHONE["width"] for _, outside in boxes)
+        assert boxes
+        assert all(inside <= outside <= PHONE["width"] for inside, outside in boxes)  # no table is cut
+        apart = watched.sees(
+            """[...document.querySelectorAll('.sample:has(bdi)')]
+                .map(e => [e, e.firstElementChild].map(one => one.getClientRects()[0]))
+                .filter(([mark, name]) => name.width > 1 && mark.bottom < name.top + 2).length"""
+        )
+        assert apart == 0  # no line ends between a sample's mark and its name
         tall = watched.sees("Math.max(...[...document.images].map(i => i.getBoundingClientRect().width))")
         assert 250 < tall <= PHONE["width"]
 

@@ -669,6 +669,20 @@ def test_a_plain_test_needs_no_jax(place):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_few_rows_in_memory_load_no_engine_and_start_no_threads(place):
+    code = (
+        "import sys; from kembed.cli import run; run(['test', 'before.csv', 'after.csv', '-q'])\n"
+        "of_many = ('opening', 'parts', 'lines', 'settling', 'binned', 'streams', 'sketch')\n"
+        "own = [m for m in sys.modules if m.startswith('kembed.') and m.rpartition('.')[2] in of_many]\n"
+        "print(own + [m for m in ('threadpoolctl',) if m in sys.modules])"
+    )
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=place, capture_output=True, text=True, check=True, env=kept
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize(("threads", "expected"), [({}, "1"), ({"OMP_NUM_THREADS": "2"}, None)])
 def test_few_rows_take_one_thread(place, threads, expected):
     code = (

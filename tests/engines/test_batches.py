@@ -13,9 +13,9 @@ import pytest
 import kembed
 from kembed.data.files import InputError
 from kembed.data.tables import read_tables
+from kembed.engines.kinds import is_large_source
 from kembed.engines.lines import TextRules
 from kembed.engines.memory import in_memory, take_rows
-from kembed.engines.opening import is_large_source
 from kembed.engines.settling import open_sources
 
 N = 3_000

@@ -16,7 +16,7 @@ import pytest
 from kembed.core.progress import showing_progress
 from kembed.data.files import InputError
 from kembed.engines.dask import Dask, engine_of, local_engine
-from kembed.engines.opening import is_large_source
+from kembed.engines.kinds import is_large_source
 from kembed.engines.settling import open_sources
 
 N = 6_000

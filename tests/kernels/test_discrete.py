@@ -139,7 +139,7 @@ def test_jit_tells_columns_apart(mixed):
 
 def test_show_compare_copy():
     kernel = OnColumns(Delta([1.0, 2.0]), np.array([0, 2]))
-    assert repr(kernel) == "OnColumns(kernel=Delta(penalty=[1., 2.]), columns=(0, 2))"
+    assert repr(kernel) == "OnColumns(kernel=Delta(penalty=[1, 2]), columns=(0, 2))"
     assert repr(Delta()) == "Delta(penalty=inf)"
     assert kernel == OnColumns(Delta([1.0, 2.0]), range(0, 3, 2))
     assert kernel != OnColumns(Delta([1.0, 2.0]), (0, 1))

@@ -374,14 +374,14 @@ def test_vmap_over_kernels(kernel):
     ("kernel", "text"),
     [
         (Gaussian(1.0), "Gaussian(lengthscale=1)"),
-        (Gaussian([0.5, 2.0]), "Gaussian(lengthscale=[0.5, 2. ])"),
-        (Gaussian(covariance=COVARIANCE), "Gaussian(covariance=[[1. , 0.3], [0.3, 2. ]])"),
+        (Gaussian([0.5, 2.0]), "Gaussian(lengthscale=[0.5, 2])"),
+        (Gaussian(covariance=COVARIANCE), "Gaussian(covariance=[[1, 0.3], [0.3, 2]])"),
         (RationalQuadratic(1 / 3, 2), "RationalQuadratic(lengthscale=0.333333, alpha=2)"),
         (
             RationalQuadratic(covariance=COVARIANCE, alpha=3.0),
-            "RationalQuadratic(covariance=[[1. , 0.3], [0.3, 2. ]], alpha=3)",
+            "RationalQuadratic(covariance=[[1, 0.3], [0.3, 2]], alpha=3)",
         ),
-        (MultiScale([1.0, 2.0]), "MultiScale(lengthscales=[1., 2.], weights=[0.5, 0.5])"),
+        (MultiScale([1.0, 2.0]), "MultiScale(lengthscales=[1, 2], weights=[0.5, 0.5])"),
         (2 * Matern12(0.1), "Scaled(kernel=Matern12(lengthscale=0.1), variance=2)"),
         (Gaussian(1.0) + Matern32(2.0), "Sum(Gaussian(lengthscale=1), Matern32(lengthscale=2))"),
         (Gaussian(1.0) * Matern52(2.0), "Product(Gaussian(lengthscale=1), Matern52(lengthscale=2))"),

@@ -19,10 +19,10 @@ from kembed.permutation.labelings import (
 from kembed.permutation.low_rank import (
     LowRank,
     computed,
+    feature_spectrum,
     joined,
     pair_sums,
     random_features,
-    whitened,
     with_low_rank,
 )
 from kembed.permutation.rings import draw_star
@@ -353,7 +353,7 @@ def test_the_whitened_member_is_the_quadratic_form_it_says(rng):
     """dᵀ(Σ + ρI)⁻¹d with the pooled covariance of the features, divided by N."""
     features = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
     labels = rng.permutation(np.repeat([1.0, 0.0], [20, 30]))
-    factor = whitened(features, 0.1)
+    factor = feature_spectrum(features).whitened(0.1)
     K = factor.columns @ factor.columns.T
     d = features[labels == 1.0].mean(axis=0) - features[labels == 0.0].mean(axis=0)
     covariance = np.cov(features.T, bias=True)

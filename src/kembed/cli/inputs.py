@@ -97,6 +97,7 @@ def load_samples(a: str, b: str | None, reading: Grouping, screen: Screen, seed:
     if most is not None:
         named = zip(frames, labels, strict=True)
         frames = [_drawn(frame, most, seed, name, screen) for frame, name in named]
+    screen.spare_threads(sum(frame.height for frame in frames))  # before what follows may load NumPy
     return _matched(frames, labels, [a] if b is None else [a, b], left_out, reading, screen)
 
 

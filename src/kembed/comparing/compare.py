@@ -20,7 +20,7 @@ from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress, stage
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.data import remarks
-from kembed.engines.opening import is_large_source
+from kembed.engines.kinds import is_large_source
 from kembed.engines.settling import open_sources
 from kembed.engines.source import Source
 from kembed.kernels.base import Kernel

@@ -19,7 +19,7 @@ from kembed.core.writing import jsonable
 from kembed.data import remarks
 from kembed.data.pool import Pool, make_pool
 from kembed.data.tables import Table, Tables, read_like, read_tables
-from kembed.engines.opening import is_large_source
+from kembed.engines.kinds import is_large_source
 from kembed.engines.sampling import sampled_table
 from kembed.engines.settling import open_sources
 from kembed.engines.source import Source

@@ -8,21 +8,16 @@ months.
 import datetime
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
-
-import numpy as np
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kembed.core.text import plain
 
+if TYPE_CHECKING:
+    import numpy as np
+
 DAYS, HOURS, SECONDS = "days since 1970-01-01", "hours since midnight", "seconds"
 DAY = 86_400.0  # seconds
-TYPES = (
-    datetime.date,
-    datetime.time,
-    datetime.timedelta,
-    np.datetime64,
-    np.timedelta64,
-)  # objects that tell times
 _EPOCH = datetime.datetime(1970, 1, 1)
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, which have names
 _MOMENT = re.compile(
@@ -112,12 +107,26 @@ def read_local(texts: Iterable[str]) -> dict[str, float] | None:
         return None
 
 
+@cache
+def types() -> tuple[type, ...]:
+    """Of objects that tell times, Python's and NumPy's.
+
+    >>> isinstance(datetime.date(1970, 1, 2), types()), isinstance("1970-01-02", types())
+    (True, False)
+    """
+    import numpy as np
+
+    return datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
+
+
 def number_of(entry: Any) -> float:
     """One object that tells a time, as a number.
 
     >>> number_of(datetime.timedelta(minutes=1)), number_of(datetime.time(12))
     (60.0, 12.0)
     """
+    import numpy as np
+
     if isinstance(entry, np.datetime64 | np.timedelta64):
         return float(numbers_of(np.array([entry]))[0])
     if isinstance(entry, datetime.timedelta):
@@ -129,17 +138,22 @@ def number_of(entry: Any) -> float:
 
 def unit_of(entry: Any) -> str:
     """What `number_of` counts."""
+    import numpy as np
+
     if isinstance(entry, datetime.timedelta | np.timedelta64):
         return SECONDS
     return HOURS if isinstance(entry, datetime.time) else DAYS
 
 
-def numbers_of(array: np.ndarray) -> np.ndarray:
+def numbers_of(array: "np.ndarray") -> "np.ndarray":
     """NumPy's dates as days and its durations as seconds; what is missing is NaN.
 
+    >>> import numpy as np
     >>> numbers_of(np.array(["1970-01-02T18", "NaT"], dtype="M8[ns]"))
     array([1.75,  nan])
     """
+    import numpy as np
+
     if array.dtype.kind == "m":
         return array / np.timedelta64(1, "s")
     day = array.astype("M8[D]")  # days and the rest apart: a float cannot count this century's nanoseconds

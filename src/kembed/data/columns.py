@@ -253,7 +253,7 @@ def _read_column(column: Any, where: str, first: int = 0) -> Column:
 def _from_objects(entries: np.ndarray, where: str, first: int) -> Column:
     """Objects: all text, or all numbers, or an error that names the row."""
     missing = np.array([_is_missing(entry) for entry in entries], dtype=bool)
-    if len(present := entries[~missing]) and all(isinstance(entry, clocks.TYPES) for entry in present):
+    if len(present := entries[~missing]) and all(isinstance(entry, clocks.types()) for entry in present):
         return _from_times(entries, missing, where, first)
     values = np.full(len(entries), np.nan)
     rows: dict[bool, list[int]] = {True: [], False: []}  # those of text and those of numbers
@@ -329,7 +329,7 @@ def _is_missing(entry: Any) -> bool:
 def _number(entry: Any, where: str, row: int) -> float:
     """One object as a float; a whole number beyond all floats is infinite, and refused as such."""
     # Times before numbers: NumPy counts its time differences among the integers.
-    if isinstance(entry, clocks.TYPES):
+    if isinstance(entry, clocks.types()):
         raise TypeError(
             f"{where} mixes times with numbers or text ({entry!r} in row {row}); give a column of each"
         )

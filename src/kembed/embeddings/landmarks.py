@@ -133,11 +133,10 @@ def support_points(rows: Rows, start: Rows, steps: int = 60) -> Rows:
     x, z = (rows - origin) / size, (start - origin) / size
     x_norms = (x**2).sum(axis=1)
     floor = 1e-12 * (1.0 + x_norms)  # a squared distance below it is rounding
-    weight, product = np.empty((m, n)), np.empty((m, n))
+    weight, product, doubled = np.empty((m, n)), np.empty((m, n)), 2.0 * x.T
     for _ in range(steps):
         z_norms = (z**2).sum(axis=1)[:, None]
-        np.matmul(z, x.T, out=product)
-        product *= 2.0
+        np.matmul(z, doubled, out=product)
         np.add(z_norms, x_norms, out=weight)
         weight -= product
         np.sqrt(np.maximum(weight, floor, out=weight), out=weight)

@@ -11,7 +11,7 @@ from kembed.core.backend import Float, to_numpy
 from kembed.core.linalg import Cholesky, cholesky
 from kembed.embeddings.empirical import BLOCK_ENTRIES, Embedding, Section, row_blocks, weighted_sum
 from kembed.embeddings.landmarks import choose_landmarks
-from kembed.engines.opening import is_large_source
+from kembed.engines.kinds import is_large_source
 from kembed.engines.sampling import sampled_table
 from kembed.engines.settling import open_sources
 from kembed.engines.source import Block

@@ -17,6 +17,7 @@ from kembed.data.files import InputError, file_kind, label, missing_file, unread
 from kembed.data.tables import matched
 from kembed.engines.batches import Engine, Here
 from kembed.engines.keeping import keeping
+from kembed.engines.kinds import is_dask, is_dataset, is_large_source, is_lazy
 from kembed.engines.lines import BYTES, TextRules, text_parts
 from kembed.engines.parts import (
     ROWS,
@@ -32,9 +33,7 @@ from kembed.engines.parts import (
     scan,
 )
 from kembed.engines.scheduling import current_engine
-from kembed.engines.source import Source
 
-SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".gz", ".parquet", ".pq", ".feather", ".arrow", ".ipc")
 PATTERN = "*?["  # what makes a name a pattern
 
 
@@ -49,42 +48,6 @@ class Opened(NamedTuple):
     engine: Engine
 
 
-def is_large_source(value: Any) -> bool:
-    """Whether a value is rows to be read block by block, and no array or data frame.
-
-    That is a path, a pattern, a list of paths, a lazy frame, a Dask collection, a memmap, a dataset of
-    pyarrow, or a `Source` that was opened already.
-    Words alone are a column of text: a list of them is one of paths if each has the suffix of a file.
-
-    >>> [is_large_source(value) for value in ("a.csv", ["a.parquet", "b.parquet"], ["a", "b"], [1.0, 2.0])]
-    [True, True, False, False]
-    """
-    if isinstance(value, Labelled):
-        value = value.value
-    if is_dask(value) or isinstance(value, str | os.PathLike | np.memmap | Source):
-        return True
-    if isinstance(value, list | tuple):
-        return bool(value) and all(map(_is_file, value))
-    return _is_lazy(value) or _is_dataset(value)
-
-
-def is_dask(value: Any) -> bool:
-    """Whether it is a collection of Dask; some objects have the method and no graph."""
-    return hasattr(value, "__dask_graph__") and value.__dask_graph__() is not None
-
-
-def _is_file(value: Any) -> bool:
-    return isinstance(value, os.PathLike) or (isinstance(value, str) and value.lower().endswith(SUFFIXES))
-
-
-def _is_lazy(value: Any) -> bool:
-    return type(value).__name__ == "LazyFrame" and type(value).__module__.startswith("polars")
-
-
-def _is_dataset(value: Any) -> bool:
-    return type(value).__module__.startswith("pyarrow") and hasattr(value, "get_fragments")
-
-
 def open_value(value: Any, argument: str, engine: Engine | None, rules: TextRules, rows: int) -> Opened:
     """One sample, whatever it is; nothing is read but what tells the columns and how many rows there are."""
     first, given = 0, argument
@@ -97,10 +60,10 @@ def open_value(value: Any, argument: str, engine: Engine | None, rules: TextRule
         return Opened(given, parts, names, framed, first, engine_of(engine))
     engine = keeping(engine or current_engine())
     if is_large_source(value) and not isinstance(value, np.memmap):
-        if _is_lazy(value):
+        if is_lazy(value):
             names, start = tuple(value.collect_schema().names()), of_lazy(value, rows)
             return Opened(given, [Stream(given, names, 1, start, rows)], names, True, first, Here())
-        if _is_dataset(value):
+        if is_dataset(value):
             names, start = tuple(value.schema.names), of_dataset(value, rows)
             return Opened(given, [Stream(given, names, 1, start, rows)], names, True, first, Here())
         name, paths = _paths(value, argument)

@@ -143,7 +143,7 @@ def as_pattern(kernel: Stationary | str, D: int) -> Stationary | str:
     """What `learn_kernel` learns for a word, in D columns; a pattern and "auto" as they are.
 
     >>> as_pattern("ard", 2)
-    Gaussian(lengthscale=[1., 1.])
+    Gaussian(lengthscale=[1, 1])
     """
     if not isinstance(kernel, str):
         return kernel

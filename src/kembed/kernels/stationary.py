@@ -165,7 +165,7 @@ class Gaussian(Metric):
     >>> float(Gaussian(2.0)([0.0], [2.0]))  # exp(-1/2)
     0.6065306597126334
     >>> Gaussian([1.0, 2.0])
-    Gaussian(lengthscale=[1., 2.])
+    Gaussian(lengthscale=[1, 2])
     """
 
     def profile(self, s: Any) -> Any:

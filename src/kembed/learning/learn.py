@@ -19,7 +19,7 @@ from kembed.core.linalg import robust_spread
 from kembed.core.ordering import sorted_rows
 from kembed.core.text import listing
 from kembed.embeddings.landmarks import Landmarks, as_rule, place
-from kembed.engines.opening import is_large_source
+from kembed.engines.kinds import is_large_source
 from kembed.engines.sampling import ROWS, sampled_table
 from kembed.engines.settling import open_sources
 from kembed.kernels.measures import GaussianMeasure, Lebesgue, Measure

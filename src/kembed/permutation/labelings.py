@@ -28,7 +28,7 @@ Rows = Float[np.ndarray, " N"]  # a number for every row
 Sums = list[tuple[Float[np.ndarray, "*J C"], KernelSums]]
 # Labelings are written out up to so many bytes: 999 of 67,000 rows.
 WRITTEN_OUT = 2**29
-PART = 2**21  # places of pairings that are held while labelings are written out
+PART = 2**21  # labels that are written out at a time on their way into bytes
 # More rows than this have more arrangements than anybody waits for; their number is not even computed.
 FEW_ROWS = 24
 
@@ -108,12 +108,7 @@ class Labelings:
         """Some of the labelings as columns."""
         if self.star is None:
             return self._explicit[:, start:stop]
-        columns = np.empty((stop - start, len(self.labels)))
-        step = max(1, PART // len(self.labels))
-        for place in range(start, stop, step):
-            rows = slice(place, min(place + step, stop))
-            columns[rows.start - start : rows.stop - start] = self.labels[self.star.pairings(rows)]
-        return columns.T
+        return self.star.turned(self.labels, slice(start, stop)).T
 
     def pieces(self) -> Iterator[Columns]:
         """All of them as columns, so many at a time that they can be written out."""
@@ -183,6 +178,9 @@ def label_forms(member: Member, labelings: Labelings, v: Rows | None, batch: int
         for part in ready.parts(labelings.count) if isinstance(ready, Blocks) else [ready]:
             yield _block_forms(part, labelings, v, sizes)
         return
+    if isinstance(ready, LowRank) and v is None and labelings.few:
+        yield _factor_forms(ready, labelings, sizes)
+        return
     for quadratic, sums in _labeled_sums(ready, labelings, v, batch):
         yield Forms(quadratic, labelings.sums(sums.rows), labelings.sums(sums.diagonal), sums, sizes)
 
@@ -205,6 +203,15 @@ def _block_forms(
         forms = np.concatenate([weighted.forms(columns) for columns in labelings.pieces()], axis=-1)
     forms -= diagonal
     return Forms(forms, linear, diagonal, sums, sizes)
+
+
+def _factor_forms(member: LowRank, labelings: Labelings, sizes: Any) -> Forms:
+    """All sums of a factor from one product: its columns, the row sums and the diagonal side by side."""
+    sums = member.sums()
+    beside = np.vstack([member.columns.T, sums.rows, sums.diagonal])
+    found = beside @ labelings.written_out
+    linear, diagonal = found[-2:]
+    return Forms(np.einsum("rc,rc->c", found[:-2], found[:-2]) - diagonal, linear, diagonal, sums, sizes)
 
 
 def _labeled_sums(member: Pairs | LowRank, labelings: Labelings, v: Rows | None, batch: int | None) -> Sums:

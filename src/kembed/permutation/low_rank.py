@@ -6,7 +6,7 @@ spacing of the rows; random Fourier features; and whitened features at landmarks
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -177,23 +177,32 @@ def random_features(kernel: Any, x: Table, count: int, rng: np.random.Generator)
     return LowRank(found(x))
 
 
-def whitened(features: Float[np.ndarray, "N m"], ridge: float) -> LowRank:
-    """φ̃(x)ᵀ (Σ + ρ I)⁻¹ φ̃(y) for centred features with covariance Σ, and ρ = ridge · trace Σ.
+class Spectrum(NamedTuple):
+    """Features less their means, and the eigenvalues and eigenvectors of n times their covariance Σ."""
 
-    The squared distance it gives is dᵀ(Σ + ρI)⁻¹d, the difference of two mean embeddings at the landmarks,
-    measured against their own sampling covariance.
-    """
-    linear = whitening(features, ridge)
-    return LowRank((features - features.mean(axis=0)) @ linear)
+    centred: Float[np.ndarray, "N m"]
+    eigenvalues: Float[np.ndarray, " m"]
+    vectors: Float[np.ndarray, "m m"]
+
+    def whitening(self, ridge: float) -> Float[np.ndarray, "m r"]:
+        """L with L Lᵀ = (Σ + ρI)⁻¹, ρ = ridge · trace Σ; a column of zeros where no feature varies."""
+        total = float(self.eigenvalues.sum())
+        if not total > 0.0:
+            return np.zeros((len(self.vectors), 1))
+        return self.vectors * np.sqrt(len(self.centred) / (self.eigenvalues + ridge * total))
+
+    def whitened(self, ridge: float) -> LowRank:
+        """φ̃(x)ᵀ (Σ + ρ I)⁻¹ φ̃(y) for the centred features.
+
+        The squared distance it gives is dᵀ(Σ + ρI)⁻¹d, the difference of two mean embeddings at the
+        landmarks, measured against their own sampling covariance.
+        """
+        return LowRank(self.centred @ self.whitening(ridge))
 
 
-def whitening(features: Float[np.ndarray, "N m"], ridge: float) -> Float[np.ndarray, "m r"]:
-    """L with L Lᵀ = (Σ + ρI)⁻¹, as above; a column of zeros where no feature varies."""
+def feature_spectrum(features: Float[np.ndarray, "N m"]) -> Spectrum:
+    """What whitens features, whatever the ridge."""
     centred = features - features.mean(axis=0)
     # Eigenvectors of the covariance: as good as a singular value decomposition down to ridges of 1e-10.
     eigenvalues, vectors = np.linalg.eigh(centred.T @ centred)
-    eigenvalues = np.maximum(eigenvalues, 0.0)
-    total = float(eigenvalues.sum())
-    if not total > 0.0:
-        return np.zeros((features.shape[1], 1))
-    return vectors * np.sqrt(len(features) / (eigenvalues + ridge * total))
+    return Spectrum(centred, np.maximum(eigenvalues, 0.0), vectors)

@@ -32,6 +32,9 @@ Vector = Float[np.ndarray, " N"]
 BUDGET = 2**28
 # Up to so many rows transforms are NumPy's, which has no threads but is there already; beyond, SciPy's.
 FEW_ROWS = 4_000
+# Diagonals that NumPy transforms at once: what a processor's cache holds of 2,000 rows. All thousand of them
+# took half as long again; with half as many, rectangles are mostly triangles.
+AT_ONCE = 125
 # All processors: the transforms of a block's columns do not depend on each other, and SciPy takes no more
 # threads than their number is worth.
 WORKERS = -1
@@ -64,13 +67,17 @@ class Star:
 
     def pairings(self, which: slice) -> Int[np.ndarray, "C N"]:
         """Which row of the second side every row of the first meets, for some of the points."""
+        return self.turned(np.arange(len(self.rings[0].left)), which)
+
+    def turned(self, values: np.ndarray, which: slice) -> np.ndarray:
+        """What every row of the first side meets of values of the second, for some of the points."""
         N = len(self.rings[0].left)
+        twice = [np.concatenate([values[ring.right]] * 2) for ring in self.rings]
         points = np.append(0, self.chosen + 1)[which]
-        turned = [np.concatenate([ring.right] * 2) for ring in self.rings]
-        found = np.empty((len(points), N), dtype=int)
+        found = np.empty((len(points), N), dtype=values.dtype)
         for row, point in zip(found, points, strict=True):
             ring, turn = divmod(int(point), N)
-            row[self.rings[ring].left] = turned[ring][turn : turn + N]
+            row[self.rings[ring].left] = twice[ring][turn : turn + N]
         return found
 
     def products(self, u: Vector, v: Vector) -> Float[np.ndarray, " B+1"]:
@@ -125,7 +132,8 @@ def ring_sums(
     N, J, L = left.size, len(left.maps), len(right.maps)
     forth, back = transforms_of(N)
     last = N // 2  # the diagonals d and N - d mirror each other
-    step = max(1, min(batch, last)) if batch else int(np.clip(BUDGET // (8 * N * (4 + L)), 8, max(last, 8)))
+    most = min(last, AT_ONCE) if N <= FEW_ROWS else last
+    step = max(1, min(batch, last)) if batch else int(np.clip(BUDGET // (8 * N * (4 + L)), 8, max(most, 8)))
     row_sums, squares = (np.zeros((J, N)), np.zeros((L, N))), (np.zeros(J), np.zeros(L))
     turns: list[Float[np.ndarray, "N J L"]] = []
 
@@ -179,15 +187,18 @@ def _diagonal_block(pairs: Pairs, order: Rows, diagonals: Rows) -> Float[np.ndar
 def _add_rows(total: Vector, order: Rows, block: Float[np.ndarray, "N b"], diagonals: Rows, N: int) -> None:
     """Adds a block's share of the row sums: entry (i, d) counts for row i and for row i + d."""
     count = len(diagonals) - (2 * int(diagonals[-1]) == N)  # the diagonal N/2 meets every row once already
-    across = np.zeros(2 * N)
-    first, height = int(diagonals[0]), 256
-    for i in range(0, N if count else 0, height):
-        rows = min(height, N - i)
-        skewed = np.zeros((rows, rows + count))
-        view = as_strided(skewed, (rows, count), (skewed.strides[0] + 8, 8), writeable=True)
-        view[:] = block[i : i + rows, :count]
-        across[i + first : i + first + rows + count] += skewed.sum(axis=0)
-    total[order] += block.sum(axis=1) + (across[:N] + across[N:])
+    total[order] += block.sum(axis=1)
+    if not count:
+        return
+    ends = np.concatenate([block[N - count + 1 :], block[: count - 1]])  # where the ring closes
+    across = [_slanted(ends, count).sum(axis=1), _slanted(block, count).sum(axis=1)]
+    total[order] += np.roll(np.concatenate(across), int(diagonals[0]))
+
+
+def _slanted(block: Float[np.ndarray, "n b"], count: int) -> Float[np.ndarray, "m count"]:
+    """Entry (i, k) is that of row i + count - 1 - k in column k, a view for as many rows as there are."""
+    down, along = block.strides
+    return as_strided(block[count - 1 :], (len(block) - count + 1, count), (down, along - down))
 
 
 def factor_turns(

@@ -1,5 +1,6 @@
 """How a test is to be done: what `mmd_test` and `hsic_test` are told alike, and the kernels they use."""
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,3 +128,9 @@ def together(parts: list[Choice]) -> Choice:
         plan,
         next((part.learned for part in parts if part.learned), ()),
     )
+
+
+def is_sketch(value: Any) -> bool:
+    """Whether it is a `Sketch`; where their file was never loaded there is none."""
+    loaded = sys.modules.get("kembed.testing.sketch")
+    return loaded is not None and isinstance(value, loaded.Sketch)

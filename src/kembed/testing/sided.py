@@ -14,8 +14,8 @@ from kembed.core.text import rows
 from kembed.data.columns import Labelled
 from kembed.data.files import checked
 from kembed.data.tables import Table, read_tables
+from kembed.engines.kinds import is_large_source
 from kembed.engines.memory import Memory, as_table, take_rows
-from kembed.engines.opening import is_large_source
 from kembed.engines.settling import open_sources
 from kembed.engines.source import Schema, Source
 

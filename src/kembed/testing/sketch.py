@@ -20,8 +20,8 @@ from kembed.core.text import counted, listing
 from kembed.core.text import rows as rows_of
 from kembed.core.writing import jsonable
 from kembed.data.tables import read_tables
+from kembed.engines.kinds import is_large_source
 from kembed.engines.memory import in_memory
-from kembed.engines.opening import is_large_source
 from kembed.engines.settling import open_sources
 from kembed.engines.source import Source
 from kembed.permutation.atoms import Atoms, bins_of, joined

@@ -16,9 +16,8 @@ from kembed.data.pool import Pool, make_pool, row_weights
 from kembed.data.space import make_space
 from kembed.data.tables import Table, Tables, read_tables
 from kembed.data.units import UNIT, WEIGHT, beside, split_units, unit_codes, with_column
+from kembed.engines.kinds import is_large_source
 from kembed.engines.memory import collected, in_memory
-from kembed.engines.opening import is_large_source
-from kembed.engines.settling import open_sources, told_of
 from kembed.engines.source import Source
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import Blocks
@@ -34,8 +33,6 @@ from kembed.permutation.labelings import (
 )
 from kembed.permutation.low_rank import computed, joined, kernel_count, pair_sums, with_low_rank
 from kembed.testing import outcome
-from kembed.testing.against import sketch_test
-from kembed.testing.binned import binned_pairs, binned_test
 from kembed.testing.choice import choose
 from kembed.testing.kernel_words import for_one_column
 from kembed.testing.members.single import single_column
@@ -46,8 +43,7 @@ from kembed.testing.outcome import (
     approximate_outcome,
     resampled_outcome,
 )
-from kembed.testing.procedure import QUIETLY, Choice, Procedure, read_procedure
-from kembed.testing.sketch import Sketch
+from kembed.testing.procedure import QUIETLY, Choice, Procedure, is_sketch, read_procedure
 
 
 def mmd_test(
@@ -135,9 +131,11 @@ def mmd_test(
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
     _check_combination(null, paired, weights, by_column, unit)
-    if isinstance(x, Sketch) or isinstance(y, Sketch):
+    if is_sketch(x) or is_sketch(y):
+        from kembed.testing.against import sketch_test
+
         _refuse_for_sketches(paired, weights, unit)
-        for sketch in (each for each in (x, y) if by_column and isinstance(each, Sketch)):
+        for sketch in (each for each in (x, y) if by_column and is_sketch(each)):
             if len(sketch.columns) > 1:
                 for_one_column(sketch.lens.kernel, sketch.columns[0])
         with showing_progress(progress), np.errstate(**QUIETLY):
@@ -145,6 +143,9 @@ def mmd_test(
     told: tuple[str, ...] = ()  # of how files were read
     with showing_progress(progress), np.errstate(**QUIETLY):
         if is_large_source(x) or is_large_source(y):
+            from kembed.engines.settling import open_sources, told_of
+            from kembed.testing.binned import binned_test
+
             found = open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2)
             first, second = found
             if not (isinstance(x, Source) and isinstance(y, Source)):  # else the opener tells
@@ -194,6 +195,8 @@ def test_sources(
     rng: np.random.Generator,
 ) -> TestOutcome:
     """The permutation test of two sources of any number of rows; arguments as for `mmd_test`."""
+    from kembed.testing.binned import binned_test
+
     procedure = read_procedure("features", "permutation", n_resamples, None, None, rng)
     kernel = for_one_column(kernel, sources[0].schema.names[0]) if by_column else kernel
     with np.errstate(**QUIETLY):
@@ -210,6 +213,8 @@ def _in_bins(
     weights: Any,
 ) -> TestOutcome:
     """The test by features, on tables that are in memory."""
+    from kembed.testing.binned import binned_pairs, binned_test
+
     if paired:
         return binned_pairs(in_memory(beside(tables)), kernel, procedure)
     if unit is not None and not isinstance(unit, str | int):
@@ -327,8 +332,7 @@ def _by_column(pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedu
         values = mmd_values(replace(pool, space=space), choice, labelings, procedure)
         fused = fuse(values, choice.plan).whole
         evidence.append(fused)
-        one = len(choice.kernels) == 1
-        effects.append(float(values.statistics[0, 0]) if one else float(fused[0]))
+        effects.append(float(values.statistics[0, 0] if len(choice.kernels) == 1 else fused[0]))
     T = np.stack(evidence, axis=1)
     single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
     return tuple(map(ColumnResult, pool.names, effects, single.tolist(), adjusted.tolist()))
@@ -338,6 +342,8 @@ def column_tests(tables: Tables, pool: Pool, n_resamples: int, rng: np.random.Ge
     """The fused permutation test of every column by itself."""
     procedure = read_procedure("auto", "permutation", n_resamples, None, None, rng)
     if procedure.in_bins(pool.size):
+        from kembed.testing.binned import binned_test
+
         first, second = map(in_memory, tables)
         return binned_test((first, second), "fused", procedure, by_column=True).columns or ()
     labelings, _ = draw_labelings(pool.labels, n_resamples, rng)

@@ -8,7 +8,7 @@ from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.permutation.gram import space_pairs
-from kembed.permutation.low_rank import Member, whitening
+from kembed.permutation.low_rank import Member
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.rows import Rows
 
@@ -43,5 +43,5 @@ def streamed_gaussian(rows: Rows, lengthscale: float) -> tuple[Streamed, Kernel]
 
 def streamed_whitened(rows: Rows, lengthscale: float, ridge: float) -> Streamed:
     """The features whitened by their covariance over the fitted rows."""
-    linear = whitening(np.exp(rows.to_landmarks / (-2.0 * lengthscale**2)), ridge)
+    linear = rows.spectrum(lengthscale).whitening(ridge)
     return Streamed(AtLandmarks(lengthscale), linear.shape[1], (linear.shape[1],), linear)

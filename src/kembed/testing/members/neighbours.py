@@ -103,8 +103,12 @@ class Nearest:
     @cached_property
     def listed(self) -> Neighbours | None:
         """The neighbours of every row in order; None where very many are equally near."""
-        most, order = max(self.counts), np.lexsort((self.distances, self.rows))
-        starts = np.searchsorted(self.rows, np.arange(self.size))  # rows come in order
+        most, starts = max(self.counts), np.searchsorted(self.rows, np.arange(self.size))  # rows in order
+        if len(self.rows) == most * self.size:  # no ties: every row has as many
+            table = self.distances.reshape(self.size, most)
+            order = (starts[:, None] + np.argsort(table, axis=1, kind="stable")).ravel()
+        else:
+            order = np.lexsort((self.distances, self.rows))
         place = np.empty(len(order), dtype=int)
         place[order] = np.arange(len(order)) - starts[self.rows]
         ties = []
@@ -138,7 +142,8 @@ def nearest_rows(points: Float[np.ndarray, "N k"], counts: list[int]) -> Nearest
     for own, distances in distance_strips(points):
         distances[own - own[0], own] = np.inf
         nearest = smallest(distances, most)
-        i, j = np.nonzero(distances <= nearest[:, -1:] + tolerance)
+        near = np.flatnonzero(distances <= nearest[:, -1:] + tolerance)  # in one dimension: twice as fast
+        i, j = np.divmod(near, len(points))
         far, shares = distances[i, j], []
         for count in counts:
             last = nearest[i, count - 1]

@@ -16,7 +16,7 @@ from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space
 from kembed.embeddings.landmarks import Landmarks, place
 from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
-from kembed.permutation.low_rank import LowRank, whitened
+from kembed.permutation.low_rank import Spectrum, feature_spectrum
 from kembed.testing.kernel_words import STAND_IN, in_units, says_nothing_of_scales
 from kembed.testing.members.polynomials import indicators, rank_polynomials
 
@@ -91,9 +91,16 @@ class Rows:
         """Squared distances of the landmarks from each other."""
         return self.space.distances(self.landmarks, self.landmarks)
 
-    def embedded(self, lengthscale: float, ridge: float) -> LowRank:
-        """Whitened features of a Gaussian at the landmarks."""
-        return whitened(np.exp(self.to_landmarks / (-2.0 * lengthscale**2)), ridge)
+    def spectrum(self, lengthscale: float) -> Spectrum:
+        """Of the features of a Gaussian at the landmarks; kept, as several ridges and groups ask for it."""
+        if lengthscale not in self._spectra:
+            features = np.exp(self.to_landmarks / (-2.0 * lengthscale**2))
+            self._spectra[lengthscale] = feature_spectrum(features)
+        return self._spectra[lengthscale]
+
+    @cached_property
+    def _spectra(self) -> dict[float, Spectrum]:
+        return {}
 
 
 def read_scales(space: Space, *, names: tuple[str, ...] | None = None, points: int = LANDMARKS) -> Rows:

@@ -23,7 +23,7 @@ FEATURES = 20  # the largest; the rest adds nothing that `benchmarks/power.py` c
 
 def two_sample(rows: Rows) -> Group:
     """All products of the largest whitened features."""
-    features = rows.embedded(RATIO * rows.median, RIDGE).columns
+    features = rows.spectrum(RATIO * rows.median).whitened(RIDGE).columns
     products = _products(features[:, _largest(features)])
     products -= products.mean(axis=0)
     return _group(Blocks(products, products.shape[1], (products.shape[1],), centred=True))
