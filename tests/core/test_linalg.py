@@ -1,9 +1,11 @@
-"""The median over pairs on a line, without all pairs."""
+"""Order statistics without sorting, the median over pairs without all pairs, the order of rows."""
 
 import numpy as np
 import pytest
 
-from kembed.core.linalg import PART, median_of_line, median_of_pairs
+from kembed.core.linalg import PART, median_of_line, median_of_pairs, order_statistics
+from kembed.core.ordering import row_order
+from kembed.data.space import MEDIAN_ROWS, make_space
 
 CASES = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -21,3 +23,35 @@ CASES = {
 def test_median_of_a_line_is_that_of_all_pairs(name, n):
     x = np.sort(CASES[name](np.random.default_rng(n), n))
     assert median_of_line(x) == median_of_pairs(np.square(np.subtract.outer(x, x)))
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("n", [1, 2, 700, 40_000, 70_001])
+def test_order_statistics_are_those_of_sorted_values(name, n):
+    rng = np.random.default_rng(n)
+    values = rng.permutation(CASES[name](rng, n))
+    in_order = np.sort(CASES[name](np.random.default_rng(n), n))
+    expected = np.sort(values)
+    for ranks in ([(n - 1) // 2, n // 2], [0, 0], [n - 1, n - 1], [0, n - 1]):
+        np.testing.assert_array_equal(order_statistics(values, ranks), expected[ranks])
+        np.testing.assert_array_equal(order_statistics(in_order, ranks), in_order[ranks])
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("n", [5, 200, MEDIAN_ROWS])
+@pytest.mark.parametrize("kinds", [(False, False), (False, True), (True, True), (False,) * 12])
+def test_the_median_distance_by_products_is_that_of_differences(name, n, kinds):
+    rng = np.random.default_rng(n)
+    columns = [rng.integers(0, 4, n) * 1.0 if kind else CASES[name](rng, n) for kind in kinds]
+    space = make_space(np.column_stack([rng.permutation(column) for column in columns]), np.array(kinds))
+    rows = space.rows[row_order(space.rows)]
+    expected = float(np.sqrt(median_of_pairs(space.distances(rows, rows)))) or 1.0
+    assert space.median() == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rows_are_in_lexicographic_order(name):
+    rng = np.random.default_rng(0)
+    x = np.column_stack([CASES[name](rng, 60), rng.integers(0, 3, 60), np.arange(60) % 7])[::-1]
+    for table in (x, x[:1], x[:0], np.where(rng.random(x.shape) < 0.1, np.nan, x), -0.0 * x):
+        np.testing.assert_array_equal(row_order(table), np.lexsort(table.T[::-1]))

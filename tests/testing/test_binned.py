@@ -126,6 +126,36 @@ def test_sums_by_bin_are_those_of_the_features(rng):
             np.testing.assert_allclose(summed(features, rows, segments), expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("each", [1, 5, 600])
+def test_sums_of_cosines_by_bin_are_those_of_loops(each, rng):
+    values = mixed_values(rng, 1_200)
+    kernel = OnColumns(Gaussian(0.7), (0, 1)) * OnColumns(Delta(0.8), (2,))
+    features = fourier(kernel, values, 6, rng, (0, 0, 4))
+    own, weight = np.arange(1_200) // each, rng.random(1_200)
+    expected = np.zeros((1_200 // each, 6))
+    ((_, table),) = features.tables
+    for row, k, w in zip(values, own, weight, strict=True):
+        phase = (row - features.centre) @ features.frequencies + table[int(row[2])]
+        expected[k] += w * np.concatenate([np.cos(phase), np.sin(phase)]) / np.sqrt(3.0)
+    found = features.sums(values, make_segments(own, weight))
+    np.testing.assert_allclose(found, expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", ["fused", "median", Delta(), "a flag"])
+def test_the_size_of_an_entry_is_that_of_all_rows(kernel, rng):
+    values = mixed_values(rng, 3_000)
+    if kernel == "a flag":  # which an even choice of rows misses
+        values, kernel = np.eye(3_000)[:, [7]], Delta()
+    space = make_space(values, np.zeros(values.shape[1], dtype=bool))
+    names = tuple(map(str, range(values.shape[1])))
+    streams = choose_streams(kernel, space, names, (0,) * len(names), rng)
+    rows = Fresh(streams.fitted, values)
+    squares = [member.added(np.square(member.of(rows)).mean(axis=0)[:, None]) for member in streams.members]
+    found, expected = streams.entries(space), np.concatenate(squares)[:, 0]
+    assert ((found > 0.0) == (expected > 0.0)).all()
+    np.testing.assert_allclose(np.log10(found), np.log10(expected), atol=1.0)
+
+
 def test_fitted_ranks_give_their_own_rows_what_ranks_gave(rng):
     for column in (rng.normal(size=50), rng.integers(0, 4, 50).astype(float), np.full(50, 2.0)):
         np.testing.assert_allclose(fit_ranks(column)(column), rank_polynomials(column), atol=1e-8)
