@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kembed.core.linalg import PART, median_of_line, median_of_pairs, order_statistics
+from kembed.core.linalg import PART, log_sum_exp, median, median_of_line, median_of_pairs, order_statistics
 from kembed.core.ordering import row_order
 from kembed.data.space import MEDIAN_ROWS, make_space
 
@@ -35,6 +35,7 @@ def test_order_statistics_are_those_of_sorted_values(name, n):
     for ranks in ([(n - 1) // 2, n // 2], [0, 0], [n - 1, n - 1], [0, n - 1]):
         np.testing.assert_array_equal(order_statistics(values, ranks), expected[ranks])
         np.testing.assert_array_equal(order_statistics(in_order, ranks), in_order[ranks])
+    assert median(values) == np.median(values)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -55,3 +56,14 @@ def test_rows_are_in_lexicographic_order(name):
     x = np.column_stack([CASES[name](rng, 60), rng.integers(0, 3, 60), np.arange(60) % 7])[::-1]
     for table in (x, x[:1], x[:0], np.where(rng.random(x.shape) < 0.1, np.nan, x), -0.0 * x):
         np.testing.assert_array_equal(row_order(table), np.lexsort(table.T[::-1]))
+
+
+def test_log_sum_exp_of_what_is_next_to_nothing():
+    """Terms below the least number add nothing, and nothing at all is -∞."""
+    values = np.array([[0.0, -745.0, -1e60], [-800.0, -801.0, -1600.0], [-np.inf, 5.0, -np.inf]])
+    expected = [0.0, -800.0 + np.log1p(np.exp(-1.0)), 5.0]
+    np.testing.assert_allclose(log_sum_exp(values, axis=1), expected, rtol=1e-15)
+    assert log_sum_exp(values[2:, :1]) == -np.inf
+    np.testing.assert_array_equal(
+        log_sum_exp(np.array([[-np.inf, -np.inf], [1.0, -np.inf]]), 1), [-np.inf, 1.0]
+    )

@@ -12,6 +12,7 @@ PART, WINDOW, SLACK = 200, 0.1, 1e-9
 # Values that foretell where an order statistic of many lies, and how many places beside it are looked at: of
 # independent ones 5 standard deviations, half the root of their number each.
 CHOSEN, BESIDE = 2**14, 320
+LEAST = -700.0  # whose `exp` is an ordinary number: those too small for one take ten times as long
 IN_CACHE = 2**15  # distances worked on at once: with their differences half a megabyte
 
 
@@ -79,6 +80,14 @@ def order_statistics(values: Float[Array, " n"], ranks: list[int]) -> Float[Arra
     return np.partition(values, ranks)[ranks]
 
 
+def median(values: Float[Array, " n"]) -> float:
+    """`numpy.median` of very many values that are numbers, sooner; nan of none."""
+    n = len(values)
+    if not n:
+        return float("nan")
+    return float(np.mean(order_statistics(values, [(n - 1) // 2, n // 2])))
+
+
 def median_of_line(x: Float[Array, " n"]) -> float:
     """`median_of_pairs` of (x_i - x_j)² for sorted numbers, to the last bit, without looking at all pairs.
 
@@ -112,9 +121,15 @@ def log_sum_exp(values: Any, axis: int | None = None) -> Any:
     """log Σ exp along an axis, over everything without one, -∞ where all are; in NumPy or JAX."""
     xp = namespace(values)
     top = values.max(axis=axis, keepdims=True)
-    top = xp.where(top > -np.inf, top, 0.0)
+    some = top > -np.inf
+    top = xp.where(some, top, 0.0)
     shifted = values - top
-    total = (np.exp(shifted, out=shifted) if xp is np else xp.exp(shifted)).sum(axis=axis)
+    if xp is np:
+        if some.all():  # the largest term is 1, beside which exp(LEAST) is nothing
+            np.maximum(shifted, LEAST, out=shifted)
+        total = np.exp(shifted, out=shifted).sum(axis=axis)
+    else:
+        total = xp.exp(shifted).sum(axis=axis)
     with np.errstate(divide="ignore"):
         return top.reshape(total.shape) + xp.log(total)
 

@@ -6,7 +6,7 @@ spacing of the rows; random Fourier features; and whitened features at landmarks
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -183,17 +183,33 @@ def whitened(features: Float[np.ndarray, "N m"], ridge: float) -> LowRank:
     The squared distance it gives is dᵀ(Σ + ρI)⁻¹d, the difference of two mean embeddings at the landmarks,
     measured against their own sampling covariance.
     """
-    linear = whitening(features, ridge)
-    return LowRank((features - features.mean(axis=0)) @ linear)
+    mean = features.mean(axis=0)
+    centred = features - mean
+    return LowRank(centred @ whitening(spectrum(centred, mean), ridge))
 
 
-def whitening(features: Float[np.ndarray, "N m"], ridge: float) -> Float[np.ndarray, "m r"]:
-    """L with L Lᵀ = (Σ + ρI)⁻¹, as above; a column of zeros where no feature varies."""
-    centred = features - features.mean(axis=0)
+class Spectrum(NamedTuple):
+    """Of features of so many rows the mean, and about it the eigenvalues (rising) and vectors of ΣΦᵢΦᵢᵀ."""
+
+    rows: int
+    mean: Float[np.ndarray, " m"]
+    eigenvalues: Float[np.ndarray, " m"]
+    vectors: Float[np.ndarray, "m m"]
+
+
+def spectrum(centred: Float[np.ndarray, "N m"], mean: Float[np.ndarray, " m"]) -> Spectrum:
+    """Of features less their mean."""
     # Eigenvectors of the covariance: as good as a singular value decomposition down to ridges of 1e-10.
     eigenvalues, vectors = np.linalg.eigh(centred.T @ centred)
-    eigenvalues = np.maximum(eigenvalues, 0.0)
-    total = float(eigenvalues.sum())
+    return Spectrum(len(centred), mean, np.maximum(eigenvalues, 0.0), vectors)
+
+
+def whitening(of: Spectrum, ridge: float) -> Float[np.ndarray, "m r"]:
+    """L with L Lᵀ = (Σ + ρI)⁻¹, as above; a column of zeros where no feature varies.
+
+    Its columns whiten the principal features, of which the last varies most.
+    """
+    total = float(of.eigenvalues.sum())
     if not total > 0.0:
-        return np.zeros((features.shape[1], 1))
-    return vectors * np.sqrt(len(features) / (eigenvalues + ridge * total))
+        return np.zeros((len(of.mean), 1))
+    return of.vectors * np.sqrt(of.rows / (of.eigenvalues + ridge * total))

@@ -42,7 +42,8 @@ class Sides:
         """Sums of it and of the others under every labeling, (p, C); what is left over keeps its side."""
         movable = np.concatenate([part[:-1] for part in parts])
         fixed = np.stack([part[-1] for part in parts])
-        first = movable.T @ self.labels + fixed[self.one][:, None]
+        first = movable.T @ self.labels
+        first += fixed[self.one][:, None]
         whole = movable.sum(axis=0) + fixed.sum(axis=0)
         return first, whole[:, None] - first
 
@@ -199,18 +200,23 @@ def statistics_of(
     found: dict[int, Any] = {}
     for features in maps:  # several members may look at the same ones
         own = [k for k, member in enumerate(members) if member.features == features]
-        first, second = sides.of(sides.features(places[features])) if own else (0.0, 0.0)
-        d = first / n - second / m
-        for k in own:
+        if not own:
+            continue
+        first, second = sides.of(sides.features(places[features]))
+        biased = [k for k in own if members[k].diagonal is None]
+        for k in sorted(set(own) - set(biased)):
             member = members[k]
-            if member.diagonal is None:
-                found[k] = member.added(np.square(member.projected(d)))
-                continue
             a, b = member.projected(first), member.projected(second)
             mine, yours = sides.of(sides.features(places[member.diagonal]))
             within = (member.added(a * a) - mine) / (n * n - nn)
             within += (member.added(b * b) - yours) / (m * m - mm)
             found[k] = within - 2.0 * member.added(a * b) / (n * m)
+        if biased:  # d is written over both sums: other tables cost more than the arithmetic
+            first /= n
+            second /= m
+            first -= second
+        for k in biased:
+            found[k] = members[k].added(np.square(members[k].projected(first)))
     return Values(np.concatenate([found[k] for k in range(len(members))]).T, entry).settled(True)
 
 

@@ -29,7 +29,7 @@ FEATURES = 512  # random Fourier features of a kernel, or landmarks of one that 
 # variance: cross-products cost their number on one side times that on the other.
 FEW, LEADING, NEGLIGIBLE = 16, 64, 1e-4
 WIDE = 600  # features of one kernel, beyond which their leading ones are found by iteration
-MEASURED = 256  # fitted rows that tell the size of a kernel's entry; nothing but rounding is compared with it
+MEASURED = 64  # fitted rows that tell the size of a kernel's entry; nothing but rounding is compared with it
 ROUNDING = 1e-10  # eigenvalues of the matrix of landmarks below this share of the largest
 
 

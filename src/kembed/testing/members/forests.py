@@ -81,16 +81,18 @@ def make_boxes(forest: Forest) -> Boxes:
     V, D = len(forest.column), int(forest.column.max(initial=0)) + 1
     cuts = [np.unique(forest.cut[forest.column == c]) for c in range(D)]
     inner = np.flatnonzero(forest.column >= 0)
-    roots = np.setdiff1d(np.arange(V), forest.sides[inner])
+    roots = np.flatnonzero(np.bincount(forest.sides[inner].ravel(), minlength=V) == 0)
     tree = np.zeros(V, dtype=int)
     tree[roots] = np.arange(len(roots))
     low, high = np.zeros((V, D), dtype=int), np.tile([len(each) for each in cuts], (V, 1))
+    place_of = np.zeros(V, dtype=int)  # of every cut among those of its column
+    for c, each in enumerate(cuts):
+        cut_there = forest.column == c
+        place_of[cut_there] = np.searchsorted(each, forest.cut[cut_there])
     front = roots
     while len(front := front[forest.column[front] >= 0]):
         column, sides = forest.column[front], forest.sides[front]
-        place = np.array(
-            [np.searchsorted(cuts[c], forest.cut[v]) for c, v in zip(column, front, strict=True)]
-        )
+        place = place_of[front]
         for below, child in ((True, sides[:, 0]), (False, sides[:, 1])):
             tree[child], low[child], high[child] = tree[front], low[front], high[front]
             both = sides[:, 0] != sides[:, 1]  # where no row was on one side, either leads to the other
@@ -104,9 +106,12 @@ def make_boxes(forest: Forest) -> Boxes:
     parts = [leaves[tree[leaves] == t] for t in range(len(roots))]
     nodes = np.concatenate([np.pad(part, (0, -len(part) % WORD), constant_values=-1) for part in parts])
     columns = []
+    bits = np.where(nodes >= 0, nodes, 0)
     for c in np.flatnonzero([len(each) for each in cuts]).tolist():
-        place = np.arange(len(cuts[c]) + 1)[:, None]
-        inside = (low[nodes, c] <= place) & (place <= high[nodes, c]) & (nodes >= 0)
+        place = np.arange(len(cuts[c]) + 1, dtype=np.int32)[:, None]  # half as long, and twice as fast
+        lowest, highest = low[bits, c].astype(np.int32), high[bits, c].astype(np.int32)
+        highest[nodes < 0] = -1  # no leaf
+        inside = (lowest <= place) & (place <= highest)
         # A rank is above a cut if it is not below the next number.
         columns.append((c, make_lookup(np.nextafter(cuts[c], np.inf)), packed_bits(inside)))
     return Boxes(columns, nodes, len(roots))

@@ -43,5 +43,5 @@ def streamed_gaussian(rows: Rows, lengthscale: float) -> tuple[Streamed, Kernel]
 
 def streamed_whitened(rows: Rows, lengthscale: float, ridge: float) -> Streamed:
     """The features whitened by their covariance over the fitted rows."""
-    linear = whitening(np.exp(rows.to_landmarks / (-2.0 * lengthscale**2)), ridge)
+    linear = whitening(rows.spectrum(lengthscale), ridge)
     return Streamed(AtLandmarks(lengthscale), linear.shape[1], (linear.shape[1],), linear)

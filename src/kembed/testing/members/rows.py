@@ -16,7 +16,7 @@ from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space
 from kembed.embeddings.landmarks import Landmarks, place
 from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
-from kembed.permutation.low_rank import LowRank, whitened
+from kembed.permutation.low_rank import LowRank, Spectrum, spectrum, whitened
 from kembed.testing.kernel_words import STAND_IN, in_units, says_nothing_of_scales
 from kembed.testing.members.polynomials import indicators, rank_polynomials
 
@@ -90,6 +90,20 @@ class Rows:
     def between_landmarks(self) -> Float[np.ndarray, "m m"]:
         """Squared distances of the landmarks from each other."""
         return self.space.distances(self.landmarks, self.landmarks)
+
+    def spectrum(self, lengthscale: float) -> Spectrum:
+        """Of the features of a Gaussian at the landmarks; computed once."""
+        if lengthscale not in self._spectra:
+            features = self.to_landmarks / (-2.0 * lengthscale**2)
+            np.exp(features, out=features)
+            mean = features.mean(axis=0)
+            features -= mean
+            self._spectra[lengthscale] = spectrum(features, mean)
+        return self._spectra[lengthscale]
+
+    @cached_property
+    def _spectra(self) -> dict[float, Spectrum]:
+        return {}
 
     def embedded(self, lengthscale: float, ridge: float) -> LowRank:
         """Whitened features of a Gaussian at the landmarks."""
