@@ -17,6 +17,7 @@ from kembed.engines.source import Block
 from kembed.permutation.bins import dense, make_bins
 from kembed.permutation.fourier import cosines_and_sines, fourier
 from kembed.permutation.segments import make_segments
+from kembed.testing import binned
 from kembed.testing.binned import binned_test
 from kembed.testing.members import GROUPS
 from kembed.testing.members.fresh import Fresh, fit
@@ -154,6 +155,24 @@ def test_the_size_of_an_entry_is_that_of_all_rows(kernel, rng):
     found, expected = streams.entries(space), np.concatenate(squares)[:, 0]
     assert ((found > 0.0) == (expected > 0.0)).all()
     np.testing.assert_allclose(np.log10(found), np.log10(expected), atol=1.0)
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "landmarks"),
+    [(150, 300, 75), (2_500, 2_048, 128), (6_144, 3_072, 192), (9_000, 4_096, 256)],
+)
+def test_features_are_fitted_on_a_share_of_the_rows(size, rows, landmarks, rng):
+    tables, _ = read_tables(
+        {"x": rng.normal(size=(size, 2)), "y": rng.normal(size=(size, 2))}, "raise", 2, True
+    )
+    sources, layout = tuple(map(in_memory, tables)), Layout((0, 1))
+    bins = make_bins((size, size), 3)
+    space = binned._sample(sources, bins, layout, None)
+    count = sum(each.count for each in bins)
+    assert len(space.values) % count == 0  # as many of every bin
+    assert rows <= len(space.values) <= rows + count
+    streams = binned._streams("fused", space, ("a", "b"), (0, 0), rng)
+    assert len(streams.fitted.landmarks) == pytest.approx(landmarks, abs=count // 16 + 1)
 
 
 def test_fitted_ranks_give_their_own_rows_what_ranks_gave(rng):

@@ -103,15 +103,19 @@ def choose_streams(
     rng: np.random.Generator,
     *,
     side: bool = False,
+    landmarks: int = LANDMARKS,
 ) -> Streams:
-    """The kernels that `kernel` stands for on these rows, as features; those of one `side` to be crossed."""
+    """The kernels that `kernel` stands for on these rows, as features; those of one `side` to be crossed.
+
+    Of the fused test there are so many `landmarks` at most.
+    """
     given = kernel if isinstance(kernel, list | tuple) else [kernel]
     if not given:
         raise ValueError("kernel is an empty list; give at least one kernel")
     parts, fitted = [], None
     for one in given:
         if isinstance(one, str) and one == "fused":
-            rows = read_scales(space, names=names, points=LANDMARKS)
+            rows = read_scales(space, names=names, points=landmarks)
             parts.append(streamed_side(rows) if side else streamed_members(rows))
             fitted = fit(rows)
         else:
