@@ -31,9 +31,7 @@ MEDIAN_ROWS = 1_000
 STRIP, FEWEST = 64, 128
 # Twice what a squared distance by products is off, for every term and as a share of the largest: 8 roundings.
 ROUNDING = 1e-15
-MOST_CLOSE = (
-    20_000  # pairs as near to the median as rounding: values repeat, and all differences are as quick
-)
+MOST_CLOSE = 20_000  # pairs that rounding does not tell from the median: more, and values repeat
 # A row further out than this, in spreads, is simply far: its squares must stay numbers.
 FAR = 1e100
 
