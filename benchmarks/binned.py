@@ -4,6 +4,8 @@
 their sets, with ROWS rows a sample and effects scaled down: a row of the second sample is drawn from the
 alternative with probability √(n/ROWS), else from the first distribution, so that the distance of the mean
 embeddings falls as the noise does.
+`python -m benchmarks.binned fitted [ROWS] [REPETITIONS] [EVERY]`: the same sets, features fitted on 4,096
+rows with 256 landmarks and on 2,048 with 128.
 `python -m benchmarks.binned level [DRAWS]`: odd sizes, 107 + 61 rows and 20 bins. Level .05, B = 199.
 """
 
@@ -17,10 +19,12 @@ from benchmarks.at_size import B, numbers, pooled, print_levels, print_powers, t
 from kembed import mmd_test
 from kembed.data.tables import read_tables
 from kembed.engines.memory import in_memory
+from kembed.testing import binned
 from kembed.testing.binned import binned_test
 from kembed.testing.procedure import read_procedure
 
 KERNELS = ("fused", "median")
+FITS = ((4_096, 256), (2_048, 128))  # rows that features are fitted on at least, and landmarks
 WAYS = ({"statistic": "unbiased"}, {"statistic": "features"})
 
 
@@ -39,6 +43,16 @@ def compared(job: tuple[str, int, int]) -> tuple[float, ...]:
     return timed(mmd_test, WAYS, *diluted(name, rows, rng), rng)
 
 
+def fitted(job: tuple[str, int, int]) -> tuple[float, ...]:
+    """p-values and processor seconds of features fitted on many rows, and on fewer."""
+    name, rows, r = job
+    x, y = diluted(name, rows, seeded(name, r))
+    found: tuple[float, ...] = ()
+    for binned.FEWEST, binned.FEWEST_LANDMARKS in FITS:
+        found += timed(mmd_test, WAYS[1:], x, y, np.random.default_rng(r))
+    return found
+
+
 def null_draw(seed: int) -> list[float]:
     """p-values of 107 + 61 rows of three columns in 20 bins: the fused test, and one kernel."""
     rng = np.random.default_rng([SEED, seed])
@@ -53,9 +67,11 @@ def null_draw(seed: int) -> list[float]:
 
 def main() -> None:
     what, *given = sys.argv[1:] or ["power"]
-    if what == "power":
+    if what in ("power", "fitted"):
         sets = [*SUITE, *HELD_OUT][:: int(given[2]) if len(given) > 2 else 1]
-        print_powers(compared, sets, *numbers(given[:2], (4_096, 20)), ("exact", "features"))
+        titles = ("exact", "features") if what == "power" else tuple(f"{rows:,} rows" for rows, _ in FITS)
+        ways = compared if what == "power" else fitted
+        print_powers(ways, sets, *numbers(given[:2], (4_096, 20)), titles)
     else:
         draws = numbers(given, (10_000, 0))[0]
         print_levels("107 + 61 rows, 20 bins", KERNELS, spread(null_draw, range(draws)))

@@ -1,9 +1,19 @@
-"""The median over pairs on a line, without all pairs."""
+"""Order statistics without sorting, the median over pairs without all pairs, the order of rows."""
 
 import numpy as np
 import pytest
 
-from kembed.core.linalg import PART, median_of_line, median_of_pairs, pivoted_cholesky
+from kembed.core.linalg import (
+    PART,
+    log_sum_exp,
+    median,
+    median_of_line,
+    median_of_pairs,
+    order_statistics,
+    pivoted_cholesky,
+)
+from kembed.core.ordering import row_order
+from kembed.data.space import MEDIAN_ROWS, make_space
 
 CASES = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -39,3 +49,47 @@ def test_pivoted_cholesky_by_hand():
     kept, lower = pivoted_cholesky(np.array([[4.0, 2.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 0.01]]), 0.01)
     assert kept.tolist() == [0, 1]
     np.testing.assert_allclose(lower, [[2.0, 0.0], [1.0, 1.0]])
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("n", [1, 2, 700, 40_000, 70_001])
+def test_order_statistics_are_those_of_sorted_values(name, n):
+    rng = np.random.default_rng(n)
+    values = rng.permutation(CASES[name](rng, n))
+    in_order = np.sort(CASES[name](np.random.default_rng(n), n))
+    expected = np.sort(values)
+    for ranks in ([(n - 1) // 2, n // 2], [0, 0], [n - 1, n - 1], [0, n - 1]):
+        np.testing.assert_array_equal(order_statistics(values, ranks), expected[ranks])
+        np.testing.assert_array_equal(order_statistics(in_order, ranks), in_order[ranks])
+    assert median(values) == np.median(values)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("n", [5, 200, MEDIAN_ROWS])
+@pytest.mark.parametrize("kinds", [(False, False), (False, True), (True, True), (False,) * 12])
+def test_the_median_distance_by_products_is_that_of_differences(name, n, kinds):
+    rng = np.random.default_rng(n)
+    columns = [rng.integers(0, 4, n) * 1.0 if kind else CASES[name](rng, n) for kind in kinds]
+    space = make_space(np.column_stack([rng.permutation(column) for column in columns]), np.array(kinds))
+    rows = space.rows[row_order(space.rows)]
+    expected = float(np.sqrt(median_of_pairs(space.distances(rows, rows)))) or 1.0
+    assert space.median() == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rows_are_in_lexicographic_order(name):
+    rng = np.random.default_rng(0)
+    x = np.column_stack([CASES[name](rng, 60), rng.integers(0, 3, 60), np.arange(60) % 7])[::-1]
+    for table in (x, x[:1], x[:0], np.where(rng.random(x.shape) < 0.1, np.nan, x), -0.0 * x):
+        np.testing.assert_array_equal(row_order(table), np.lexsort(table.T[::-1]))
+
+
+def test_log_sum_exp_of_what_is_next_to_nothing():
+    """Terms below the least number add nothing, and nothing at all is -∞."""
+    values = np.array([[0.0, -745.0, -1e60], [-800.0, -801.0, -1600.0], [-np.inf, 5.0, -np.inf]])
+    expected = [0.0, -800.0 + np.log1p(np.exp(-1.0)), 5.0]
+    np.testing.assert_allclose(log_sum_exp(values, axis=1), expected, rtol=1e-15)
+    assert log_sum_exp(values[2:, :1]) == -np.inf
+    np.testing.assert_array_equal(
+        log_sum_exp(np.array([[-np.inf, -np.inf], [1.0, -np.inf]]), 1), [-np.inf, 1.0]
+    )

@@ -29,6 +29,21 @@ def test_sums_are_those_of_loops(bins, weighted, rng):
     np.testing.assert_allclose(segments.products(table), by_loops(own, weight, products), atol=1e-12)
 
 
+@pytest.mark.parametrize("rows", [1, 7, 40, 1_000])
+def test_strips_are_whole_bins_in_order(rows, rng):
+    own = np.sort(rng.integers(0, 20, 200))
+    table, segments = rng.normal(size=(200, 3)), make_segments(own, rng.random(200))
+    found, seen = np.zeros((len(segments.bins), 3)), []
+    for bins, part, few in segments.strips(rows):
+        np.testing.assert_array_equal(few.bins, segments.bins[bins])
+        found[bins] = few.sums(table[part])
+        seen += list(range(200))[part]
+        assert len(few.bins) == 1 or few.edges[-2] <= rows
+    assert seen == list(range(200))
+    np.testing.assert_allclose(found, segments.sums(table), atol=1e-12)
+    assert not list(make_segments(own[:0]).strips(rows))
+
+
 def test_places_in_a_table_of_all_bins():
     total = np.zeros(6)
     for own in ([1, 1, 2], [0, 4, 4], [3], []):  # with a gap and without

@@ -353,8 +353,9 @@ def test_the_whitened_member_is_the_quadratic_form_it_says(rng):
     """dᵀ(Σ + ρI)⁻¹d with the pooled covariance of the features, divided by N."""
     features = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
     labels = rng.permutation(np.repeat([1.0, 0.0], [20, 30]))
-    factor = feature_spectrum(features).whitened(0.1)
-    K = factor.columns @ factor.columns.T
+    mean = features.mean(axis=0)
+    columns = (features - mean) @ feature_spectrum(features - mean, mean).whitening(0.1)
+    K = columns @ columns.T
     d = features[labels == 1.0].mean(axis=0) - features[labels == 0.0].mean(axis=0)
     covariance = np.cov(features.T, bias=True)
     inverse = np.linalg.inv(covariance + 0.1 * np.trace(covariance) * np.eye(4))

@@ -17,6 +17,7 @@ from kembed.engines.source import Block
 from kembed.permutation.bins import dense, make_bins
 from kembed.permutation.fourier import cosines_and_sines, fourier
 from kembed.permutation.segments import make_segments
+from kembed.testing import binned
 from kembed.testing.binned import binned_test
 from kembed.testing.members import GROUPS
 from kembed.testing.members.fresh import Fresh, fit
@@ -124,6 +125,54 @@ def test_sums_by_bin_are_those_of_the_features(rng):
         for features in streams.features:
             expected = segments.sums(features(rows))
             np.testing.assert_allclose(summed(features, rows, segments), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("each", [1, 5, 600])
+def test_sums_of_cosines_by_bin_are_those_of_loops(each, rng):
+    values = mixed_values(rng, 1_200)
+    kernel = OnColumns(Gaussian(0.7), (0, 1)) * OnColumns(Delta(0.8), (2,))
+    features = fourier(kernel, values, 6, rng, (0, 0, 4))
+    own, weight = np.arange(1_200) // each, rng.random(1_200)
+    expected = np.zeros((1_200 // each, 6))
+    ((_, table),) = features.tables
+    for row, k, w in zip(values, own, weight, strict=True):
+        phase = (row - features.centre) @ features.frequencies + table[int(row[2])]
+        expected[k] += w * np.concatenate([np.cos(phase), np.sin(phase)]) / np.sqrt(3.0)
+    found = features.sums(values, make_segments(own, weight))
+    np.testing.assert_allclose(found, expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", ["fused", "median", Delta(), "a flag"])
+def test_the_size_of_an_entry_is_that_of_all_rows(kernel, rng):
+    values = mixed_values(rng, 3_000)
+    if kernel == "a flag":  # which an even choice of rows misses
+        values, kernel = np.eye(3_000)[:, [7]], Delta()
+    space = make_space(values, np.zeros(values.shape[1], dtype=bool))
+    names = tuple(map(str, range(values.shape[1])))
+    streams = choose_streams(kernel, space, names, (0,) * len(names), rng)
+    rows = Fresh(streams.fitted, values)
+    squares = [member.added(np.square(member.of(rows)).mean(axis=0)[:, None]) for member in streams.members]
+    found, expected = streams.entries(space), np.concatenate(squares)[:, 0]
+    assert ((found > 0.0) == (expected > 0.0)).all()
+    np.testing.assert_allclose(np.log10(found), np.log10(expected), atol=1.0)
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "landmarks"),
+    [(150, 300, 75), (2_500, 2_048, 128), (6_144, 3_072, 192), (9_000, 4_096, 256)],
+)
+def test_features_are_fitted_on_a_share_of_the_rows(size, rows, landmarks, rng):
+    tables, _ = read_tables(
+        {"x": rng.normal(size=(size, 2)), "y": rng.normal(size=(size, 2))}, "raise", 2, True
+    )
+    sources, layout = tuple(map(in_memory, tables)), Layout((0, 1))
+    bins = make_bins((size, size), 3)
+    space = binned._sample(sources, bins, layout, None)
+    count = sum(each.count for each in bins)
+    assert len(space.values) % count == 0  # as many of every bin
+    assert rows <= len(space.values) <= rows + count
+    streams = binned._streams("fused", space, ("a", "b"), (0, 0), rng)
+    assert len(streams.fitted.landmarks) == pytest.approx(landmarks, abs=count // 16 + 1)
 
 
 def test_fitted_ranks_give_their_own_rows_what_ranks_gave(rng):

@@ -192,6 +192,34 @@ def test_leaves_are_nested_and_no_larger_than_said(rng):
     assert not set(large[0]) & set(large[1])  # every tree has leaves of its own
 
 
+@pytest.mark.parametrize("rounds", [1, 3, trees.ROUNDS])
+def test_trees_by_walking_down_with_their_own_rows(rounds, rng, monkeypatch):
+    monkeypatch.setattr(trees, "ROUNDS", rounds)  # what is not cut by then is a leaf of any size
+    values = np.column_stack([rng.normal(size=40), np.zeros(40), rng.integers(3, size=40)])
+    sizes, heights = (10, 3), []
+    leaves, forest = trees.grow_trees(values, sizes, 3)
+    ranks = [
+        [sum(b < a for b in column) + sum(b == a for b in column) / 2 for a in column] for column in values.T
+    ]
+    for tree in range(3):
+        node, parents = np.full(40, tree), []
+        while (inner := forest.column[node] >= 0).any():
+            parents.append(node)
+            went = [
+                forest.sides[v, int(ranks[forest.column[v]][i] / 40 > forest.cut[v])] if inside else v
+                for i, (v, inside) in enumerate(zip(node, inner, strict=True))
+            ]
+            node = np.array(went)
+        np.testing.assert_array_equal(leaves[-1][tree], node)  # the smallest leaves are where a walk ends
+        for i in range(40):  # a larger leaf is the first node on the way that has no more rows than said
+            way = list(dict.fromkeys([*(each[i] for each in parents), node[i]]))
+            counts = {v: sum(v in (*(each[j] for each in parents), node[j]) for j in range(40)) for v in way}
+            expected = next((v for v in way if counts[v] <= sizes[0]), way[-1])
+            assert leaves[0][tree][i] == expected
+        heights.append(np.unique(node, return_counts=True)[1].max())
+    assert max(heights) <= sizes[-1] or rounds < 100
+
+
 def test_equal_rows_share_every_leaf(rng):
     values = np.repeat(rng.normal(size=(15, 2)), 10, axis=0)
     for leaves in trees.grow_trees(values, trees.SIZES, 5)[0]:

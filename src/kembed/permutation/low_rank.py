@@ -178,31 +178,28 @@ def random_features(kernel: Any, x: Table, count: int, rng: np.random.Generator)
 
 
 class Spectrum(NamedTuple):
-    """Features less their means, and the eigenvalues and eigenvectors of n times their covariance Σ."""
+    """Of features of so many rows the mean, and about it the eigenvalues (rising) and vectors of ΣΦᵢΦᵢᵀ."""
 
-    centred: Float[np.ndarray, "N m"]
+    rows: int
+    mean: Float[np.ndarray, " m"]
     eigenvalues: Float[np.ndarray, " m"]
     vectors: Float[np.ndarray, "m m"]
 
     def whitening(self, ridge: float) -> Float[np.ndarray, "m r"]:
-        """L with L Lᵀ = (Σ + ρI)⁻¹, ρ = ridge · trace Σ; a column of zeros where no feature varies."""
+        """L with L Lᵀ = (Σ + ρI)⁻¹, ρ = ridge · trace Σ; a column of zeros where no feature varies.
+
+        Centred features φ̃(x)ᵀL have the kernel φ̃(x)ᵀ(Σ + ρI)⁻¹φ̃(y). The squared distance it gives is
+        dᵀ(Σ + ρI)⁻¹d, the difference of two mean embeddings at the landmarks, measured against their own
+        sampling covariance. Columns of L are for principal features, of which the last varies most.
+        """
         total = float(self.eigenvalues.sum())
         if not total > 0.0:
-            return np.zeros((len(self.vectors), 1))
-        return self.vectors * np.sqrt(len(self.centred) / (self.eigenvalues + ridge * total))
-
-    def whitened(self, ridge: float) -> LowRank:
-        """φ̃(x)ᵀ (Σ + ρ I)⁻¹ φ̃(y) for the centred features.
-
-        The squared distance it gives is dᵀ(Σ + ρI)⁻¹d, the difference of two mean embeddings at the
-        landmarks, measured against their own sampling covariance.
-        """
-        return LowRank(self.centred @ self.whitening(ridge))
+            return np.zeros((len(self.mean), 1))
+        return self.vectors * np.sqrt(self.rows / (self.eigenvalues + ridge * total))
 
 
-def feature_spectrum(features: Float[np.ndarray, "N m"]) -> Spectrum:
-    """What whitens features, whatever the ridge."""
-    centred = features - features.mean(axis=0)
+def feature_spectrum(centred: Float[np.ndarray, "N m"], mean: Float[np.ndarray, " m"]) -> Spectrum:
+    """What whitens features, given less their mean, whatever the ridge."""
     # Eigenvectors of the covariance: as good as a singular value decomposition down to ridges of 1e-10.
     eigenvalues, vectors = np.linalg.eigh(centred.T @ centred)
-    return Spectrum(centred, np.maximum(eigenvalues, 0.0), vectors)
+    return Spectrum(len(centred), mean, np.maximum(eigenvalues, 0.0), vectors)

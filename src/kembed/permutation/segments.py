@@ -4,6 +4,7 @@ Rows of one bin are a slice, so a sum is a product of a vector with a slice; ind
 sum of all products of two features is a small matrix product, which never writes the products out.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -41,6 +42,17 @@ class Segments:
     def own(self) -> Int[np.ndarray, " b"]:
         """Of every row, the place of its bin among these."""
         return np.repeat(np.arange(len(self.bins)), np.diff(self.edges))
+
+    def strips(self, rows: int) -> Iterator[tuple[slice, slice, "Segments"]]:
+        """Some whole bins after the others, of about so many rows together: which, their rows, and they."""
+        if not len(self.bins):
+            return
+        strip = self.edges[:-1] // rows  # of every bin the one that its first row is in
+        ends = [*np.flatnonzero(np.diff(strip, prepend=-1)).tolist(), len(self.bins)]
+        for first, last in pairwise(ends):
+            part = slice(int(self.edges[first]), int(self.edges[last]))
+            edges = self.edges[first : last + 1] - self.edges[first]
+            yield slice(first, last), part, Segments(self.bins[first:last], edges, self.weight[part])
 
     def sums(self, table: Any) -> Float[np.ndarray, "k p"]:
         """The weighted sum of the rows of a table, which may be sparse, by bin."""

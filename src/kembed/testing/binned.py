@@ -24,9 +24,14 @@ from kembed.testing.members.single import single_column
 from kembed.testing.outcome import ColumnResult, ColumnResults, TestOutcome, resampled_outcome
 from kembed.testing.passes import Layout, Sums, sum_features, take_column, take_sample
 from kembed.testing.procedure import Choice, Procedure
-from kembed.testing.streams import Streams, choose_streams
+from kembed.testing.streams import LANDMARKS, Streams, choose_streams
 
-SAMPLE = 4_096  # rows that features are fitted on, about
+# Rows that features are fitted on, about: one in so many, at least and at most; and landmarks, one for so
+# many of those. Of 8,192 rows 2,048 with 128 landmarks have no less power than 4,096 with 256, and take 6
+# tenths of the time: `python -m benchmarks.binned fitted`.
+FEW, FEWEST, SAMPLE = 4, 2_048, 4_096
+FITTED, FEWEST_LANDMARKS = 16, 128
+AT_ONCE = 256  # features whose sums are worked on together: of 999 resamples two megabytes
 LEAST = 2  # bins of a sample: with fewer nothing can change sides
 
 
@@ -42,9 +47,22 @@ class Sides:
         """Sums of it and of the others under every labeling, (p, C); what is left over keeps its side."""
         movable = np.concatenate([part[:-1] for part in parts])
         fixed = np.stack([part[-1] for part in parts])
-        first = movable.T @ self.labels + fixed[self.one][:, None]
+        first = movable.T @ self.labels
+        first += fixed[self.one][:, None]
         whole = movable.sum(axis=0) + fixed.sum(axis=0)
         return first, whole[:, None] - first
+
+    def difference(self, parts: list[Float[np.ndarray, "S+1 p"]], n: Any, m: Any) -> Float[np.ndarray, "p C"]:
+        """Of both over their sizes, some features after the others: what a cache holds."""
+        width = parts[0].shape[1]
+        found = np.empty((width, self.labels.shape[1]))
+        for start in range(0, width, AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            first, second = self.of([part[:, some] for part in parts])
+            first /= n
+            second /= m
+            np.subtract(first, second, out=found[some])
+        return found
 
     def features(self, k: int) -> list[Float[np.ndarray, "S+1 p"]]:
         """The sums of one map of features, of every sample."""
@@ -74,7 +92,7 @@ def binned_test(
     space = _sample(sources, both, layout, unit)
     names = tuple(schema.names[c] for c in layout.variables)
     levels = layout.kinds(schema)[1]
-    streams = choose_streams(kernel, space, names, levels, rng)
+    streams = _streams(kernel, space, names, levels, rng)
     cells = make_cells(space, levels) if by_column else None
     sums = _pass(sources, both, layout, streams, cells)
     turned = _comes_after(*sums)  # the same answer for swapped samples
@@ -98,11 +116,11 @@ def binned_pairs(pairs: Source, kernel: Any, procedure: Procedure) -> TestOutcom
     half = len(schema.names) // 2
     layout = Layout(tuple(range(half)), tuple(range(half, 2 * half)))
     bins, _ = make_bins((pairs.size, pairs.size), int(rng.integers(2**62)))
-    each = max(1, -(-SAMPLE // (2 * bins.count)))
+    each = _each(2 * pairs.size, 2 * bins.count)
     rows = pairs.map_sum(take_sample, layout, bins, each).table
     kinds, levels = layout.kinds(schema)
     space = make_space(sorted_rows(rows), kinds)
-    streams = choose_streams(kernel, space, schema.names[:half], levels, rng)
+    streams = _streams(kernel, space, schema.names[:half], levels, rng)
     sums = pairs.map_sum(sum_features, layout, bins, streams.fitted, streams.features)
     signs, enumerated = draw_swaps(np.ones(bins.count), procedure.n_resamples, rng)
     places = {each: k for k, each in enumerate(streams.features)}
@@ -124,7 +142,7 @@ def binned_several(sources: tuple[Source, ...], kernel: Any, procedure: Procedur
     every = make_bins(tuple(source.size for source in sources), int(rng.integers(2**62)))
     space = _sample(sources, every, layout, None)
     levels = layout.kinds(schema)[1]
-    streams = choose_streams(kernel, space, schema.names, levels, rng)
+    streams = _streams(kernel, space, schema.names, levels, rng)
     sums = _pass(sources, every, layout, streams, None)
     own = np.repeat(np.arange(len(sources)), [bins.count for bins in every])
     codes = np.column_stack([own, *(rng.permutation(own) for _ in range(procedure.n_resamples))])
@@ -159,10 +177,23 @@ def _bins(
 def _sample(sources: tuple[Source, ...], every: tuple[AnyBins, ...], layout: Layout, unit: Any) -> Space:
     """The space of as many rows of every bin."""
     rows = sum(bins.count for bins in every) * (unit if isinstance(unit, int) else 1)
-    each = max(1, -(-SAMPLE // rows))
+    each = _each(sum(source.size for source in sources), rows)
     parts = [s.map_sum(take_sample, layout, bins, each).table for s, bins in zip(sources, every, strict=True)]
     kinds, _ = layout.kinds(sources[0].schema)
     return make_space(sorted_rows(np.concatenate(parts)), kinds)
+
+
+def _each(size: int, rows: int) -> int:
+    """How many rows of every bin features are fitted on, where one of each are so many `rows`."""
+    return max(1, -(-min(SAMPLE, max(FEWEST, size // FEW)) // rows))
+
+
+def _streams(
+    kernel: Any, space: Space, names: tuple[str, ...], levels: tuple[int, ...], rng: np.random.Generator
+) -> Streams:
+    """The features that these rows speak for."""
+    landmarks = min(LANDMARKS, max(FEWEST_LANDMARKS, len(space.values) // FITTED))
+    return choose_streams(kernel, space, names, levels, rng, landmarks=landmarks)
 
 
 def _comes_after(first: Sums, second: Sums) -> bool:
@@ -199,13 +230,16 @@ def statistics_of(
     found: dict[int, Any] = {}
     for features in maps:  # several members may look at the same ones
         own = [k for k, member in enumerate(members) if member.features == features]
-        first, second = sides.of(sides.features(places[features])) if own else (0.0, 0.0)
-        d = first / n - second / m
-        for k in own:
+        if not own:
+            continue
+        parts = sides.features(places[features])
+        biased = [k for k in own if members[k].diagonal is None]
+        d = sides.difference(parts, n, m) if biased else None
+        for k in biased:
+            found[k] = members[k].added(np.square(members[k].projected(d)))
+        first, second = sides.of(parts) if len(biased) < len(own) else (None, None)
+        for k in sorted(set(own) - set(biased)):
             member = members[k]
-            if member.diagonal is None:
-                found[k] = member.added(np.square(member.projected(d)))
-                continue
             a, b = member.projected(first), member.projected(second)
             mine, yours = sides.of(sides.features(places[member.diagonal]))
             within = (member.added(a * a) - mine) / (n * n - nn)

@@ -15,6 +15,7 @@ from kembed.permutation.bins import dense
 from kembed.permutation.fourier import fourier
 from kembed.permutation.fusion import refuse_non_finite
 from kembed.permutation.gram import function_pairs
+from kembed.permutation.segments import Segments
 from kembed.testing.kernel_words import choose_kernel
 from kembed.testing.members import streamed_members, streamed_relations, streamed_side
 from kembed.testing.members.fresh import Diagonal, Fitted, Fresh, Streamed, fit
@@ -28,6 +29,7 @@ FEATURES = 512  # random Fourier features of a kernel, or landmarks of one that 
 # variance: cross-products cost their number on one side times that on the other.
 FEW, LEADING, NEGLIGIBLE = 16, 64, 1e-4
 WIDE = 600  # features of one kernel, beyond which their leading ones are found by iteration
+MEASURED = 64  # fitted rows that tell the size of a kernel's entry; nothing but rounding is compared with it
 ROUNDING = 1e-10  # eigenvalues of the matrix of landmarks below this share of the largest
 
 
@@ -45,15 +47,30 @@ class Streams:
         return tuple(dict.fromkeys(each for member in self.members for each in member.maps))
 
     def entries(self, space: Space) -> Float[np.ndarray, " J"]:
-        """The mean of K(x, x) over the fitted rows, of every kernel."""
-        rows = Fresh(self.fitted, space.values)
-        known = {feature: feature(rows) for feature in self.features}
+        """The mean of K(x, x) over the fitted rows, of every kernel: what its rounding is measured by.
+
+        An even choice of them is enough for that, but where they have nothing but zeros.
+        """
+        N = len(space.values)
+        few = np.linspace(0, N - 1, min(N, MEASURED)).round().astype(int)
+        found = self._entries(Fresh(self.fitted, space.values[few]))
+        if len(few) < N and not all(each.all() for each in found):
+            found = self._entries(Fresh(self.fitted, space.values))
+        return np.concatenate(found)
+
+    def _entries(self, rows: Fresh) -> list[Float[np.ndarray, " j"]]:
+        known: dict[Any, Any] = {}
         found = []
         for member in self.members:
+            if member.diagonal is not None:
+                found.append(np.atleast_1d(np.mean(member.diagonal(rows))))
+                continue
+            if member.features not in known:
+                known[member.features] = member.features(rows)
             F = known[member.features] if member.linear is None else known[member.features] @ member.linear
             square = F.power(2) if hasattr(F, "power") else np.square(F)
             found.append(member.added(np.asarray(square.mean(axis=0)).reshape(-1, 1))[:, 0])
-        return np.concatenate(found)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +88,12 @@ class OfKernel:
             return self.kernel._gram(rows.values, self.landmarks)
         return np.asarray(self.kernel(rows.values, self.landmarks), dtype=float)
 
+    def sums(self, rows: Fresh, segments: Segments) -> Float[np.ndarray, "k p"]:
+        """Sums of these by bin; of Fourier's without writing the features out."""
+        if self.landmarks is None:
+            return self.kernel.sums(rows.values, segments, rows.buffers)
+        return segments.sums(self(rows))
+
 
 def choose_streams(
     kernel: Any,
@@ -80,15 +103,19 @@ def choose_streams(
     rng: np.random.Generator,
     *,
     side: bool = False,
+    landmarks: int = LANDMARKS,
 ) -> Streams:
-    """The kernels that `kernel` stands for on these rows, as features; those of one `side` to be crossed."""
+    """The kernels that `kernel` stands for on these rows, as features; those of one `side` to be crossed.
+
+    Of the fused test there are so many `landmarks` at most.
+    """
     given = kernel if isinstance(kernel, list | tuple) else [kernel]
     if not given:
         raise ValueError("kernel is an empty list; give at least one kernel")
     parts, fitted = [], None
     for one in given:
         if isinstance(one, str) and one == "fused":
-            rows = read_scales(space, names=names, points=LANDMARKS)
+            rows = read_scales(space, names=names, points=landmarks)
             parts.append(streamed_side(rows) if side else streamed_members(rows))
             fitted = fit(rows)
         else:

@@ -57,7 +57,7 @@ def _group(rows: Rows, plain: Callable[..., Any], whitened: Callable[..., Any]) 
 
 def whitened_member(rows: Rows, lengthscale: float, ridge: float) -> LazyLowRank:
     """Computed when it is needed."""
-    return LazyLowRank(rows.size, lambda: rows.spectrum(lengthscale).whitened(ridge))
+    return LazyLowRank(rows.size, lambda: rows.embedded(lengthscale, ridge))
 
 
 def independence(left: Rows, right: Rows) -> Relation:

@@ -81,16 +81,18 @@ def make_boxes(forest: Forest) -> Boxes:
     V, D = len(forest.column), int(forest.column.max(initial=0)) + 1
     cuts = [np.unique(forest.cut[forest.column == c]) for c in range(D)]
     inner = np.flatnonzero(forest.column >= 0)
-    roots = np.setdiff1d(np.arange(V), forest.sides[inner])
+    roots = np.flatnonzero(np.bincount(forest.sides[inner].ravel(), minlength=V) == 0)
     tree = np.zeros(V, dtype=int)
     tree[roots] = np.arange(len(roots))
     low, high = np.zeros((V, D), dtype=int), np.tile([len(each) for each in cuts], (V, 1))
+    place_of = np.zeros(V, dtype=int)  # of every cut among those of its column
+    for c, each in enumerate(cuts):
+        cut_there = forest.column == c
+        place_of[cut_there] = np.searchsorted(each, forest.cut[cut_there])
     front = roots
     while len(front := front[forest.column[front] >= 0]):
         column, sides = forest.column[front], forest.sides[front]
-        place = np.array(
-            [np.searchsorted(cuts[c], forest.cut[v]) for c, v in zip(column, front, strict=True)]
-        )
+        place = place_of[front]
         for below, child in ((True, sides[:, 0]), (False, sides[:, 1])):
             tree[child], low[child], high[child] = tree[front], low[front], high[front]
             both = sides[:, 0] != sides[:, 1]  # where no row was on one side, either leads to the other
@@ -103,12 +105,18 @@ def make_boxes(forest: Forest) -> Boxes:
     leaves = np.flatnonzero(forest.column < 0)
     parts = [leaves[tree[leaves] == t] for t in range(len(roots))]
     nodes = np.concatenate([np.pad(part, (0, -len(part) % WORD), constant_values=-1) for part in parts])
+    held = np.flatnonzero(nodes >= 0)
+    word, bit = held // WORD, np.uint64(1) << (held % WORD).astype(np.uint64)
     columns = []
     for c in np.flatnonzero([len(each) for each in cuts]).tolist():
-        place = np.arange(len(cuts[c]) + 1)[:, None]
-        inside = (low[nodes, c] <= place) & (place <= high[nodes, c]) & (nodes >= 0)
+        first, last = low[nodes[held], c], high[nodes[held], c]
+        last = np.maximum(last, first - 1)  # a box that nothing is in
+        turned = np.zeros((len(cuts[c]) + 2, len(nodes) // WORD), dtype=np.uint64)
+        np.bitwise_xor.at(turned, (first, word), bit)  # where a box begins, and after its end
+        np.bitwise_xor.at(turned, (last + 1, word), bit)
+        inside = np.bitwise_xor.accumulate(turned, axis=0)[:-1]
         # A rank is above a cut if it is not below the next number.
-        columns.append((c, make_lookup(np.nextafter(cuts[c], np.inf)), packed_bits(inside)))
+        columns.append((c, make_lookup(np.nextafter(cuts[c], np.inf)), inside))
     return Boxes(columns, nodes, len(roots))
 
 

@@ -131,6 +131,17 @@ def polynomials_of(
     return found.T
 
 
+def _turned(counts: Int[np.ndarray, " L"], highest: int) -> Float[np.ndarray, "highest+1 highest"]:
+    """From polynomials of ranks to orthonormal ones."""
+    return np.linalg.inv(_orthonormal(counts, highest)[2])[:, 1:]
+
+
+@lru_cache(8)
+def _turns(N: int, highest: int) -> Float[np.ndarray, "highest+1 highest"]:
+    """The same for N different values, whichever they are."""
+    return _turned(np.ones(N, dtype=int), highest)
+
+
 def fit_ranks(column: Column, degree: int = DEGREE) -> RankScale:
     """`rank_polynomials` of a column, to be said of other rows."""
     values, counts = np.unique(column, return_counts=True)
@@ -139,8 +150,8 @@ def fit_ranks(column: Column, degree: int = DEGREE) -> RankScale:
     if not highest:  # a column that never varied there may vary elsewhere: a rare flag
         coefficients[1, 0] = 1.0
         return RankScale(values, np.array([0.5]), coefficients, (0.0, 1.0))
-    _, _, R = _orthonormal(counts, highest)
-    coefficients[:, :highest] = np.linalg.inv(R)[:, 1:]
+    distinct = len(values) == len(column)
+    coefficients[:, :highest] = _turns(len(values), highest) if distinct else _turned(counts, highest)
     middle = _middles(counts)
     return RankScale(values, middle, coefficients, (middle[0], middle[-1]))
 

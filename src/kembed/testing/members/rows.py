@@ -16,7 +16,7 @@ from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space
 from kembed.embeddings.landmarks import Landmarks, place
 from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
-from kembed.permutation.low_rank import Spectrum, feature_spectrum
+from kembed.permutation.low_rank import LowRank, Spectrum, feature_spectrum
 from kembed.testing.kernel_words import STAND_IN, in_units, says_nothing_of_scales
 from kembed.testing.members.polynomials import indicators, rank_polynomials
 
@@ -92,14 +92,33 @@ class Rows:
         return self.space.distances(self.landmarks, self.landmarks)
 
     def spectrum(self, lengthscale: float) -> Spectrum:
-        """Of the features of a Gaussian at the landmarks; kept, as several ridges and groups ask for it."""
+        """Of the features of a Gaussian at the landmarks; computed once."""
         if lengthscale not in self._spectra:
-            features = np.exp(self.to_landmarks / (-2.0 * lengthscale**2))
-            self._spectra[lengthscale] = feature_spectrum(features)
+            self._spectra[lengthscale] = feature_spectrum(*self._features(lengthscale))
         return self._spectra[lengthscale]
 
     @cached_property
     def _spectra(self) -> dict[float, Spectrum]:
+        return {}
+
+    def _features(self, lengthscale: float) -> tuple[Any, Any]:
+        """Features of a Gaussian at the landmarks less their mean, and that."""
+        features = self.to_landmarks / (-2.0 * lengthscale**2)
+        np.exp(features, out=features)
+        mean = features.mean(axis=0)
+        features -= mean
+        return features, mean
+
+    def embedded(self, lengthscale: float, ridge: float) -> LowRank:
+        """Whitened features of a Gaussian at the landmarks; several ridges and groups ask for a scale."""
+        if lengthscale not in self._centred:
+            centred, mean = self._features(lengthscale)
+            self._centred[lengthscale] = centred
+            self._spectra[lengthscale] = feature_spectrum(centred, mean)
+        return LowRank(self._centred[lengthscale] @ self.spectrum(lengthscale).whitening(ridge))
+
+    @cached_property
+    def _centred(self) -> dict[float, Any]:
         return {}
 
 

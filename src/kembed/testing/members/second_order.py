@@ -13,7 +13,6 @@ from kembed.core.backend import Float, Int
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.segments import Segments
 from kembed.testing.members.fresh import Fresh, Streamed
-from kembed.testing.members.gaussians import streamed_whitened
 from kembed.testing.members.group import Group, Named, alone
 from kembed.testing.members.rows import Rows
 
@@ -23,7 +22,7 @@ FEATURES = 20  # the largest; the rest adds nothing that `benchmarks/power.py` c
 
 def two_sample(rows: Rows) -> Group:
     """All products of the largest whitened features."""
-    features = rows.spectrum(RATIO * rows.median).whitened(RIDGE).columns
+    features = rows.embedded(RATIO * rows.median, RIDGE).columns
     products = _products(features[:, _largest(features)])
     products -= products.mean(axis=0)
     return _group(Blocks(products, products.shape[1], (products.shape[1],), centred=True))
@@ -31,12 +30,10 @@ def two_sample(rows: Rows) -> Group:
 
 def streamed(rows: Rows) -> Group:
     """The same for any row."""
-    linear = streamed_whitened(rows, RATIO * rows.median, RIDGE).linear
-    features = np.exp(rows.to_landmarks / (-2.0 * (RATIO * rows.median) ** 2))
-    centre = features.mean(axis=0)
-    kept = linear[:, _largest((features - centre) @ linear)]
+    of = rows.spectrum(RATIO * rows.median)
+    kept = of.whitening(RIDGE)[:, -FEATURES:]  # the largest are those that vary most
     count = kept.shape[1] * (kept.shape[1] + 1) // 2
-    return _group(Streamed(Covariance(RATIO * rows.median, centre @ kept, kept), count, (count,)))
+    return _group(Streamed(Covariance(RATIO * rows.median, of.mean @ kept, kept), count, (count,)))
 
 
 def _group(member: Any) -> Group:

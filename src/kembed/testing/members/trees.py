@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
+from kembed.core.ordering import distinct_rows, row_order
 from kembed.permutation import counts
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.gram import Pairs, dense_pairs
@@ -36,18 +37,21 @@ def streamed(rows: Rows) -> Group:
 
     sizes = tuple(max(1, rows.size // share) for share in SHARES)
     leaves, forest = grow_trees(rows.space.values, sizes, STREAMED)
-    smallest, first = np.unique(leaves[-1], return_index=True)  # a leaf lies in one of every larger size
-    places = np.zeros(len(forest.column), dtype=int)
-    places[smallest] = np.arange(len(smallest))
-    indicators = Leaves(forest, places, len(smallest))
+    V, smallest = len(forest.column), leaves[-1].ravel()
+    some = np.zeros(V, dtype=int)
+    some[smallest] = np.arange(len(smallest))  # a row of every leaf, which lies in one of every larger size
+    held = np.bincount(smallest, minlength=V) > 0
+    first, count = some[held], int(held.sum())
+    indicators = Leaves(forest, np.where(held, np.cumsum(held) - 1, 0), count)
     members = []
     for each in leaves:
-        _, place = np.unique(each, return_inverse=True)
-        place, count = place.ravel(), int(place.max()) + 1
-        weight = np.sqrt(rows.size / (STREAMED * np.bincount(place)))[place[first]]
-        shape = (len(smallest), count)
-        linear = csr_array((weight, (np.arange(len(smallest)), place[first])), shape=shape)
-        members.append(Streamed(indicators, count, (count,), linear))
+        heights = np.bincount(each.ravel(), minlength=V)
+        larger = each.ravel()[first]
+        weight = np.sqrt(rows.size / (STREAMED * heights[larger]))
+        place = (np.cumsum(heights > 0) - 1)[larger]
+        shape = (count, int((heights > 0).sum()))
+        linear = csr_array((weight, (np.arange(count), place)), shape=shape)
+        members.append(Streamed(indicators, shape[1], (shape[1],), linear))
     kernels = tuple(Named(f"random trees, one part in {share} a leaf") for share in SHARES)
     return alone("trees", tuple(members), kernels, whole=True)
 
@@ -82,47 +86,61 @@ def grow_trees(
     rng = np.random.default_rng(0)
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in values.T])
     ranks = np.column_stack([_middle_rank(column) for column in ranks.T])
-    copies = np.unique(ranks, axis=0, return_inverse=True)[1].ravel()  # equal rows are never told apart
-    node = np.repeat(np.arange(count), N)  # of every row of every tree, in order
-    item = np.arange(count * N)
+    copies = _copies(ranks)  # equal rows are never told apart
+    flat, row = np.ascontiguousarray(ranks.T).ravel(), np.tile(np.arange(N), count)
+    item = np.arange(count * N)  # every row of every tree, node by node
+    height = np.full(count, N)  # of every node
     leaf = np.full((len(sizes), count * N), -1)
+    open_ = np.ones((len(sizes), count), dtype=bool)  # of every node the sizes for which it is in no leaf yet
     number, nodes = 0, []  # of every round: the columns, cuts and sides of its nodes
     for _ in range(ROUNDS):
-        starts = np.flatnonzero(np.diff(node, prepend=-1))
-        height = np.diff(np.append(starts, len(node)))
-        mine = np.repeat(np.arange(len(starts)), height)
-        same = copies[item % N]
+        starts, mine = _spans(height)
+        same = copies[row[item]]
         settled = np.minimum.reduceat(same, starts) == np.maximum.reduceat(same, starts)
         for k, size in enumerate(sizes):
-            found = ((height <= size) | settled)[mine] & (leaf[k, item] < 0)
-            leaf[k, item[found]] = number + mine[found]
+            closing = open_[k] & ((height <= size) | settled)
+            if closing.any():
+                found = closing[mine]
+                leaf[k, item[found]] = number + mine[found]
+                open_[k] &= ~closing
         total, number = len(starts), number + len(starts)
         cutting = (height > min(sizes)) & ~settled
-        growing = cutting[mine]
         nodes.append(_leaves_alone(total))
         columns, cuts, sides = nodes[-1]
-        if not growing.any():
+        if not cutting.any():
             break
-        item, mine = item[growing], mine[growing]
-        starts = np.flatnonzero(np.diff(mine, prepend=-1))
-        mine = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(mine))))
+        item, height = item[cutting[mine]], height[cutting]
+        starts, mine = _spans(height)
         columns[cutting] = column = rng.integers(D, size=len(starts))
-        value = ranks[item % N, column[mine]]
+        value = flat[(column * N)[mine] + row[item]]
         least, most = (one.reduceat(value, starts) for one in (np.minimum, np.maximum))
         cuts[cutting] = cut = least + (most - least) * rng.random(len(starts))
-        above = value > cut[mine]
-        item, node = _sides_apart(item, mine, above, starts)
-        kept = node[np.flatnonzero(np.diff(node, prepend=-1))]  # a side that no row is on leads to the other
-        low, high = (np.searchsorted(kept, 2 * np.arange(len(starts)) + side) for side in (0, 1))
-        missing = ~np.isin(2 * np.arange(len(starts)) + 1, kept)
-        sides[cutting] = number + np.column_stack([low, np.where(missing, low, high)])
+        item, below = _sides_apart(item, mine, value > cut[mine], starts)
+        both = np.column_stack([below, height - below]).ravel()
+        there = both > 0  # a side that no row is on leads to the other
+        place = number + np.cumsum(there) - there
+        sides[cutting] = np.column_stack([place[::2], np.where(there[1::2], place[1::2], place[::2])])
+        open_ = np.repeat(open_[:, cutting], 2, axis=1)[:, there]
+        height = both[there]
     else:  # what was never cut far enough, for want of columns that vary
-        nodes.append(_leaves_alone(len(kept)))
-        for found in leaf:
-            open_ = found[item] < 0
-            found[item[open_]] = number + np.searchsorted(kept, node[open_])
+        nodes.append(_leaves_alone(len(height)))
+        mine = _spans(height)[1]
+        for found, left in zip(leaf, open_, strict=True):
+            found[item[left[mine]]] = number + mine[left[mine]]
     column, cut, side = (np.concatenate(part) for part in zip(*nodes, strict=True))
     return [each.reshape(count, N) for each in leaf], Forest(column, cut / N, side)
+
+
+def _copies(rows: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
+    """A number for every row, the same for equal ones."""
+    order, found = row_order(rows), np.empty(len(rows), dtype=int)
+    found[order] = np.cumsum(distinct_rows(rows[order]))
+    return found
+
+
+def _spans(height: Int[np.ndarray, " p"]) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " n"]]:
+    """Where the rows of every node begin, and of every row its node."""
+    return np.cumsum(height) - height, np.repeat(np.arange(len(height)), height)
 
 
 def _sides_apart(
@@ -130,17 +148,17 @@ def _sides_apart(
     mine: Int[np.ndarray, " n"],
     above: Bool[np.ndarray, " n"],
     starts: Int[np.ndarray, " p"],
-) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Of every parent first what lies below its cut, then what lies above; and whose child each is."""
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " p"]]:
+    """Of every parent first what lies below its cut, then what lies above; and how many lie below."""
     seen = np.cumsum(above)  # above the cut, up to here
     before = seen[starts] - above[starts]
     high = seen - before[mine]  # ... of the same parent
     ends = np.append(starts[1:], len(item)) - 1
-    low = ends - starts + 1 - (seen[ends] - before)  # rows below, of every parent
+    low = ends - starts + 1 - (seen[ends] - before)
     place = np.where(above, (starts + low)[mine] + high - 1, np.arange(len(item)) - high)
-    sorted_items, node = np.empty_like(item), np.empty_like(mine)
-    sorted_items[place], node[place] = item, 2 * mine + above
-    return sorted_items, node
+    found = np.empty_like(item)
+    found[place] = item
+    return found, low
 
 
 def _leaves_alone(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
