@@ -180,7 +180,7 @@ class ConditionalTester:
         kinds = [table.categorical.tolist() for table in self._tables]
         # Pickled, because what a kernel prints is rounded.
         kernels = [pickle.dumps(to_numpy(one) if isinstance(one, Kernel) else one) for one in how.kernels]
-        when = b"" if how.memory is None else self._time[order].tobytes()
+        when = b"" if how.memory is None else b"sized" + self._time[order].tobytes()
         return digest(VERSION, kinds, replace(how, kernels=()), when, *kernels, *parts)
 
     @cached_property
@@ -191,8 +191,12 @@ class ConditionalTester:
         E = multipliers(self.n_rows, how.n_resamples, how.memory, rng)
         if how.memory is None:
             return E
-        when = np.argsort(np.argsort(self._time, kind="stable"))  # multipliers run along the time
-        return E[when[self._order]]
+        return E[self._ranks]  # multipliers run along the time
+
+    @property
+    def _ranks(self) -> Int[np.ndarray, " n"]:
+        """Which place in time every row has, in the order that they are kept in."""
+        return np.argsort(np.argsort(self._time, kind="stable"))[self._order]
 
     @cached_property
     def _orders(self) -> Int[np.ndarray, "B n"]:
@@ -333,7 +337,8 @@ class ConditionalTester:
         if not left.features or not right.features:  # a constant, or a function of what is given
             return null, None
         if null == "multiplier":
-            return null, sides.statistics(left, right, given if conditional else (), self._multipliers)
+            when = None if self._settings.memory is None else np.argsort(self._ranks)
+            return null, sides.statistics(left, right, given if conditional else (), self._multipliers, when)
         if self._rank[i] <= self._rank[j]:  # which side is permuted must not depend on which was called x
             return null, sides.permuted(left, right, self._orders)
         values, names = sides.permuted(right, left, self._orders)
