@@ -70,7 +70,7 @@ def forms(test: str, x: np.ndarray, y: np.ndarray) -> tuple[list[int], list[Pers
         features = principal_features(LowRank(F).pairs())
         return [n, len(y)], [persistence(features[:n]), persistence(features[n:])], sums
     F, G = (side - side.mean(axis=0) for side in (factor(x), factor(y)))
-    how = crossed(*(persistence(principal_features(LowRank(side).pairs())) for side in (F, G)))
+    how = crossed(*(principal_features(LowRank(side).pairs()) for side in (F, G)))
     F, G = (side @ np.linalg.svd(side, full_matrices=False)[2][:8].T for side in (F, G))
     products = (F[:, :, None] * G[:, None, :]).reshape(n, -1) / n
     return [n], [how], lambda W: np.square(products.T @ W[0]).sum(axis=0)

@@ -1439,8 +1439,20 @@ def persistence_loops(F: Array) -> tuple[list[float], list[float]]:
         square = sum((value - mean) ** 2 for value in column)
         r = sum((column[t] - mean) * (column[t + 1] - mean) for t in range(n - 1)) / square
         squares.append(square)
-        kept.append(min(max(r + (1 + 4 * r) / n, 0.0), 0.99))
+        kept.append(min(max(r + (1 + 4 * r) / n, -0.99), 0.99))
     return [square / sum(squares) for square in squares], kept
+
+
+def weighted_variance_loops(F: Array, a: float) -> float:
+    """Σ_st a^|s-t| c_s·c_t / Σ_t c_t·c_t / n of centred rows c."""
+    n = len(F)
+    c = F - F.mean(axis=0)
+    total, squares = 0.0, 0.0
+    for s in range(n):
+        squares += float(c[s] @ c[s])
+        for t in range(n):
+            total += a ** abs(s - t) * float(c[s] @ c[t])
+    return total / squares / n
 
 
 def step_down_loops(observed: Sequence[float], draws: Array) -> list[float]:

@@ -19,7 +19,7 @@ from kembed.conditional.prewhitening import autocorrelation, prewhiten, times
 from kembed.conditional.products import BINS, bin_sums, multipliers, products, squared_norms
 from kembed.conditional.sides import BINNED_ROWS
 from kembed.data.space import make_space
-from kembed.permutation.series import crossed, lack, persistence
+from kembed.permutation.series import crossed, lack
 from kembed.testing.kernel_words import choose_kernel
 
 NUMERIC = np.zeros(1, dtype=bool)
@@ -555,7 +555,7 @@ def test_memory_is_corrected_for_what_multipliers_lack():
     left, right, when = sides.side(0, ()), sides.side(1, ()), np.argsort(tester._ranks)
     np.testing.assert_array_equal(time[tester._order][when], np.arange(120))
     plain, stretched = (sides.statistics(left, right, (), tester._multipliers, w)[0] for w in (None, when))
-    pair = (persistence(side.features[0].values[when]) for side in (left, right))
+    pair = (side.features[0].values[when] for side in (left, right))
     factor = lack(120, 4.0, crossed(*pair)).factor
     assert factor > 1.3
     np.testing.assert_allclose(stretched.statistics[0], plain.statistics[0])

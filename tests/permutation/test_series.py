@@ -6,7 +6,7 @@ from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 from tests import reference
 
-from kembed.permutation import nulls
+from kembed.permutation import nulls, series
 from kembed.permutation.gram import dense_pairs, gaussian_pairs
 from kembed.permutation.rings import draw_shifts
 from kembed.permutation.series import (
@@ -120,17 +120,47 @@ def test_shares_and_correlations_against_loops(rng):
     F = np.cumsum(rng.normal(size=(25, 4)), axis=0) * [3.0, 1.0, 0.5, 0.1]
     F[:, 2] = rng.normal(size=25) * np.tile([1.0, -1.0], 13)[:25] + 5.0
     share, kept = reference.persistence_loops(F)
-    found = persistence(F)
+    found = series._last_step(F)
     np.testing.assert_allclose(found.share, share)
     np.testing.assert_allclose(found.correlation, kept)
+    np.testing.assert_allclose(found.kept, np.maximum(kept, 0.0))
 
 
 @pytest.mark.parametrize("r", [0.0, 0.5, 0.8])
 def test_the_correlation_of_short_series_is_not_too_small(r):
     """Without what is added it would be off by (1 + 4r)/n: .11 at .8 and forty rows."""
     x = autoregressions(40, r, 2_000)
-    mean = persistence(x).correlation.mean()
-    assert mean == pytest.approx(r, abs=0.07 if r == 0.0 else 0.03)  # what is negative counts as none
+    assert series._last_step(x).correlation.mean() == pytest.approx(r, abs=0.03)
+
+
+def test_what_is_drawn_against_a_loop(rng):
+    F = rng.normal(size=(12, 3))
+    centred = F - F.mean(axis=0)
+    found = series._drawn(centred, -1.0 / np.log(0.7)) / np.square(centred).sum()
+    assert found == pytest.approx(reference.weighted_variance_loops(F, 0.7))
+
+
+def test_something_slow_under_noise_is_seen():
+    """Half of the variance keeps .95 of the last step, half is noise: the last step alone says .475."""
+    n, slow = 400, autoregressions(400, 0.95, 30)
+    rows = slow + np.random.default_rng(1).normal(size=slow.shape)
+    last, found = series._last_step(rows), persistence(rows)
+    assert last.correlation.mean() == pytest.approx(0.475, abs=0.05)
+    assert found.correlation.min() > 0.7
+    np.testing.assert_array_equal(found.share, last.share)
+    # as much is drawn from the autoregression that stands for it
+    low = float(found.correlation.min())
+    wanted = reference.weighted_variance_loops(rows, float(np.exp(-1.0 / np.sqrt(n))))
+    assert series._share_drawn(n, np.sqrt(n), one(low)) == pytest.approx(wanted, rel=1e-3)
+
+
+@pytest.mark.parametrize("r", [0.0, 0.5, 0.9])
+def test_autoregressions_are_hardly_raised(r):
+    """Many features of one series: what the last step says is nearly all there is."""
+    x = autoregressions(300, r, 200)
+    last, found = series._last_step(x), persistence(x)
+    assert (found.correlation >= last.correlation).all()
+    assert found.mean_variance < 1.35 * last.mean_variance
 
 
 def test_a_random_walk_is_taken_for_no_more_than_the_most():
@@ -139,22 +169,33 @@ def test_a_random_walk_is_taken_for_no_more_than_the_most():
     assert found.mean_variance <= (1.0 + MOST) / (1.0 - MOST) + 1e-9
 
 
-def test_rows_that_do_not_vary_remember_nothing():
-    assert persistence(np.ones((5, 3))).correlation.tolist() == [0.0]
-    assert persistence(np.zeros((5, 0))).share.tolist() == [1.0]
-    assert one(0.0).mean_variance == 1.0
+def test_rows_that_do_not_vary_remember_nothing(rng):
+    for rows in (np.ones((5, 3)), np.ones((5, 1)), np.zeros((5, 0))):
+        assert persistence(rows).correlation.tolist() == [0.0]
+        assert persistence(rows).share.tolist() == [1.0]
+        assert crossed(rows, rng.normal(size=(5, 2))).correlation.tolist() == [0.0, 0.0]
+    assert one(0.0).mean_variance == one(-0.5).mean_variance == 1.0
     assert one(0.5).mean_variance == pytest.approx(3.0)
 
 
 def test_products_of_independent_features_keep_the_product():
-    x = Persistence(np.array([0.9, 0.1]), np.array([0.8, 0.4]))
-    y = Persistence(np.array([0.6, 0.4]), np.array([0.5, 0.0]))
+    x, y = autoregressions(5_000, 0.9, 2), autoregressions(5_000, 0.8, 3, seed=1) * [1.0, 0.7, 0.5]
     found = crossed(x, y)
-    np.testing.assert_allclose(found.share, [0.54, 0.36, 0.06, 0.04])
-    np.testing.assert_allclose(found.correlation, [0.4, 0.0, 0.2, 0.0])
-    many = Persistence(np.full(10, 0.1), np.full(10, 0.5))
-    assert len(crossed(many, many).share) == PRODUCTS
-    assert crossed(many, many).share.sum() == pytest.approx(1.0)
+    wanted = np.multiply.outer(persistence(x).share, persistence(y).share).ravel()
+    np.testing.assert_allclose(found.share, np.sort(wanted)[::-1])
+    np.testing.assert_allclose(found.correlation, 0.72, atol=0.06)
+    turning = crossed(autoregressions(5_000, -0.8, 1), autoregressions(5_000, -0.9, 1, seed=1))
+    np.testing.assert_allclose(turning.correlation, 0.72, atol=0.06)  # what turns round twice does not
+    many = np.random.default_rng(0).normal(size=(50, 10))
+    assert len(crossed(many, many[::-1]).share) == PRODUCTS
+    assert crossed(many, many[::-1]).share.sum() == pytest.approx(1.0)
+
+
+def test_products_of_two_oscillations_are_slow():
+    """cos² has a part that does not turn: the product remembers more than its last step shows."""
+    noise = np.random.default_rng(2).normal(size=(2, 2_000))
+    x, y = lfilter([1.0], [1.0, -1.0, 0.8], noise)[:, :, None]
+    assert crossed(x, y).correlation[0] > 0.5  # of the last step alone .556² = .31
 
 
 def test_the_memory_is_that_of_andrews():

@@ -13,7 +13,7 @@ from tests.testing.alike import FRAMES, all_have, gaussian, objects, same
 
 from kembed import Gaussian, Kernel, Matern32, hsic_test
 from kembed.permutation.gram import dense_pairs
-from kembed.permutation.series import crossed, persistence, principal_features, wild_columns
+from kembed.permutation.series import crossed, principal_features, wild_columns
 
 
 def quick(x, y, **options):
@@ -179,7 +179,7 @@ def test_the_wild_bootstrap_against_a_loop(rng):
     result = quick(x, y, kernel=kernel, null="wild", n_resamples=20, memory=2.0)
     assert result.statistic == pytest.approx(reference.wild_hsic_loops(K, L, np.ones(8)), abs=1e-14)
     assert result.statistic == pytest.approx(reference.hsic_loops(K, L, biased=True), abs=1e-14)
-    how = crossed(*(persistence(principal_features(dense_pairs(side))) for side in (K, L)))
+    how = crossed(*(principal_features(dense_pairs(side)) for side in (K, L)))
     (W,) = wild_columns([8], [how], 20, 2.0, np.random.default_rng(0), tails=False)
     expected = [reference.wild_hsic_loops(K, L, W[:, b]) for b in range(20)]
     np.testing.assert_allclose(result.null_distribution, expected, atol=1e-14)

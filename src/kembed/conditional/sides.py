@@ -27,7 +27,7 @@ from kembed.kernels.discrete import space_kernel
 from kembed.learning.evidence import COARSE
 from kembed.permutation.crossings import Places, bin_rows, crossings
 from kembed.permutation.fusion import Values
-from kembed.permutation.series import LONGEST, crossed, lack, persistence
+from kembed.permutation.series import LONGEST, crossed, lack
 from kembed.testing import kernel_words
 
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
@@ -296,7 +296,7 @@ class Sides:
             stretch = np.ones(E.shape[1] + 1)
             stretch[1:] += np.sqrt(first.freedom * second.freedom) / self.n
             if when is not None and self.settings.memory is not None:
-                how = crossed(*(persistence(side.values[when]) for side in (first, second)))
+                how = crossed(first.values[when], second.values[when])
                 stretch[1:] *= lack(self.n, min(self.settings.memory, LONGEST * self.n), how).factor
             pair = (first.kernel, second.kernel)
             own = weighting.get(place, ())

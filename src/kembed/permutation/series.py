@@ -25,6 +25,7 @@ LANDMARKS, LEADING, PRODUCTS, LEAST = 100, 10, 30, 1e-6
 MOST = 0.99  # a correlation beyond is taken for this one: no estimate from n rows tells it from a random walk
 SHORTEST = 0.5  # steps of memory: rows whose weights have a correlation of e^-2
 QUARTER = 0.25  # memory is at most this share of the rows
+STEPS = 20  # of a bisection: to a millionth
 LONGEST = 1e3  # times the rows: beyond, weights are a straight random walk, whatever the memory
 
 
@@ -35,9 +36,14 @@ class Persistence(NamedTuple):
     correlation: Float[np.ndarray, " p"]
 
     @property
+    def kept(self) -> Float[np.ndarray, " p"]:
+        """The share r that each keeps of its last step: what turns round counts as none."""
+        return np.maximum(self.correlation, 0.0)
+
+    @property
     def mean_variance(self) -> float:
         """How many rows are worth one independent one: the mean of (1 + r)/(1 - r) by the shares."""
-        r = self.correlation
+        r = self.kept
         return float(self.share @ ((1.0 + r) / (1.0 - r)))
 
 
@@ -68,26 +74,76 @@ def principal_features(pairs: Pairs) -> Features:
 
 
 def persistence(rows: Features) -> Persistence:
-    """Shares and correlations of the features of a stretch of time.
+    """Shares and correlations of the features of a stretch of time."""
+    return _raised(_last_step(rows), rows)
+
+
+def crossed(x: Features, y: Features) -> Persistence:
+    """The same of the largest products of a feature of x and one of y, where these are independent.
+
+    Then a product keeps of its last step what the one keeps times what the other keeps.
+    """
+    one, other = persistence(x), persistence(y)
+    sizes = np.multiply.outer(one.share, other.share)
+    order = np.argsort(-sizes, axis=None, kind="stable")[:PRODUCTS]
+    i, j = np.unravel_index(order, sizes.shape)
+    share = sizes[i, j] / sizes[i, j].sum()
+    found = Persistence(share, one.correlation[i] * other.correlation[j])
+    if len(one.share) != x.shape[1] or len(other.share) != y.shape[1]:  # nothing varies
+        return found
+    return _raised(found, x[:, i] * y[:, j])
+
+
+def _last_step(rows: Features) -> Persistence:
+    """Correlations with the last step.
 
     r̂ = Σ c_t c_{t+1} / Σ c_t² is too small by about (1 + 4r)/n, since the mean of the n rows is taken away
-    from them (Shaman & Stine 1988); that is added. What is negative counts as none.
+    from them (Shaman & Stine 1988); that is added.
     """
     centred = rows - rows.mean(axis=0)
     squares, lagged = np.square(centred).sum(axis=0), (centred[1:] * centred[:-1]).sum(axis=0)
     total = float(squares.sum())
-    if not total > 0.0:  # nothing varies
+    if not total > 0.0:
         return Persistence(np.ones(1), np.zeros(1))
     r = np.divide(lagged, squares, out=np.zeros_like(squares), where=squares > 0.0)
-    return Persistence(squares / total, np.clip(r + (1.0 + 4.0 * r) / len(rows), 0.0, MOST))
+    return Persistence(squares / total, np.clip(r + (1.0 + 4.0 * r) / len(rows), -MOST, MOST))
 
 
-def crossed(x: Persistence, y: Persistence) -> Persistence:
-    """Products of a feature of x and one of y, where the two have nothing to do with each other."""
-    share = np.multiply.outer(x.share, y.share).ravel()
-    order = np.argsort(-share, kind="stable")[:PRODUCTS]
-    correlation = np.multiply.outer(x.correlation, y.correlation).ravel()[order]
-    return Persistence(share[order] / share[order].sum(), correlation)
+def _raised(how: Persistence, rows: Features) -> Persistence:
+    """Larger correlations where rows remember more than their last step shows, as under noise.
+
+    Weights of memory √n would draw a certain variance. Where it is more than autoregressions have there, r is
+    at least that of the autoregression which has as much.
+    """
+    n, centred = len(rows), rows - rows.mean(axis=0)
+    total = float(np.square(centred).sum())
+    if not total > 0.0:
+        return how
+    memory = max(float(np.sqrt(n)), automatic_memory(n, how))
+    drawn = _drawn(centred, memory) / total
+    if drawn <= _share_drawn(n, memory, how):
+        return how
+    low, high = 0.0, MOST
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        less = _share_drawn(n, memory, Persistence(np.ones(1), np.array([middle]))) < drawn
+        low, high = (middle, high) if less else (low, middle)
+    return Persistence(how.share, np.maximum(how.correlation, high))
+
+
+def _drawn(centred: Features, memory: float) -> float:
+    """Σ_st e^{-|s-t|/memory} c_s'c_t / n."""
+    from scipy.signal import lfilter
+
+    a = float(np.exp(-1.0 / memory))
+    before = lfilter([0.0, a], [1.0, -a], centred, axis=0)  # Σ_{s<t} a^{t-s} c_s
+    return float(np.sum(centred * (centred + 2.0 * before)) / len(centred))
+
+
+def _share_drawn(n: int, memory: float, how: Persistence) -> float:
+    """What is drawn beside the sum of squares of the centred rows, which lacks the variance of their mean."""
+    usual = lack(n, memory, how)
+    return usual.drawn / (n - min(usual.variance, n - 1.0))
 
 
 def automatic_memory(n: int, how: Persistence) -> float:
@@ -95,7 +151,7 @@ def automatic_memory(n: int, how: Persistence) -> float:
 
     (α n)^{1/3} for weights e^{-h/memory}, with α = Σ s²4r²/(1-r)⁴ / Σ s²(1+r)²/(1-r)².
     """
-    s, r = how
+    s, r = how.share, how.kept
     curvature = np.sum(s**2 * 4.0 * r**2 / (1.0 - r) ** 4)
     alpha = float(curvature / np.sum(s**2 * (1.0 + r) ** 2 / (1.0 - r) ** 2))
     return max(min((alpha * n) ** (1.0 / 3.0), QUARTER * n), SHORTEST)
@@ -126,7 +182,7 @@ def wild_columns(
 def lack(n: int, memory: float, how: Persistence) -> Lack:
     """What the draws of n rows lack, for a sum of squares of the features."""
     a = float(np.exp(-1.0 / memory))
-    found = [_lack(n, a, float(r)) for r in how.correlation]
+    found = [_lack(n, a, float(r)) for r in how.kept]
     variance, drawn = (float(how.share @ [each[k] for each in found]) for k in (0, 1))
     parts = (how.share * [each.drawn for each in found]) ** 2 / [each.freedom for each in found]
     return Lack(variance, drawn, drawn**2 / float(parts.sum()))

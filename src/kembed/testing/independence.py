@@ -28,7 +28,7 @@ from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
 from kembed.permutation.labelings import column_sums
 from kembed.permutation.low_rank import LowRank, Ready, computed, member_pairs, with_low_rank
 from kembed.permutation.rings import Star, draw_shifts, draw_star, factor_turns, ring_sums
-from kembed.permutation.series import crossed, persistence, principal_features
+from kembed.permutation.series import crossed, principal_features
 from kembed.testing.choice import choose, single_kernel
 from kembed.testing.crossed import independence_of, refuse_unit
 from kembed.testing.members import fused_relations
@@ -332,7 +332,7 @@ def _product(left: Pairs, right: Pairs) -> Pairs:
 def _wild(left: Pairs, right: Pairs, procedure: Procedure) -> Values:
     """The biased HSIC, the sum of HKH ∘ HLH over n², with rows weighted by a wild process."""
     product = _product(_centred(left, procedure.batch), _centred(right, procedure.batch))
-    how = crossed(*(persistence(principal_features(side)) for side in (left, right)))
+    how = crossed(principal_features(left), principal_features(right))
     # Products of features are many: with the tails of a t rejections are too few (`benchmarks/series.py`).
     (W,) = procedure.wild_columns([product.size], [how], tails=False)
     ((quadratic, sums),) = column_sums(product, W, procedure.batch)
