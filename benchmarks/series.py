@@ -14,13 +14,14 @@ All but "blocks" and "permutation" go by columns F with F Fᵀ the kernel matrix
 the first draw of every row is compared with the library's own p-value.
 
 Arguments: `level`, `power` (y is shifted by half a standard deviation; for independence x and y have a
-correlation of one half) or `fused` (`kernel="fused"`, and a second column of noise); rows; draws. Without,
-the tables of docs/calibration.md.
+correlation of one half), `noise` (as much noise on top, which hides from the last step how long they
+remember) or `fused` (`kernel="fused"`, and a second column of noise); rows; draws. Without, all of them.
 """
 
 import sys
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ def ones(W: np.ndarray) -> np.ndarray:
     return np.hstack([np.ones((len(W), 1)), W])
 
 
+@lru_cache(maxsize=1)  # the rules of a test look at the same draw, one after the other
+def _forms(test: str, x: bytes, y: bytes) -> tuple[list[int], list[Persistence], Sums]:
+    return forms(test, np.frombuffer(x), np.frombuffer(y))
+
+
 def forms(test: str, x: np.ndarray, y: np.ndarray) -> tuple[list[int], list[Persistence], Sums]:
     """Lengths, persistence and squared norms of weighted sums, for the series of a test."""
     n = len(x)
@@ -80,7 +86,7 @@ def wild(tails: bool | None) -> Callable[..., float]:
     """The wild bootstrap; None: the plain one, with memory √n."""
 
     def pvalue(test: str, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float:
-        sizes, series, sums = forms(test, x, y)
+        sizes, series, sums = _forms(test, x.tobytes(), y.tobytes())
         if tails is None:
             W = [nulls.wild_weights(n, B, np.sqrt(n), rng) for n in sizes]
         else:
@@ -123,18 +129,20 @@ ONCE = ("factor", "tails", "blocks", "permutation")  # shown for one length only
 
 
 def agrees(test: str, name: str, what: str, n: int, a: float) -> None:
-    """A rule and the library say the same of the first draw."""
+    """A rule and the library say the same of the first draw, up to two ranks: eight features are not all."""
     found = []
     for rule in (RULES[test][name], library(test, null=name, statistic="biased")):
         rng = np.random.default_rng([0, n, round(100 * a)])
         found.append(rule(test, *pair(test, what, rng, n, a), rng))
-    assert abs(found[0] - found[1]) <= 1.5 / (B + 1), (test, name, n, a, found)
+    assert abs(found[0] - found[1]) <= 2.5 / min(n, B + 1), (test, name, n, a, found)
 
 
 def pair(test: str, what: str, rng: np.random.Generator, n: int, a: float) -> tuple[np.ndarray, np.ndarray]:
     x, y = autoregression(rng, n, a), autoregression(rng, n, a)
     if what == "power":
         y = y + 0.5 if test == "mmd" else 0.5 * x + np.sqrt(0.75) * y
+    if what == "noise":
+        x, y = (np.sqrt(0.5) * (side + rng.normal(size=n)) for side in (x, y))
     if what == "fused":
         x, y = (np.column_stack([side, rng.normal(size=n)]) for side in (x, y))
     return x, y
@@ -145,21 +153,23 @@ def table(what: str, n: int, draws: int) -> None:
         if what == "fused":
             name = "wild" if test == "mmd" else "shift"
             rules = {f"{name}, fused": library(test, null=name, kernel="fused")}
-        elif n != 100:  # what was found wanting is shown on the shorter series
+        elif n != 100 or what != "level":  # what was found wanting is shown once
             rules = {name: rule for name, rule in rules.items() if name not in ONCE}
-        for name, rule in rules.items():
-            started, shares = time.perf_counter(), []
-            for a in STRENGTHS:
-                if name in ("wild", "shift"):
-                    agrees(test, name, what, n, a)
-                found = []
-                for draw in range(draws):
+        started, shares = time.perf_counter(), {name: [] for name in rules}
+        for a in STRENGTHS:
+            for name in {"wild", "shift"} & set(rules):
+                agrees(test, name, what, n, a)
+            found = {name: [] for name in rules}
+            for draw in range(draws):
+                for name, rule in rules.items():
                     rng = np.random.default_rng([draw, n, round(100 * a)])
-                    found.append(rule(test, *pair(test, what, rng, n, a), rng) <= 0.05)
-                shares.append(float(np.mean(found)))
-            told = " | ".join(f"{p:.3f} ({np.sqrt(p * (1 - p) / draws):.3f})" for p in shares)
-            seconds = time.perf_counter() - started
-            print(f"| {what} | {test}, {name} | {n} | {draws} | {told} |  {seconds:.0f} s", flush=True)
+                    found[name].append(rule(test, *pair(test, what, rng, n, a), rng) <= 0.05)
+            for name in rules:
+                shares[name].append(float(np.mean(found[name])))
+        for name in rules:
+            told = " | ".join(f"{p:.3f} ({np.sqrt(p * (1 - p) / draws):.3f})" for p in shares[name])
+            print(f"| {what} | {test}, {name} | {n} | {draws} | {told} |")
+        print(f"{time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
 
 
 def main(what: str = "", n: int = 0, draws: int = 0) -> None:
@@ -171,6 +181,8 @@ def main(what: str = "", n: int = 0, draws: int = 0) -> None:
         table("level", size, many)
     for size in (100, 500):
         table("power", size, 500)
+    for size in (100, 500):
+        table("noise", size, 500)
     table("fused", 100, 200)
 
 
