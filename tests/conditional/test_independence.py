@@ -551,6 +551,7 @@ def test_memory_is_corrected_for_what_multipliers_lack():
     time = rng.permutation(120)
     tester = ConditionalTester(slow[time], kernel="median", n_resamples=19, memory=4.0, prewhiten=None)
     tester._time = time.astype(float)  # rows come in any order, with their times
+    tester._arrange(tester._tables)
     sides = tester._sides
     left, right, when = sides.side(0, ()), sides.side(1, ()), np.argsort(tester._ranks)
     np.testing.assert_array_equal(time[tester._order][when], np.arange(120))

@@ -33,6 +33,7 @@ from kembed.permutation.series import persistence, principal_features, wild_colu
 from kembed.testing import two_sample
 from kembed.testing.choice import choose
 from kembed.testing.procedure import read_procedure
+from kembed.testing.wild import persistence_of
 
 
 def quick(x, y, **options):
@@ -362,7 +363,7 @@ def test_the_column_that_remembers_longest_decides_for_several_kernels(rng):
         tables, _ = read_tables(both, "raise", minimum=2, same_columns=True)
         pool = make_pool(tables, None, "time", None)
         choice = choose(kernel, pool.space, read_procedure("auto", "wild", 9, None, None, 0))
-        found = two_sample._persistence(pool, choice, False)
+        found = persistence_of(pool, choice, False)
         assert min(how.mean_variance for how in found) > 4.0
 
 

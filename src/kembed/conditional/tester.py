@@ -127,6 +127,7 @@ class ConditionalTester:
         """Put the rows in an order that depends on their content alone, and then says nothing."""
         self._order, self._rank = content_order([as_variable(t.values, t.categorical) for t in tables])
         self._back = np.argsort(self._order)
+        self._ranks = np.argsort(np.argsort(self._time, kind="stable"))[self._order]  # places in time
         self._tables = tables
         shuffled = [as_variable(table.values[self._order], table.categorical) for table in tables]
         self._sides = Sides(shuffled, self._settings)
@@ -189,14 +190,7 @@ class ConditionalTester:
         if self._sides.binned and how.memory is None:  # a sign a bin
             return multipliers(BINS + 1, how.n_resamples, None, rng)
         E = multipliers(self.n_rows, how.n_resamples, how.memory, rng)
-        if how.memory is None:
-            return E
-        return E[self._ranks]  # multipliers run along the time
-
-    @property
-    def _ranks(self) -> Int[np.ndarray, " n"]:
-        """Which place in time every row has, in the order that they are kept in."""
-        return np.argsort(np.argsort(self._time, kind="stable"))[self._order]
+        return E if how.memory is None else E[self._ranks]  # multipliers run along the time
 
     @cached_property
     def _orders(self) -> Int[np.ndarray, "B n"]:
@@ -337,8 +331,8 @@ class ConditionalTester:
         if not left.features or not right.features:  # a constant, or a function of what is given
             return null, None
         if null == "multiplier":
-            when = None if self._settings.memory is None else np.argsort(self._ranks)
-            return null, sides.statistics(left, right, given if conditional else (), self._multipliers, when)
+            E, when = self._multipliers, np.argsort(self._ranks)
+            return null, sides.statistics(left, right, given if conditional else (), E, when)
         if self._rank[i] <= self._rank[j]:  # which side is permuted must not depend on which was called x
             return null, sides.permuted(left, right, self._orders)
         values, names = sides.permuted(right, left, self._orders)

@@ -24,11 +24,10 @@ from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import AT_ONCE, Blocks, block_hsic
 from kembed.permutation.crossings import every_order
 from kembed.permutation.fusion import Values, in_places
-from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
+from kembed.permutation.gram import KernelSums, Pairs
 from kembed.permutation.labelings import column_sums
 from kembed.permutation.low_rank import LowRank, Ready, computed, member_pairs, with_low_rank
 from kembed.permutation.rings import Star, draw_shifts, draw_star, factor_turns, ring_sums
-from kembed.permutation.series import crossed, principal_features
 from kembed.testing.choice import choose, single_kernel
 from kembed.testing.crossed import independence_of, refuse_unit
 from kembed.testing.members import fused_relations
@@ -44,6 +43,7 @@ from kembed.testing.outcome import (
 )
 from kembed.testing.procedure import NULLS, QUIETLY, SERIES, Choice, Procedure, every_one, read_procedure
 from kembed.testing.sided import are_sided, open_sides
+from kembed.testing.wild import product_pairs, wild_values
 
 Pairings = Int[np.ndarray, "C n"]  # which row of y every row of x meets
 MINIMUM = 4  # the unbiased statistic divides by n - 3
@@ -161,7 +161,7 @@ def hsic_test(
             return replace(_approximate(*_single(meetings), both, procedure), notes=notes)
         name, enumerated = "HSIC", False
         if null == "wild":
-            name, values = "biased HSIC", _wild(*_single(meetings), procedure)
+            name, values = "biased HSIC", wild_values(*_single(meetings), procedure)
         else:
             pairings, enumerated = _pairings(n, procedure)
             found = [meeting_values(meeting, pairings, procedure) for meeting in meetings]
@@ -315,31 +315,6 @@ def _written_out(left: Pairs, right: Pairs, pairs: Any, orders: Pairings, biased
     return Values(np.stack(values, axis=1), np.array(entry)).settled(False)
 
 
-def _centred(pairs: Pairs, batch: int | None) -> Pairs:
-    """The matrix HKH of one kernel."""
-    ((_, sums),) = column_sums(pairs, np.zeros((pairs.size, 0)), batch)
-    mean = (sums.rows + sums.diagonal) / pairs.size
-    whole, diagonal = mean.mean(), sums.diagonal - 2.0 * mean + mean.mean()
-    return matrix_pairs(lambda a, b: pairs.rectangles(a, b)[0] - mean[a, None] - mean[b] + whole, diagonal)
-
-
-def _product(left: Pairs, right: Pairs) -> Pairs:
-    """The matrix K ∘ L of two kernels."""
-    diagonal = left.diagonals[0] * right.diagonals[0]
-    return matrix_pairs(lambda a, b: left.rectangles(a, b)[0] * right.rectangles(a, b)[0], diagonal)
-
-
-def _wild(left: Pairs, right: Pairs, procedure: Procedure) -> Values:
-    """The biased HSIC, the sum of HKH ∘ HLH over n², with rows weighted by a wild process."""
-    product = _product(_centred(left, procedure.batch), _centred(right, procedure.batch))
-    how = crossed(principal_features(left), principal_features(right))
-    # Products of features are many: with the tails of a t rejections are too few (`benchmarks/series.py`).
-    (W,) = procedure.wild_columns([product.size], [how], tails=False)
-    ((quadratic, sums),) = column_sums(product, W, procedure.batch)
-    values = (quadratic + sums.diagonal @ W**2) / product.size**2
-    return Values(values[:, None], np.array([sums.usual]))
-
-
 def _approximate(left: Pairs, right: Pairs, both: Choice, procedure: Procedure) -> TestOutcome:
     """Gamma or spectral null: n HSIC → Σ_ab λ_a η_b z_ab², the eigenvalues of the two centred matrices."""
     n, batch = left.size, procedure.batch
@@ -347,7 +322,7 @@ def _approximate(left: Pairs, right: Pairs, both: Choice, procedure: Procedure) 
     (trace_x, squares_x), (trace_y, squares_y) = map(statistics.centred_moments, (first, second))
     value, mean, variance = 0.0, trace_x * trace_y / n**3, 2.0 * squares_x * squares_y / n**6
     if mean > 0.0:  # else a side does not vary
-        ((cross, _),) = column_sums(_product(left, right), np.ones((n, 1)), batch)
+        ((cross, _),) = column_sums(product_pairs(left, right), np.ones((n, 1)), batch)
         value = float(statistics.hsic(cross, first, second, np.dot, biased=procedure.biased)[0])
 
     def weights() -> Float[np.ndarray, " L"]:

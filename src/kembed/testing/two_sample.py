@@ -24,7 +24,6 @@ from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.counts import Leaves
 from kembed.permutation.fusion import Values, fuse, in_places
-from kembed.permutation.gram import space_pairs
 from kembed.permutation.labelings import (
     Labelings,
     column_sums,
@@ -34,7 +33,6 @@ from kembed.permutation.labelings import (
     label_forms,
 )
 from kembed.permutation.low_rank import computed, joined, kernel_count, pair_sums, with_low_rank
-from kembed.permutation.series import Persistence, persistence, principal_features
 from kembed.testing import outcome
 from kembed.testing.against import sketch_test
 from kembed.testing.binned import binned_pairs, binned_test
@@ -50,6 +48,7 @@ from kembed.testing.outcome import (
 )
 from kembed.testing.procedure import QUIETLY, Choice, Procedure, read_procedure
 from kembed.testing.sketch import Sketch
+from kembed.testing.wild import persistence_of
 
 
 def mmd_test(
@@ -284,7 +283,7 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> T
     """MMD² for the data and for rows whose sides are swapped, or weighted by a wild process."""
     (n, m), wild, enumerated = pool.sizes, procedure.null == "wild", False
     if wild:  # the weights 1/n and -1/m of the data, then times wild processes; one for the rows of a pair
-        columns = procedure.wild_columns([n] if paired else [n, m], _persistence(pool, choice, paired))
+        columns = procedure.wild_columns([n] if paired else [n, m], persistence_of(pool, choice, paired))
         W = np.concatenate([columns[0] / n, columns[-1] / -m])
     else:
         swaps, enumerated = draw_swaps(pool.signs, procedure.n_resamples, procedure.rng)
@@ -304,26 +303,6 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> T
     name = "biased MMD²" if wild else "MMD²"
     both = in_places(parts, list(range(len(choice.kernels))))
     return resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated)
-
-
-def _persistence(pool: Pool, choice: Choice, paired: bool) -> list[Persistence]:
-    """How two series remember, or the differences of pairs: as the kernel sees it.
-
-    Of several kernels, as one at the median distance sees it, of all columns or of the one that remembers
-    longest.
-    """
-    looks = [choice.one] if len(choice.kernels) == 1 else []
-    if not looks:
-        spaces = [pool.space]
-        if len(pool.names) > 1:
-            columns = zip(pool.space.values.T, pool.space.categorical, strict=True)
-            spaces += [make_space(values[:, None], np.array([kind])) for values, kind in columns]
-        looks = [space_pairs(space, np.array([space.median()])) for space in spaces]
-    found = []
-    for pairs in looks:
-        x, y = np.split(principal_features(pairs), [pool.sizes[0]])
-        found.append([persistence(x - y)] if paired else [persistence(x), persistence(y)])
-    return [max(of_one, key=lambda how: how.mean_variance) for of_one in zip(*found, strict=True)]
 
 
 def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcome:
