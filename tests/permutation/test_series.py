@@ -148,6 +148,8 @@ def test_something_slow_under_noise_is_seen():
     assert last.correlation.mean() == pytest.approx(0.475, abs=0.05)
     assert found.correlation.min() > 0.7
     np.testing.assert_array_equal(found.share, last.share)
+    assert found.hidden == pytest.approx(found.mean_variance / last.mean_variance)
+    assert (last.hidden, found.hidden > 2.0) == (1.0, True)
     # as much is drawn from the autoregression that stands for it
     low = float(found.correlation.min())
     wanted = reference.weighted_variance_loops(rows, float(np.exp(-1.0 / np.sqrt(n))))

@@ -354,6 +354,20 @@ def test_the_wild_bootstrap_keeps_its_level_on_slow_series():
     assert rejected <= stats.binom.ppf(1 - 1e-4, 150, 0.08)
 
 
+def test_something_slow_under_noise_gets_a_note():
+    rng = np.random.default_rng(0)
+    slow = lfilter([1.0], [1.0, -0.97], rng.normal(size=(2, 700)))[:, 100:]
+    x, y = slow / slow.std() + rng.normal(size=slow.shape)
+    plain = rng.normal(size=600)
+    words = "remember longer than neighbours show, as under noise; p-values of null='wild' are then too small"
+    for pair, which in (((x, y), "x and y"), ((x, plain), "x"), ((plain, y), "y")):
+        (note,) = quick(*pair, null="wild").notes
+        assert f"rows of {which} {words}" in note
+    (note,) = (n for n in quick(x, plain, null="wild", paired=True).notes if "remember" in n)
+    assert "rows of the differences of pairs remember" in note
+    assert quick(*slow, null="wild").notes == quick(plain, plain[::-1] + 0.1, null="wild").notes == ()
+
+
 def test_the_column_that_remembers_longest_decides_for_several_kernels(rng):
     """A second column of noise makes draws no smaller."""
     x, y = lfilter([1.0], [1.0, -0.9], rng.normal(size=(2, 80)))

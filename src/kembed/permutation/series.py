@@ -34,6 +34,7 @@ class Persistence(NamedTuple):
 
     share: Float[np.ndarray, " p"]
     correlation: Float[np.ndarray, " p"]
+    hidden: float = 1.0  # how many times as many rows are worth one as their last steps show
 
     @property
     def kept(self) -> Float[np.ndarray, " p"]:
@@ -128,7 +129,8 @@ def _raised(how: Persistence, rows: Features) -> Persistence:
         middle = 0.5 * (low + high)
         less = _share_drawn(n, memory, Persistence(np.ones(1), np.array([middle]))) < drawn
         low, high = (middle, high) if less else (low, middle)
-    return Persistence(how.share, np.maximum(how.correlation, high))
+    found = Persistence(how.share, np.maximum(how.correlation, high))
+    return found._replace(hidden=found.mean_variance / how.mean_variance)
 
 
 def _drawn(centred: Features, memory: float) -> float:

@@ -48,7 +48,7 @@ from kembed.testing.outcome import (
 )
 from kembed.testing.procedure import QUIETLY, Choice, Procedure, read_procedure
 from kembed.testing.sketch import Sketch
-from kembed.testing.wild import persistence_of
+from kembed.testing.wild import hidden_notes, persistence_of
 
 
 def mmd_test(
@@ -174,7 +174,8 @@ def mmd_test(
         choice = choose(kernel, pool.space, procedure, names=pool.names)
         if procedure.approximate:
             return replace(_approximate(pool, choice, procedure), notes=notes)
-        return replace(_signed(pool, choice, procedure, paired), notes=notes)
+        result = _signed(pool, choice, procedure, paired)
+        return replace(result, notes=(*notes, *result.notes))
 
 
 def test_pool(
@@ -282,8 +283,10 @@ def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Proc
 def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> TestOutcome:
     """MMD² for the data and for rows whose sides are swapped, or weighted by a wild process."""
     (n, m), wild, enumerated = pool.sizes, procedure.null == "wild", False
+    notes: tuple[str, ...] = ()
     if wild:  # the weights 1/n and -1/m of the data, then times wild processes; one for the rows of a pair
-        columns = procedure.wild_columns([n] if paired else [n, m], persistence_of(pool, choice, paired))
+        series = persistence_of(pool, choice, paired)
+        columns, notes = procedure.wild_columns([n] if paired else [n, m], series), hidden_notes(series)
         W = np.concatenate([columns[0] / n, columns[-1] / -m])
     else:
         swaps, enumerated = draw_swaps(pool.signs, procedure.n_resamples, procedure.rng)
@@ -302,7 +305,7 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> T
         parts.append(Values(values.T, entry).settled(isinstance(member, Blocks | Leaves)))
     name = "biased MMD²" if wild else "MMD²"
     both = in_places(parts, list(range(len(choice.kernels))))
-    return resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated)
+    return replace(resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated), notes=notes)
 
 
 def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcome:

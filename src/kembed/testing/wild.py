@@ -10,6 +10,10 @@ from kembed.permutation.labelings import column_sums
 from kembed.permutation.series import Persistence, crossed, persistence, principal_features
 from kembed.testing.procedure import Choice, Procedure
 
+# Rows that remember so many times as long as their last steps show get a note: one in twenty autoregressions
+# or fewer, and most series with as much noise on top where the level is above .10 (`benchmarks/series.py`).
+HIDDEN = 2.0
+
 
 def persistence_of(pool: Pool, choice: Choice, paired: bool) -> list[Persistence]:
     """How two series remember, or the differences of pairs: as the kernel sees it.
@@ -29,6 +33,16 @@ def persistence_of(pool: Pool, choice: Choice, paired: bool) -> list[Persistence
         x, y = np.split(principal_features(pairs), [pool.sizes[0]])
         found.append([persistence(x - y)] if paired else [persistence(x), persistence(y)])
     return [max(of_one, key=lambda how: how.mean_variance) for of_one in zip(*found, strict=True)]
+
+
+def hidden_notes(series: list[Persistence]) -> tuple[str, ...]:
+    """What to know where a noise on top of something slow hides how long rows remember."""
+    names = ("x", "y") if len(series) == 2 else ("the differences of pairs",)
+    slow = [name for name, how in zip(names, series, strict=True) if how.hidden >= HIDDEN]
+    if not slow:
+        return ()
+    seen = f"rows of {' and '.join(slow)} remember longer than neighbours show, as under noise"
+    return (f"{seen}; p-values of null='wild' are then too small, so test means of several rows in a row",)
 
 
 def _centred(pairs: Pairs, batch: int | None) -> Pairs:
