@@ -234,13 +234,13 @@ def units(rng: np.random.Generator) -> float:
     return kembed.mmd_test(*parts, kernel="median", unit=(who, who + 10), n_resamples=B, rng=rng).pvalue
 
 
-def series(rng: np.random.Generator, test: str, rows: int) -> float:
+def series(rng: np.random.Generator, test: str, rows: int, null: str = "wild") -> float:
     """Two independent series that remember, at half a step."""
     noise = rng.normal(size=(2, rows))
     for t in range(1, rows):
         noise[:, t] += 0.5 * noise[:, t - 1]
     run = kembed.mmd_test if test == "mmd" else kembed.hsic_test
-    return run(*noise[:, :, None], kernel="median", null="wild", n_resamples=B, rng=rng).pvalue
+    return run(*noise[:, :, None], kernel="median", null=null, n_resamples=B, rng=rng).pvalue
 
 
 def independence(rng: np.random.Generator, **how: Any) -> float:
@@ -289,6 +289,7 @@ LEVELS: dict[str, tuple[Callable[[np.random.Generator], float], int]] = {
     "hsic, features": (partial(independence, statistic="features"), 4),
     "hsic, gamma": (partial(independence, null="gamma"), 1),
     "hsic, wild, AR(½), 100 rows": (partial(series, test="hsic", rows=100), 1),
+    "hsic, shift, AR(½), 100 rows": (partial(series, test="hsic", rows=100, null="shift"), 1),
     "conditional, 60 rows": (conditional, 4),
 }
 

@@ -1415,6 +1415,46 @@ def wild_hsic_loops(K: Array, L: Array, w: Sequence[float]) -> float:
     return sum(w[i] * w[j] * Kc[i, j] * Lc[i, j] for i in range(n) for j in range(n)) / n**2
 
 
+def wild_lack_loops(n: int, a: float, r: float) -> tuple[float, float]:
+    """Σ_st r^|s-t| / n, and the mean of (Σ_t W_t x_t)² / n for centred W with a^|s-t| and x with r^|s-t|."""
+    A, R = np.zeros((n, n)), np.zeros((n, n))
+    for s in range(n):
+        for t in range(n):
+            A[s, t], R[s, t] = a ** abs(s - t), r ** abs(s - t)
+    rows, whole = A.mean(axis=1), A.mean()
+    drawn = 0.0
+    for s in range(n):
+        for t in range(n):
+            drawn += (A[s, t] - rows[s] - rows[t] + whole) * R[s, t]
+    return float(R.sum() / n), drawn / n
+
+
+def persistence_loops(F: Array) -> tuple[list[float], list[float]]:
+    """Shares of the variance of columns, and what each keeps of its last step, less the bias -(1 + 4r)/n."""
+    n, p = F.shape
+    squares, kept = [], []
+    for k in range(p):
+        column = [float(F[t, k]) for t in range(n)]
+        mean = sum(column) / n
+        square = sum((value - mean) ** 2 for value in column)
+        r = sum((column[t] - mean) * (column[t + 1] - mean) for t in range(n - 1)) / square
+        squares.append(square)
+        kept.append(min(max(r + (1 + 4 * r) / n, -0.99), 0.99))
+    return [square / sum(squares) for square in squares], kept
+
+
+def weighted_variance_loops(F: Array, a: float) -> float:
+    """Σ_st a^|s-t| c_s·c_t / Σ_t c_t·c_t / n of centred rows c."""
+    n = len(F)
+    c = F - F.mean(axis=0)
+    total, squares = 0.0, 0.0
+    for s in range(n):
+        squares += float(c[s] @ c[s])
+        for t in range(n):
+            total += a ** abs(s - t) * float(c[s] @ c[t])
+    return total / squares / n
+
+
 def step_down_loops(observed: Sequence[float], draws: Array) -> list[float]:
     """Westfall & Young: a hypothesis against the largest of all that are no stronger, then made monotone."""
     B, D = draws.shape

@@ -917,5 +917,5 @@ def test_notes_name_options(place, call):
     assert "if they are pairs, use --paired of kembed test" in said
     assert "--null wild of kembed test is for those" in call("witness", "walk.csv", "later.csv")[2]
     said = call("independence", "walk.csv", "--x", "a", "--y", "b", *quick)[2]
-    assert "hsic_test in Python has null='wild' for those" in said
+    assert "hsic_test in Python has null='shift' for those" in said
     assert "--time takes slow changes out" in call("graph", "walk.csv", "--test", "fisher-z")[2]

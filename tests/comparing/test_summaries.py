@@ -42,8 +42,8 @@ def test_words(x, y, words):
 def test_means_of_dates_are_dates(hours, words):
     x = np.array(["2020-01-01T00", "2020-01-01T12", "2020-01-02T12", "2020-01-03T00"] * 6, dtype="M8[m]")
     if hours == 0:  # months, so that a tenth of the spread is more than a day
-        x = x + 30 * 1440 * np.tile([-1, 1, -1, 1], 6)
-    found = summary(x, x + 60 * hours)
+        x = x + np.tile([-30, 30, -30, 30], 6).astype("m8[D]")
+    found = summary(x, x + np.timedelta64(hours, "h"))
     assert found.change == words
     assert found.unit == "days since 1970-01-01"
 

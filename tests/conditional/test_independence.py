@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
+from scipy.signal import lfilter
 from tests import reference
 
 from kembed import ConditionalTester, Gaussian, conditional_test
@@ -27,6 +28,7 @@ from kembed.conditional.products import (
 )
 from kembed.conditional.sides import BINNED_ROWS
 from kembed.data.space import make_space
+from kembed.permutation.series import crossed, lack
 from kembed.testing.kernel_words import choose_kernel
 
 NUMERIC = np.zeros(1, dtype=bool)
@@ -582,6 +584,26 @@ def test_memory_follows_the_times():
     order = rng.permutation(120)
     first = conditional_test(x, y, prewhiten=t, memory=5.0, rng=0).pvalue
     assert conditional_test(x[order], y[order], prewhiten=t[order], memory=5.0, rng=0).pvalue == first
+
+
+def test_memory_is_corrected_for_what_multipliers_lack():
+    """Draws are stretched by what autoregressions as long as the features in order of time would need."""
+    rng = np.random.default_rng(0)
+    slow = lfilter([1.0], [1.0, -0.8], rng.normal(size=(2, 160)))[:, 40:].T
+    time = rng.permutation(120)
+    tester = ConditionalTester(slow[time], kernel="median", n_resamples=19, memory=4.0, prewhiten=None)
+    tester._time = time.astype(float)  # rows come in any order, with their times
+    tester._arrange(tester._tables)
+    sides = tester._sides
+    left, right, when = sides.side(0, ()), sides.side(1, ()), np.argsort(tester._ranks)
+    np.testing.assert_array_equal(time[tester._order][when], np.arange(120))
+    plain, stretched = (sides.statistics(left, right, (), tester._multipliers, w)[0] for w in (None, when))
+    pair = (side.features[0].values[when] for side in (left, right))
+    factor = lack(120, 4.0, crossed(*pair)).factor
+    assert factor > 1.3
+    np.testing.assert_allclose(stretched.statistics[0], plain.statistics[0])
+    np.testing.assert_allclose(stretched.statistics[1:], factor * plain.statistics[1:])
+    np.testing.assert_array_equal(tester.test(0, 1).null_distribution, stretched.statistics[1:, 0])
 
 
 def test_two_binary_targets():

@@ -112,7 +112,9 @@ def test_results_carry_them(rng):
     smooth = series(rng, 100, 0.9)
     told = hsic_test(smooth, rng.normal(size=100), **QUICK).notes
     assert any("neighbouring rows of x" in note for note in told)
+    assert any("null='shift' is for those" in note for note in told)
     assert hsic_test(smooth, smooth, null="wild", **QUICK).notes == ()
+    assert hsic_test(smooth, smooth, null="shift", **QUICK).notes == ()
     given = conditional_test(
         ["$1", "$2", "$3", "$5", "$8"] * 8, smooth[:40], rng.normal(size=40), rng=0, n_resamples=19
     )

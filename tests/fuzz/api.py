@@ -54,7 +54,7 @@ KERNELS: tuple[Any, ...] = (
 )
 OPTIONS: dict[str, Sequence[Any]] = {
     "statistic": ("auto", "unbiased", "biased", "features"),
-    "null": ("permutation", "permutation", "gamma", "spectral", "wild", "normal"),
+    "null": ("permutation", "permutation", "gamma", "spectral", "wild", "shift", "normal"),
     "n_resamples": (19, 19, 39, 99, 1),
     "nan_policy": ("raise", "omit", "omit", "propagate"),
     "memory": (None, 1.0, 5.0, 1e-3, 1e9),

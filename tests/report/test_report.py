@@ -424,11 +424,11 @@ def test_dates_are_dates_on_the_page():
     samples = []
     for first in (0, 200):
         days = np.sort(rng.choice(400, 60)) + first
-        dates = np.datetime64("2019-03-01") + days
+        dates = np.datetime64("2019-03-01") + days.astype("m8[D]")
         samples.append({"day": dates, "kind": rng.choice(["u", "v"], 60), "z": rng.normal(size=60)})
     found = kembed.compare(*samples, n_resamples=99, rng=0)
     page = render(found)
-    mean = np.datetime64("1970-01-01") + int(samples[0]["day"].astype(int).mean())
+    mean = np.datetime64(int(samples[0]["day"].astype(int).mean()), "D")
     assert f"mean {mean} in x" in page
     assert "days later" in page
     assert " days</td>" in page  # the standard deviation

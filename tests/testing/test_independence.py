@@ -7,11 +7,13 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
+from scipy.signal import lfilter
 from tests import reference
 from tests.testing.alike import FRAMES, all_have, gaussian, objects, same
 
 from kembed import Gaussian, Kernel, Matern32, hsic_test
-from kembed.permutation import nulls
+from kembed.permutation.gram import dense_pairs
+from kembed.permutation.series import crossed, principal_features, wild_columns
 
 
 def quick(x, y, **options):
@@ -177,24 +179,67 @@ def test_the_wild_bootstrap_against_a_loop(rng):
     result = quick(x, y, kernel=kernel, null="wild", n_resamples=20, memory=2.0)
     assert result.statistic == pytest.approx(reference.wild_hsic_loops(K, L, np.ones(8)), abs=1e-14)
     assert result.statistic == pytest.approx(reference.hsic_loops(K, L, biased=True), abs=1e-14)
-    W = nulls.wild_weights(8, 20, 2.0, np.random.default_rng(0))
+    how = crossed(*(principal_features(dense_pairs(side)) for side in (K, L)))
+    (W,) = wild_columns([8], [how], 20, 2.0, np.random.default_rng(0), tails=False)
     expected = [reference.wild_hsic_loops(K, L, W[:, b]) for b in range(20)]
     np.testing.assert_allclose(result.null_distribution, expected, atol=1e-14)
 
 
-def test_the_wild_bootstrap_keeps_its_level_on_slow_series():
-    """Two independent autoregressions: permutations reject far too often, the wild bootstrap does not."""
+def test_series_keep_their_level_where_permutations_do_not():
+    """Two independent autoregressions: permutations reject far too often, the others do not."""
     rng = np.random.default_rng(23)
-    rejected = {"permutation": 0, "wild": 0}
-    for _ in range(40):
-        series = rng.normal(size=(100, 2))
-        for t in range(1, 100):
-            series[t] += 0.9 * series[t - 1]
+    rejected = {"permutation": 0, "wild": 0, "shift": 0}
+    for _ in range(100):
+        series = lfilter([1.0], [1.0, -0.9], rng.normal(size=(2, 150)))[:, 50:]
         for null in rejected:
-            memory = 20.0 if null == "wild" else None
-            rejected[null] += quick(*series.T, null=null, memory=memory, rng=rng).pvalue <= 0.05
-    assert rejected["wild"] <= stats.binom.ppf(1 - 1e-4, 40, 0.1)
-    assert rejected["permutation"] > rejected["wild"]
+            rejected[null] += quick(*series, null=null, rng=rng).pvalue <= 0.05
+    for null in ("wild", "shift"):
+        assert rejected[null] <= stats.binom.ppf(1 - 1e-4, 100, 0.07), null
+    assert rejected["permutation"] > 40
+
+
+@pytest.mark.parametrize("n", [6, 45])  # written out, and by transforms
+@pytest.mark.parametrize("statistic", ["biased", "unbiased"])
+def test_shifts_against_a_loop(n, statistic, rng):
+    """y moved by every number of steps, its end before its start."""
+    x, y = rng.normal(size=(2, n))
+    K, L = (reference.gram(reference.gaussian(1.0), side, side) for side in (x, y))
+    result = quick(x, y, kernel=Gaussian(1.0), null="shift", statistic=statistic)
+    if n == 6:
+        each = reference.hsic_loops
+        turned = [np.roll(np.arange(n), -k) for k in range(n)]
+        every = [each(K, L[np.ix_(p, p)], biased=statistic == "biased") for p in turned]
+    else:
+        turned = (np.roll(y, -k) for k in range(n))
+        how = {"kernel": Gaussian(1.0), "statistic": statistic, "n_resamples": 1}
+        every = [quick(x, each, **how).statistic for each in turned]
+    assert result.enumerated
+    assert result.null == "shift"
+    assert result.statistic == pytest.approx(every[0], abs=1e-13)
+    np.testing.assert_allclose(result.null_distribution, np.sort(every), atol=1e-13)
+    assert result.pvalue == pytest.approx(np.mean(np.array(every) >= every[0] - 1e-12))
+
+
+@pytest.mark.parametrize("kernel", ["median", "fused", [Gaussian(0.5), Gaussian(2.0)]])
+def test_shifts_are_a_group(kernel, rng):
+    """Of a series that returns to its start every turn is the data once: p-values are 1/n, 2/n, ..., 1."""
+    x, y = rng.normal(size=(2, 30))
+    found = [quick(x, np.roll(y, k), kernel=kernel, null="shift").pvalue for k in range(30)]
+    np.testing.assert_allclose(np.sort(found), np.arange(1, 31) / 30)
+    swapped = quick(y, x, kernel=kernel, null="shift").pvalue  # x against y, or y against x
+    assert swapped == pytest.approx(found[0])
+
+
+def test_few_of_many_shifts(rng):
+    x, y = rng.normal(size=(2, 60))
+    result = quick(x, y, null="shift", n_resamples=19)
+    assert not result.enumerated
+    assert len(result.null_distribution) == 19
+    whole = quick(x, y, null="shift").null_distribution
+    assert np.abs(result.null_distribution[:, None] - whole).min(axis=1).max() < 1e-12
+    late = quick(x[:-5], x[5:] + 0.5 * y[5:], null="shift", n_resamples=999)
+    assert late.pvalue > 0.05  # what leads is found by moving it back, and not without
+    assert quick(x[:-5], x[:-5] + 0.5 * y[5:], null="shift", n_resamples=999).pvalue == pytest.approx(1 / 55)
 
 
 def test_features_come_near_the_exact_statistic(rng):
@@ -295,6 +340,7 @@ OPTIONS = [
     {"null": "gamma"},
     {"null": "spectral"},
     {"null": "wild"},
+    {"null": "shift"},
 ]
 
 
@@ -357,6 +403,8 @@ def test_bad_arguments():
     refused(["batch", "at least 1", "0"], batch=0)
     refused(["rng", "seed", "-1"], TypeError, rng=-1)
     refused(["memory", "positive", "0"], null="wild", memory=0.0)
+    refused(["memory", "null='wild'", "leave it out"], null="shift", memory=3.0)
+    refused(["unit=2", "null='permutation'"], null="shift", unit=2)
     refused(["statistic", "'unbiased'", "'linear'"], statistic="linear")
     refused(["null", "'permutation'", "'exact'"], null="exact")
 
@@ -452,7 +500,9 @@ def test_the_result_reads_well(options, rng):
     assert " x " in text
     assert "array(" not in text
     assert 0.0 < result.pvalue <= 1.0
-    assert len(result.null_distribution) == 99
+    assert len(result.null_distribution) == (
+        12 if options == {"null": "shift"} else 99
+    )  # turns of twelve rows
 
 
 def test_the_inputs_are_left_alone(rng):

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
+from scipy.signal import lfilter
 from scipy.spatial.distance import cdist
 from tests import reference
 from tests.testing.alike import FRAMES, all_have, gaussian, matrices, objects, same
@@ -27,10 +28,12 @@ from kembed import (
 from kembed.data.pool import make_pool
 from kembed.data.space import make_space
 from kembed.data.tables import read_tables
-from kembed.permutation import nulls
+from kembed.permutation.gram import dense_pairs
+from kembed.permutation.series import persistence, principal_features, wild_columns
 from kembed.testing import two_sample
 from kembed.testing.choice import choose
 from kembed.testing.procedure import read_procedure
+from kembed.testing.wild import persistence_of
 
 
 def quick(x, y, **options):
@@ -324,9 +327,58 @@ def test_the_wild_bootstrap_against_a_loop(rng):
     result = quick(x, y, kernel=Gaussian(1.0), null="wild", n_resamples=20, memory=2.0)
     assert result.statistic == pytest.approx(reference.wild_mmd2_loops(K, np.ones(7), np.ones(5)), abs=1e-13)
     seed = np.random.default_rng(0)
-    u, v = (nulls.wild_weights(n, 20, 2.0, seed) for n in (7, 5))
+    F = principal_features(dense_pairs(K))
+    u, v = wild_columns([7, 5], [persistence(F[:7]), persistence(F[7:])], 20, 2.0, seed)
     expected = [reference.wild_mmd2_loops(K, u[:, b], v[:, b]) for b in range(20)]
     np.testing.assert_allclose(result.null_distribution, expected, atol=1e-13)
+
+
+def test_the_wild_bootstrap_of_pairs_against_a_loop(rng):
+    """One weight for both rows of a pair, and the memory of their differences."""
+    x, y = rng.normal(size=(2, 9, 1))
+    z = np.concatenate([x, y])
+    K = reference.gram(reference.gaussian(1.0), z, z)
+    result = quick(x, y, kernel=Gaussian(1.0), null="wild", paired=True, n_resamples=20)
+    F = principal_features(dense_pairs(K))
+    (u,) = wild_columns([9], [persistence(F[:9] - F[9:])], 20, None, np.random.default_rng(0))
+    expected = [reference.wild_mmd2_loops(K, u[:, b], u[:, b]) for b in range(20)]
+    np.testing.assert_allclose(result.null_distribution, expected, atol=1e-13)
+
+
+def test_the_wild_bootstrap_keeps_its_level_on_slow_series():
+    """Two autoregressions of one law: 150 draws at 5%, where the plain bootstrap rejects a fifth of them."""
+    rng, rejected = np.random.default_rng(29), 0
+    for _ in range(150):
+        x, y = lfilter([1.0], [1.0, -0.85], rng.normal(size=(2, 150)))[:, 50:]
+        rejected += quick(x, y, null="wild", rng=rng).pvalue <= 0.05
+    assert rejected <= stats.binom.ppf(1 - 1e-4, 150, 0.08)
+
+
+def test_something_slow_under_noise_gets_a_note():
+    rng = np.random.default_rng(0)
+    slow = lfilter([1.0], [1.0, -0.97], rng.normal(size=(2, 700)))[:, 100:]
+    x, y = slow / slow.std() + rng.normal(size=slow.shape)
+    plain = rng.normal(size=600)
+    words = "remember longer than neighbours show, as under noise; p-values of null='wild' are then too small"
+    for pair, which in (((x, y), "x and y"), ((x, plain), "x"), ((plain, y), "y")):
+        (note,) = quick(*pair, null="wild").notes
+        assert f"rows of {which} {words}" in note
+    (note,) = (n for n in quick(x, plain, null="wild", paired=True).notes if "remember" in n)
+    assert "rows of the differences of pairs remember" in note
+    assert quick(*slow, null="wild").notes == quick(plain, plain[::-1] + 0.1, null="wild").notes == ()
+
+
+def test_the_column_that_remembers_longest_decides_for_several_kernels(rng):
+    """A second column of noise makes draws no smaller."""
+    x, y = lfilter([1.0], [1.0, -0.9], rng.normal(size=(2, 80)))
+    kernel = [Gaussian(1.0), Gaussian(2.0)]
+    for second in (np.zeros((2, 80)), 5.0 * rng.normal(size=(2, 80))):
+        both = {"x": np.column_stack([x, second[0]]), "y": np.column_stack([y, second[1]])}
+        tables, _ = read_tables(both, "raise", minimum=2, same_columns=True)
+        pool = make_pool(tables, None, "time", None)
+        choice = choose(kernel, pool.space, read_procedure("auto", "wild", 9, None, None, 0))
+        found = persistence_of(pool, choice, False)
+        assert min(how.mean_variance for how in found) > 4.0
 
 
 def test_features_come_near_the_exact_statistic(rng):

@@ -24,7 +24,6 @@ from kembed.core.threads import THREADS, is_for_one_thread, one_thread
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.data.files import label
 
-WILD = "null='wild' is for those"  # as `data/remarks.py` says it, which is not imported for its sake
 FORETOLD = 0.3  # the share of the work after which the time left can be told
 
 
@@ -84,8 +83,6 @@ class Screen:
     def remark(self, notes: Sequence[str]) -> None:
         """The notes of a result, in the words of the shell."""
         for note in notes:
-            if self.arguments[0] == "independence":  # it has no option for time series
-                note = note.replace(WILD, "hsic_test in Python has null='wild' for those")
             self.note(readable(Warning(note)))
 
     def spare_threads(self, rows: int) -> None:

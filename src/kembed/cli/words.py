@@ -16,6 +16,7 @@ _OPTIONS = {
     r"kernel='(\w+)'": r"--kernel \1",
     r"\brng\b": "--seed",
     r"and null='wild' is for those": "and --null wild of kembed test is for those",
+    r"and null='shift' is for those": "and hsic_test in Python has null='shift' for those",
     r"and prewhiten= is for those": "and --time takes slow changes out",
     r"and prewhiten= and memory= are for those": "and conditional_test in Python has prewhiten= and memory=",
     r"and unit= of mmd_test is for those": "and mmd_test in Python has unit= for those",

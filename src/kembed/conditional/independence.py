@@ -55,8 +55,8 @@ def conditional_test(
         The shortest lengthscale that pre-whitening may choose, in the unit of `prewhiten`; for dates, days.
     memory
         For time series: over how many rows the multipliers forget. Rows must come in order of time, unless
-        `prewhiten` has their times. It rejects too often where a row keeps most of the last one: .07 to .17
-        at the 5% level where it keeps .85.
+        `prewhiten` has their times. Draws are as large as those of autoregressions that remember as long as
+        the residuals do.
     cross_fit
         Whether the residual of a row comes from a regression on the other rows.
     rng, nan_policy

@@ -28,13 +28,14 @@ from kembed.conditional.products import (
     squared_norms,
 )
 from kembed.conditional.regression import nystroem
-from kembed.core.backend import Bool, Float, to_numpy
+from kembed.core.backend import Bool, Float, Int, to_numpy
 from kembed.data.space import Space, make_space
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.learning.evidence import COARSE
 from kembed.permutation.crossings import Places, bin_rows, crossings
 from kembed.permutation.fusion import Values
+from kembed.permutation.series import LONGEST, crossed, lack
 from kembed.testing import kernel_words
 
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
@@ -274,7 +275,14 @@ class Sides:
             features.append(KernelFeatures(one.kernel, values, spent + more))
         return Side(left.columns, tuple(features), left.regressions)
 
-    def statistics(self, left: Side, right: Side, given: tuple[int, ...], E: Multipliers) -> Found:
+    def statistics(
+        self,
+        left: Side,
+        right: Side,
+        given: tuple[int, ...],
+        E: Multipliers,
+        when: Int[np.ndarray, " n"] | None = None,
+    ) -> Found:
         """HSIC of every kernel, alone and weighted by features of what is given, under the multipliers E.
 
         The smoothest kernel is weighted at every scale of what is given, the next one at the first: with a
@@ -283,6 +291,7 @@ class Sides:
         Regressions that spend d of n degrees of freedom tie the rows' residuals together: if these are Pa and
         Pb, P a projection, Σ a_i b_i has variance n - d where multipliers see Σ a_i² b_i² ≈ n (1 - d/n)²,
         too little by 1 + d/n. What is resampled is stretched by that, d the geometric mean of both sides'.
+        With `memory`, of rows that `when` puts in order of time, also by what multipliers that forget lack.
         """
         found: list[tuple[Any, np.ndarray]] = []
         pairs = list(zip(left.features, right.features, strict=True))
@@ -293,6 +302,9 @@ class Sides:
         for place, (first, second) in enumerate(pairs):
             stretch = np.ones(E.count + 1)
             stretch[1:] += np.sqrt(first.freedom * second.freedom) / self.n
+            if when is not None and self.settings.memory is not None:
+                how = crossed(first.values[when], second.values[when])
+                stretch[1:] *= lack(self.n, min(self.settings.memory, LONGEST * self.n), how).factor
             pair = (first.kernel, second.kernel)
             own = weighting.get(place, ())
             if binned:

@@ -127,6 +127,7 @@ class ConditionalTester:
         """Put the rows in an order that depends on their content alone, and then says nothing."""
         self._order, self._rank = content_order([as_variable(t.values, t.categorical) for t in tables])
         self._back = np.argsort(self._order)
+        self._ranks = np.argsort(np.argsort(self._time, kind="stable"))[self._order]  # places in time
         self._tables = tables
         shuffled = [as_variable(table.values[self._order], table.categorical) for table in tables]
         self._sides = Sides(shuffled, self._settings)
@@ -180,7 +181,7 @@ class ConditionalTester:
         kinds = [table.categorical.tolist() for table in self._tables]
         # Pickled, because what a kernel prints is rounded.
         kernels = [pickle.dumps(to_numpy(one) if isinstance(one, Kernel) else one) for one in how.kernels]
-        when = b"" if how.memory is None else self._time[order].tobytes()
+        when = b"" if how.memory is None else b"sized" + self._time[order].tobytes()
         return digest(VERSION, kinds, replace(how, kernels=()), when, *kernels, *parts)
 
     @cached_property
@@ -189,8 +190,7 @@ class ConditionalTester:
         if how.memory is None:  # a sign a row, or a bin of rows
             return random_signs(BINS + 1 if self._sides.binned else self.n_rows, how.n_resamples, rng)
         E = random_processes(self.n_rows, how.n_resamples, how.memory, rng).E
-        when = np.argsort(np.argsort(self._time, kind="stable"))  # multipliers run along the time
-        return Processes(E[when[self._order]])
+        return Processes(E[self._ranks])  # multipliers run along the time
 
     @cached_property
     def _orders(self) -> Int[np.ndarray, "B n"]:
@@ -331,7 +331,8 @@ class ConditionalTester:
         if not left.features or not right.features:  # a constant, or a function of what is given
             return null, None
         if null == "multiplier":
-            return null, sides.statistics(left, right, given if conditional else (), self._multipliers)
+            E, when = self._multipliers, np.argsort(self._ranks)
+            return null, sides.statistics(left, right, given if conditional else (), E, when)
         if self._rank[i] <= self._rank[j]:  # which side is permuted must not depend on which was called x
             return null, sides.permuted(left, right, self._orders)
         values, names = sides.permuted(right, left, self._orders)

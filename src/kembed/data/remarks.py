@@ -25,7 +25,8 @@ REPEATED, DIGITS = 0.02, 5
 # N whole numbers out of fewer than N²/20 are all different by chance once in exp(10).
 CROWDED = 20.0
 
-WILD = "null='wild' is for those"  # what to do about rows in order, where the test knows it
+# What to do about rows in order, where the test knows it: of two samples, and of two sides.
+WILD, SHIFT = "null='wild' is for those", "null='shift' is for those"
 
 Column = Float[np.ndarray, " n"]
 
@@ -59,7 +60,7 @@ def _of_samples(tables: list[Table]) -> tuple[list[str], list[np.ndarray]]:
     return notes, [marks for marks, _ in rows]
 
 
-def of_sides(tables: Iterable[Table], *, ordered: bool = False, remedy: str = WILD) -> tuple[str, ...]:
+def of_sides(tables: Iterable[Table], *, ordered: bool = False, remedy: str = SHIFT) -> tuple[str, ...]:
     """The same of the sides of a test of independence; `remedy` is for rows in order."""
     tables = list(tables)
     notes = [note for table in tables for note in (*table.notes, *of_columns([table]), *spellings(table))]

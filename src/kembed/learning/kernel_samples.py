@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -92,13 +93,15 @@ class KernelSamples(Drawn):
         return int(self.diverging.sum())
 
     def to_arviz(self, all_modes: bool = False) -> Any:
-        """The draws of the main mode as `arviz.InferenceData`, or those of every mode.
+        """The draws of the main mode, or of every mode, as ArviZ has them: a `DataTree`.
+
+        (Before ArviZ 1, an `InferenceData`.)
 
         Draws of several modes are not weighted: how many there are of each says how many chains began there,
         `mass` says what share of the posterior it holds.
         """
         chains = np.ones(len(self.chain_mode), bool) if all_modes else self._main_chains()
-        return _arviz().from_dict(
+        return _in_groups(
             posterior={name: value[chains] for name, value in self.variables.items()},
             sample_stats={"diverging": self.diverging[chains]},
         )
@@ -119,7 +122,7 @@ class KernelSamples(Drawn):
             half = self.theta.shape[1] // 2
             halves = slice(0, half), slice(half, 2 * half)
             chosen = {name: np.concatenate([v[:, one] for one in halves]) for name, v in chosen.items()}
-        return _arviz().from_dict(posterior=chosen)
+        return _in_groups(posterior=chosen)
 
     @functools.cached_property
     def rhat(self) -> float:
@@ -198,6 +201,13 @@ class KernelSamples(Drawn):
             f"lengthscale {np.median(value):.4g} [{low:.4g}, {high:.4g}], "
             f"R-hat {self.rhat:.3f}, {self.divergences} divergences)"
         )
+
+
+def _in_groups(**groups: dict[str, np.ndarray]) -> Any:
+    """Draws as ArviZ takes them: groups by name up to version 0.23, in one dictionary from 1.0 on."""
+    arviz = _arviz()
+    by_name = "posterior" in inspect.signature(arviz.from_dict).parameters
+    return arviz.from_dict(**groups) if by_name else arviz.from_dict(groups)
 
 
 def _arviz() -> Any:

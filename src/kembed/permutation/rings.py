@@ -103,6 +103,14 @@ def draw_star(N: int, n_resamples: int, rng: np.random.Generator) -> Star:
     return Star(rings, rng.choice(others, n_resamples, replace=False))
 
 
+def draw_shifts(N: int, n_resamples: int, rng: np.random.Generator) -> Star:
+    """The ring of the rows in their own order, which is time: all of its turns, or so many of them."""
+    order = np.arange(N)
+    few = n_resamples < N - 1
+    chosen = np.sort(rng.choice(N - 1, n_resamples, replace=False)) if few else order[:-1]
+    return Star((Ring(order, order),), chosen)
+
+
 def correlate(u: Vector, v: Vector) -> Vector:
     """Σ_i u_i v_{i+k} for every turn k."""
     return np.fft.irfft(np.conj(np.fft.rfft(u)) * np.fft.rfft(v), len(u))

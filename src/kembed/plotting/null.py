@@ -42,7 +42,7 @@ def _drawn(outcome: TestOutcome) -> str:
     size = f"{len(outcome.null_distribution):,}"
     if outcome.enumerated:
         return f"all {size} arrangements"
-    resampled = outcome.null in ("permutation", "wild")
+    resampled = outcome.null in ("permutation", "wild", "shift")
     return f"{size} resamples" if resampled else f"{size} draws, {outcome.null} null"
 
 

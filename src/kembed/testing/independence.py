@@ -24,10 +24,10 @@ from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import AT_ONCE, Blocks, block_hsic
 from kembed.permutation.crossings import every_order
 from kembed.permutation.fusion import Values, in_places
-from kembed.permutation.gram import KernelSums, Pairs, matrix_pairs
+from kembed.permutation.gram import KernelSums, Pairs
 from kembed.permutation.labelings import column_sums
 from kembed.permutation.low_rank import LowRank, Ready, computed, member_pairs, with_low_rank
-from kembed.permutation.rings import Star, draw_star, factor_turns, ring_sums
+from kembed.permutation.rings import Star, draw_shifts, draw_star, factor_turns, ring_sums
 from kembed.testing.choice import choose, single_kernel
 from kembed.testing.crossed import independence_of, refuse_unit
 from kembed.testing.members import fused_relations
@@ -41,8 +41,9 @@ from kembed.testing.outcome import (
     turned,
     turned_outcome,
 )
-from kembed.testing.procedure import NULLS, QUIETLY, Choice, Procedure, every_one, read_procedure
+from kembed.testing.procedure import NULLS, QUIETLY, SERIES, Choice, Procedure, every_one, read_procedure
 from kembed.testing.sided import are_sided, open_sides
+from kembed.testing.wild import product_pairs, wild_values
 
 Pairings = Int[np.ndarray, "C n"]  # which row of y every row of x meets
 MINIMUM = 4  # the unbiased statistic divides by n - 3
@@ -88,8 +89,10 @@ def hsic_test(
         pairs up to 4,000 rows, features beyond, and where even those are too much work the normal limit.
     null
         `"permutation"`, exact; `"normal"`: the limit of the cross-products of features in one pass, for many
-        rows; `"gamma"` or `"spectral"` for one kernel a side; `"wild"` for time series. The result's `null`
-        says which was used.
+        rows; `"gamma"` or `"spectral"` for one kernel a side. For time series, rows in order of time:
+        `"shift"` compares with y moved against x by 1, 2, ... steps, the end of it coming before its start,
+        which leaves both as they are (p-values go down to 1/n); or `"wild"`, for one kernel a side. The
+        result's `null` says which was used.
     unit
         Rows that stay together when y is moved against x, because they are not independent: a number of
         consecutive rows, an array with the unit of every row (a customer, a day), or with `data` the name of
@@ -107,7 +110,7 @@ def hsic_test(
     0.001
 
     """
-    procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng, (*NULLS, "normal"))
+    procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng, (*NULLS, "normal", "shift"))
     if unit is not None:
         unit = checks.count(unit, "unit", 1) if np.ndim(unit) == 0 and not isinstance(unit, str) else unit
         if null != "permutation" or statistic in ("unbiased", "biased"):
@@ -139,8 +142,8 @@ def hsic_test(
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
     tables, unit = side_units(tables, unit)
-    notes = remarks.of_sides(tables, ordered=null == "wild" or unit is not None)
-    swapped = null != "wild" and _comes_second(*(table.values for table in tables))
+    notes = remarks.of_sides(tables, ordered=null in SERIES or unit is not None)
+    swapped = null not in SERIES and _comes_second(*(table.values for table in tables))
     if swapped:
         tables, kernels = tables[::-1], tuple(kernels[::-1])
     n = len(tables[0].values)
@@ -148,7 +151,7 @@ def hsic_test(
         if null == "normal" or unit is not None or procedure.crosses(n):
             unit = 1 if unit is None else unit
             return replace(_by_features(tables, kernels, procedure, unit, swapped), notes=notes)
-        if null != "wild":
+        if null not in SERIES:
             tables = _in_order(tables)
         spaces = [make_space(table.values, table.categorical) for table in tables]
         names = _names(tables, swapped)
@@ -158,10 +161,9 @@ def hsic_test(
             return replace(_approximate(*_single(meetings), both, procedure), notes=notes)
         name, enumerated = "HSIC", False
         if null == "wild":
-            name, values = "biased HSIC", _wild(*_single(meetings), procedure)
+            name, values = "biased HSIC", wild_values(*_single(meetings), procedure)
         else:
-            enumerated = n <= FEW_ROWS and factorial(n) <= n_resamples + 1
-            pairings = every_order(n) if enumerated else _random_pairings(n, procedure)
+            pairings, enumerated = _pairings(n, procedure)
             found = [meeting_values(meeting, pairings, procedure) for meeting in meetings]
             values = in_places(found, list(range(len(both.kernels))))
         return replace(resampled_outcome(name, (n,), both, values, null, enumerated), notes=notes)
@@ -241,10 +243,14 @@ def _single(meetings: tuple[Meeting, ...]) -> tuple[Pairs, Pairs]:
     return member_pairs(meeting.left), member_pairs(meeting.right)
 
 
-def _random_pairings(n: int, procedure: Procedure) -> Star | Pairings:
-    """Turns of random rings; of few rows written out."""
-    star = draw_star(n, procedure.n_resamples, procedure.rng)
-    return star.pairings(slice(None)) if n <= SHORT and n * n * star.count <= ENTRIES else star
+def _pairings(n: int, procedure: Procedure) -> tuple[Star | Pairings, bool]:
+    """Turns of random rings, or of the ring of time; of few rows written out; and whether these are all."""
+    count, shifted = procedure.n_resamples, procedure.null == "shift"
+    if not shifted and n <= FEW_ROWS and factorial(n) <= count + 1:
+        return every_order(n), True
+    star = (draw_shifts if shifted else draw_star)(n, count, procedure.rng)
+    written = n <= SHORT and n * n * star.count <= ENTRIES
+    return star.pairings(slice(None)) if written else star, shifted and n - 1 <= count
 
 
 def meeting_values(meeting: Meeting, pairings: Star | Pairings, procedure: Procedure) -> Values:
@@ -309,29 +315,6 @@ def _written_out(left: Pairs, right: Pairs, pairs: Any, orders: Pairings, biased
     return Values(np.stack(values, axis=1), np.array(entry)).settled(False)
 
 
-def _centred(pairs: Pairs, batch: int | None) -> Pairs:
-    """The matrix HKH of one kernel."""
-    ((_, sums),) = column_sums(pairs, np.zeros((pairs.size, 0)), batch)
-    mean = (sums.rows + sums.diagonal) / pairs.size
-    whole, diagonal = mean.mean(), sums.diagonal - 2.0 * mean + mean.mean()
-    return matrix_pairs(lambda a, b: pairs.rectangles(a, b)[0] - mean[a, None] - mean[b] + whole, diagonal)
-
-
-def _product(left: Pairs, right: Pairs) -> Pairs:
-    """The matrix K ∘ L of two kernels."""
-    diagonal = left.diagonals[0] * right.diagonals[0]
-    return matrix_pairs(lambda a, b: left.rectangles(a, b)[0] * right.rectangles(a, b)[0], diagonal)
-
-
-def _wild(left: Pairs, right: Pairs, procedure: Procedure) -> Values:
-    """The biased HSIC, the sum of HKH ∘ HLH over n², with rows weighted by a wild process."""
-    product = _product(_centred(left, procedure.batch), _centred(right, procedure.batch))
-    W = procedure.wild_columns(product.size)
-    ((quadratic, sums),) = column_sums(product, W, procedure.batch)
-    values = (quadratic + sums.diagonal @ W**2) / product.size**2
-    return Values(values[:, None], np.array([sums.usual]))
-
-
 def _approximate(left: Pairs, right: Pairs, both: Choice, procedure: Procedure) -> TestOutcome:
     """Gamma or spectral null: n HSIC → Σ_ab λ_a η_b z_ab², the eigenvalues of the two centred matrices."""
     n, batch = left.size, procedure.batch
@@ -339,7 +322,7 @@ def _approximate(left: Pairs, right: Pairs, both: Choice, procedure: Procedure) 
     (trace_x, squares_x), (trace_y, squares_y) = map(statistics.centred_moments, (first, second))
     value, mean, variance = 0.0, trace_x * trace_y / n**3, 2.0 * squares_x * squares_y / n**6
     if mean > 0.0:  # else a side does not vary
-        ((cross, _),) = column_sums(_product(left, right), np.ones((n, 1)), batch)
+        ((cross, _),) = column_sums(product_pairs(left, right), np.ones((n, 1)), batch)
         value = float(statistics.hsic(cross, first, second, np.dot, biased=procedure.biased)[0])
 
     def weights() -> Float[np.ndarray, " L"]:

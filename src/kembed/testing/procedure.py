@@ -1,6 +1,7 @@
 """How a test is to be done: what `mmd_test` and `hsic_test` are told alike, and the kernels they use."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +10,14 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float
 from kembed.learning.evidence import Evidence
-from kembed.permutation import nulls
 from kembed.permutation.fusion import Plan
 from kembed.permutation.gram import Pairs
 from kembed.permutation.low_rank import Member, member_pairs
+from kembed.permutation.series import Persistence, wild_columns
 
 STATISTICS = ("auto", "unbiased", "biased", "features")
 NULLS = ("permutation", "gamma", "spectral", "wild")
+SERIES = ("wild", "shift")  # rows are in order of time
 # Rows in all up to which "auto" takes all pairs of them: a few seconds; `benchmarks/binned.py` has the
 # powers.
 EXACT_ROWS = 5_000
@@ -63,10 +65,12 @@ class Procedure:
         """Whether the null is a formula."""
         return self.null in ("gamma", "spectral")
 
-    def wild_columns(self, n: int) -> Float[np.ndarray, "n C"]:
-        """Weights of n rows of a time series: 1 for the data, then wild processes."""
-        weights = nulls.wild_weights(n, self.n_resamples, self.memory or np.sqrt(n), self.rng)
-        return np.hstack([np.ones((n, 1)), weights])
+    def wild_columns(
+        self, sizes: Sequence[int], series: Sequence[Persistence], *, tails: bool = True
+    ) -> list[Float[np.ndarray, "n C"]]:
+        """Weights of the rows of one or more time series: 1 for the data, then wild processes."""
+        W = wild_columns(sizes, series, self.n_resamples, self.memory, self.rng, tails)
+        return [np.hstack([np.ones((len(weights), 1)), weights]) for weights in W]
 
 
 def read_procedure(

@@ -44,6 +44,7 @@ from kembed.testing.outcome import (
     resampled_outcome,
 )
 from kembed.testing.procedure import QUIETLY, Choice, Procedure, is_sketch, read_procedure
+from kembed.testing.wild import hidden_notes, persistence_of
 
 
 def mmd_test(
@@ -89,7 +90,8 @@ def mmd_test(
     null
         - `"permutation"`: exact at any sample size; every arrangement where there are few;
         - `"gamma"`, `"spectral"`: approximations without resampling, for one kernel;
-        - `"wild"`: the wild bootstrap for time series, rows in order of time, with the biased statistic.
+        - `"wild"`: the wild bootstrap for time series, rows in order of time, with the biased statistic; its
+          draws are as large as those of autoregressions that remember as long as the rows do.
     n_resamples
         How many relabelings.
     unit
@@ -105,7 +107,8 @@ def mmd_test(
     by_column
         Also test each column by itself, with p-values corrected for the number of columns.
     memory
-        How many steps a time series remembers, for `null="wild"`; √n if None.
+        Over how many steps the weights of `null="wild"` forget; None: chosen from the correlation of every
+        row with the one before it.
     batch
         How many rows (diagonals) of the kernel matrix to hold at once; by default what fits 256 MiB.
     rng
@@ -172,7 +175,8 @@ def mmd_test(
         choice = choose(kernel, pool.space, procedure, names=pool.names)
         if procedure.approximate:
             return replace(_approximate(pool, choice, procedure), notes=notes)
-        return replace(_signed(pool, choice, procedure, paired), notes=notes)
+        result = _signed(pool, choice, procedure, paired)
+        return replace(result, notes=(*notes, *result.notes))
 
 
 def test_pool(
@@ -284,9 +288,11 @@ def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Proc
 def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> TestOutcome:
     """MMD² for the data and for rows whose sides are swapped, or weighted by a wild process."""
     (n, m), wild, enumerated = pool.sizes, procedure.null == "wild", False
+    notes: tuple[str, ...] = ()
     if wild:  # the weights 1/n and -1/m of the data, then times wild processes; one for the rows of a pair
-        first = procedure.wild_columns(n)
-        W = np.concatenate([first / n, (first if paired else procedure.wild_columns(m)) / -m])
+        series = persistence_of(pool, choice, paired)
+        columns, notes = procedure.wild_columns([n] if paired else [n, m], series), hidden_notes(series)
+        W = np.concatenate([columns[0] / n, columns[-1] / -m])
     else:
         swaps, enumerated = draw_swaps(pool.signs, procedure.n_resamples, procedure.rng)
         W = np.concatenate([swaps, -swaps])
@@ -304,7 +310,7 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> T
         parts.append(Values(values.T, entry).settled(isinstance(member, Blocks | Leaves)))
     name = "biased MMD²" if wild else "MMD²"
     both = in_places(parts, list(range(len(choice.kernels))))
-    return resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated)
+    return replace(resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated), notes=notes)
 
 
 def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcome:
