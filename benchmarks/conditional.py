@@ -189,7 +189,8 @@ def regression() -> None:
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
     from threadpoolctl import threadpool_limits
 
-    from kembed.conditional.regression import learn_regression, regression_residuals
+    from kembed.conditional.regression import learn_regression
+    from kembed.conditional.smoothing import regression_residuals
 
     draws = max(REPETITIONS // 10, 1)
     plain, left, turned, less = np.mean(spread(_ridge, range(draws)), axis=0)

@@ -5,10 +5,8 @@ import pytest
 from tests import reference
 
 from kembed.conditional.regression import (
-    LANDMARKS,
     PRIOR_MEAN,
     PRIOR_SD,
-    SUMMED_ROWS,
     Optimum,
     Regression,
     bends,
@@ -17,10 +15,9 @@ from kembed.conditional.regression import (
     negative_log_likelihood,
     profile,
     quadratic_bends,
-    regression_residuals,
     spectrum,
-    summed_residuals,
 )
+from kembed.conditional.smoothing import LANDMARKS, SUMMED_ROWS, regression_residuals, summed_residuals
 
 
 @pytest.fixture

@@ -15,10 +15,11 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from kembed.conditional import conditioning, regression
+from kembed.conditional import conditioning, regression, smoothing
 from kembed.conditional.conditioning import Conditioner
 from kembed.conditional.products import NEGLIGIBLE
-from kembed.conditional.regression import Regression, RegressionResiduals, kernel, learn_regression
+from kembed.conditional.regression import Regression, kernel, learn_regression
+from kembed.conditional.smoothing import RegressionResiduals, summed_residuals
 from kembed.core.backend import Float, Int
 
 Rows = Float[np.ndarray, "n q"]
@@ -201,13 +202,13 @@ class SharedConditioner(Conditioner):
         if len(F) <= TRIED_ON and not self._agrees(left[:, 0]):
             return None
         own, some = learn_regression(self.Z, F), slice(TRIED_ON)
-        alone = regression.summed_residuals(self.Z[some], F[some], own, regression.LANDMARKS).left_out
+        alone = summed_residuals(self.Z[some], F[some], own, smoothing.LANDMARKS).left_out
         noticed = (1.0 - NOTICED / np.sqrt(len(F))) * np.square(left[some]).mean()
         return own if np.square(alone).mean() < noticed else None
 
     def _after(self, F: Rows, own: Regression) -> tuple[Rows, float]:
         """F less a process of its own, then less what the basis says about the rest."""
-        first = regression.summed_residuals(self.Z, F, own, regression.LANDMARKS)
+        first = summed_residuals(self.Z, F, own, smoothing.LANDMARKS)
         ratio, gain, across = self._found(first.fitted)
         left, freedom = self._without(first.fitted, ratio, across) if gain > 0.0 else (first.fitted, 0.0)
         return left, first.freedom + freedom

@@ -15,14 +15,17 @@ import numpy as np
 from kembed.conditional import regression
 from kembed.conditional.regression import (
     Regression,
-    RegressionResiduals,
     Spectrum,
     kernel,
     learn_regression,
+    usual_starts,
+)
+from kembed.conditional.smoothing import (
+    SUMMED_ROWS,
+    RegressionResiduals,
     nystroem,
     regression_residuals,
     smoother,
-    usual_starts,
 )
 from kembed.core.backend import Bool, Float, Int
 from kembed.data.space import make_space
@@ -194,7 +197,7 @@ class Conditioner:
 
     def regressed(self, learned: Regression) -> Callable[[Vector], RegressionResiduals]:
         """What takes out of a column what the process says, for as many columns as there are."""
-        if len(self.Z) > regression.SUMMED_ROWS:
+        if len(self.Z) > SUMMED_ROWS:
             return lambda column: regression_residuals(self.Z, column[:, None], learned)
         smooth = smoother(self.Z, learned)
         return lambda column: smooth.residuals(column[:, None])

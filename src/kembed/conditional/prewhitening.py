@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed.conditional.regression import learn_regression, regression_residuals, usual_starts
+from kembed.conditional.regression import learn_regression, usual_starts
+from kembed.conditional.smoothing import regression_residuals
 from kembed.core import checks
 from kembed.core.backend import Float
 from kembed.data.columns import Labelled

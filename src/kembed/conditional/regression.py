@@ -15,19 +15,17 @@ No library is used: a search for a causal graph needs hundreds of fits, and the 
 takes here and in scikit-learn.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 
 from kembed.core.backend import Float
-from kembed.core.linalg import pivoted_cholesky
 
 Points = Float[np.ndarray, "n d"]
 Targets = Float[np.ndarray, "n k"]
@@ -37,14 +35,6 @@ Square = Float[np.ndarray, "n n"]
 EXPLORE_ROWS, LEARN_ROWS = 100, 140
 FEW_STEPS, STEPS = 4, 6  # of L-BFGS there: a search for a graph makes hundreds of fits
 SETTLED = 0.02  # nats: a step that gains less is the last (left-out residuals are larger by a thousandth)
-# Up to so many rows C is inverted as it is; beyond, K is replaced by its projection on so many of the rows.
-# Wide tables (categories with many levels) have no few rows that stand for all.
-EXACT_ROWS, WIDE_ROWS, LANDMARKS = 400, 3_000, 150
-# Beyond so many only sums over rows are kept: a row's own share in its prediction is below a hundredth.
-SUMMED_ROWS, CHUNK = 20_000, 4_096
-# Landmarks are left out of which others leave less than this share of the kernel's variance unsaid: rows may
-# repeat, and of a smooth kernel on one column a dozen say all.
-LEFT_OUT = 1e-8
 # Starts: these times √d, or times what the slopes suggest; signal-to-noise ratios compared at each.
 FACTORS = (0.5, 1.0, 3.0)
 PROFILE = 10.0 ** np.arange(-2.0, 2.6, 0.5)
@@ -71,14 +61,6 @@ class Regression:
         scales = ", ".join(f"{value:.3g}" for value in self.lengthscales)
         found = f"signal/noise={self.ratio:.3g}, gain={self.gain:.1f} nats"
         return f"Regression(lengthscales=[{scales}], {found})"
-
-
-class RegressionResiduals(NamedTuple):
-    """Targets less their regression: fitted on all rows, and for each row on all the others."""
-
-    fitted: Targets
-    left_out: Targets
-    freedom: float  # degrees of freedom that the regression spent, the constant among them
 
 
 class Spectrum(NamedTuple):
@@ -134,87 +116,6 @@ def learn_regression(
     return Regression(best.axes, lengthscales, float(np.exp(best.theta[-1])), still - best.value)
 
 
-class Smoother(NamedTuple):
-    """A regression at the rows of Z, for any targets there: C⁻¹ itself, or T with C⁻¹ = I - TᵀT."""
-
-    inverse: Float[np.ndarray, "n n"] | None
-    root: Float[np.ndarray, "m n"] | None
-    ones: Float[np.ndarray, " n"]  # C⁻¹1
-    diagonal: Float[np.ndarray, " n"]  # of C⁻¹
-
-    def residuals(self, Y: Targets) -> RegressionResiduals:
-        """Y less its regression, with a constant mean of its own for every target.
-
-        With P = C⁻¹ - C⁻¹11ᵀC⁻¹/(1ᵀC⁻¹1) the residuals are P Y, and those with the row left out (P Y)_i/P_ii.
-        """
-        if self.inverse is not None:
-            turned = self.inverse @ Y
-        else:
-            assert self.root is not None
-            turned = Y - self.root.T @ (self.root @ Y)
-        total = self.ones.sum()
-        fitted = turned - np.outer(self.ones, turned.sum(axis=0) / total)
-        spared = np.maximum(self.diagonal - self.ones**2 / total, 1e-12)
-        return RegressionResiduals(fitted, fitted / spared[:, None], float(len(Y) - spared.sum()))
-
-
-def smoother(
-    Z: Points, regression: Regression, *, exact: int | None = None, landmarks: int = LANDMARKS
-) -> Smoother:
-    """What the regression does to targets; beyond `exact` rows K is projected on the first `landmarks`."""
-    n, s = len(Z), regression.ratio
-    A = Z @ regression.axes / regression.lengthscales
-    if exact is None:
-        exact = EXACT_ROWS if Z.shape[1] <= MAX_LENGTHSCALES else WIDE_ROWS
-    if n <= exact:
-        inverse = _inverse(s * kernel(A, A))
-        return Smoother(inverse, None, inverse.sum(axis=1), np.diagonal(inverse))
-    # K ≈ VᵀV with V = K_mm^{-1/2} K_mn; T = (I/s + VVᵀ)^{-1/2} V.
-    V = nystroem(A, A[:landmarks], kernel)
-    T = _forward(np.linalg.cholesky(_with_diagonal(V @ V.T, 1.0 / s)), V)
-    return Smoother(None, T, 1.0 - T.T @ T.sum(axis=1), 1.0 - np.einsum("mn,mn->n", T, T))
-
-
-def regression_residuals(
-    Z: Points, Y: Targets, regression: Regression, *, exact: int | None = None, landmarks: int = LANDMARKS
-) -> RegressionResiduals:
-    """Y - E[Y|Z] under the regression; of very many rows by sums over them."""
-    if len(Z) > SUMMED_ROWS:
-        return summed_residuals(Z, Y, regression, landmarks)
-    return smoother(Z, regression, exact=exact, landmarks=landmarks).residuals(Y)
-
-
-def summed_residuals(Z: Points, Y: Targets, regression: Regression, landmarks: int) -> RegressionResiduals:
-    """The same from Σvvᵀ and Σvy over the rows, v features at landmarks: one sweep for those, one to predict.
-
-    C⁻¹ = I - V (I/s + VᵀV)⁻¹ Vᵀ. A row's residual with the row left out is taken for its
-    residual over 1 - d/n, d the degrees of freedom of all: of many rows no single one matters.
-    """
-    n, s = len(Z), regression.ratio
-    turn = regression.axes / regression.lengthscales
-    marks = Z[:landmarks] @ turn
-    kept, lower = pivoted_cholesky(kernel(marks, marks), LEFT_OUT)
-    marks = marks[kept]
-    right = np.column_stack([np.ones(n), Y])
-    # V = Φ K_mm^{-1/2}: sums of its products can be inverted, those of Φ itself cannot.
-    whiten = _forward(lower, np.eye(len(marks))).T
-    among, across = np.zeros((len(marks),) * 2), np.zeros((len(marks), right.shape[1]))
-    for start in range(0, n, CHUNK):
-        V = kernel(Z[start : start + CHUNK] @ turn, marks) @ whiten
-        among += V.T @ V
-        across += V.T @ right[start : start + CHUNK]
-    values, vectors = np.linalg.eigh(among)
-    shares = 1.0 / (np.maximum(values, 0.0) + 1.0 / s)
-    weights = whiten @ (vectors @ (shares[:, None] * (vectors.T @ across)))
-    parts = [kernel(Z[i : i + CHUNK] @ turn, marks) @ weights for i in range(0, n, CHUNK)]
-    turned = right - np.concatenate(parts)
-    ones, turned = turned[:, 0], turned[:, 1:]
-    total = ones.sum()
-    fitted = turned - np.outer(ones, turned.sum(axis=0) / total)
-    freedom = float(np.maximum(values, 0.0) @ shares + np.square(ones).sum() / total)
-    return RegressionResiduals(fitted, fitted / (1.0 - freedom / n), freedom)
-
-
 def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:
     """exp(-½|a_i - b_j|²) for points of unit size: no digits that matter are lost in |a|² + |b|² - 2a·b."""
     exponent = A @ B.T
@@ -224,20 +125,7 @@ def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:
     return np.asarray(np.exp(exponent, out=exponent))
 
 
-def nystroem(
-    points: Any, marks: Any, gram: Callable[[Any, Any], Any], share: float = LEFT_OUT
-) -> Float[np.ndarray, "r n"]:
-    """V with VᵀV = K_nm K_mm⁻¹ K_mn, from as many of the landmarks as say something new."""
-    kept, lower = pivoted_cholesky(gram(marks, marks), share)
-    return _forward(lower, np.ascontiguousarray(gram(points, marks[kept])).T)
-
-
-def _forward(lower: Float[np.ndarray, "m m"], right: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
-    """L⁻¹B; B, in the order of LAPACK, is overwritten."""
-    return np.asarray(dtrsm(1.0, lower, right, lower=1, overwrite_b=1))
-
-
-def _with_diagonal(matrix: Float[np.ndarray, "n n"], added: float) -> Float[np.ndarray, "n n"]:
+def with_diagonal(matrix: Float[np.ndarray, "n n"], added: float) -> Float[np.ndarray, "n n"]:
     """The matrix itself, with a number added along its diagonal."""
     matrix[np.diag_indices(len(matrix))] += added
     return matrix
@@ -245,10 +133,10 @@ def _with_diagonal(matrix: Float[np.ndarray, "n n"], added: float) -> Float[np.n
 
 def _factor(C: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
     """L, below the diagonal, of LLᵀ = C + I; C is overwritten."""
-    return np.asarray(dpotrf(_with_diagonal(C, 1.0), lower=1, clean=0, overwrite_a=1)[0])
+    return np.asarray(dpotrf(with_diagonal(C, 1.0), lower=1, clean=0, overwrite_a=1)[0])
 
 
-def _inverse(C: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
+def inverse_of(C: Float[np.ndarray, "n n"]) -> Float[np.ndarray, "n n"]:
     """(C + I)⁻¹ of a positive semi-definite matrix, which is overwritten."""
     inverse, _ = dpotri(_factor(C), lower=1)
     return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
@@ -375,7 +263,7 @@ def quadratic_bends(Z: Points, Y: Targets) -> Float[np.ndarray, "d d"]:
     n, d = Z.shape
     Q = quadratic_terms(Z)
     total = np.zeros((d, d))
-    for coefficients in np.linalg.solve(_with_diagonal(Q.T @ Q, RIDGE * n), Q.T @ Y).T:
+    for coefficients in np.linalg.solve(with_diagonal(Q.T @ Q, RIDGE * n), Q.T @ Y).T:
         b, A = coefficients[:d], np.zeros((d, d))
         A[np.triu_indices(d)] = coefficients[d:]
         A += A.T
@@ -389,7 +277,7 @@ def bends(Z: Points, Y: Targets, best: Optimum) -> Float[np.ndarray, "d d"]:
     A = Z @ best.axes / lengthscales
     K = np.exp(best.theta[-1]) * kernel(A, A)
     total = np.zeros((Z.shape[1],) * 2)
-    for each in (_inverse(K.copy()) @ Y).T:
+    for each in (inverse_of(K.copy()) @ Y).T:
         weighted = K * each
         slope = (weighted @ A - weighted.sum(axis=1)[:, None] * A) / lengthscales
         total += slope.T @ slope / len(A)

@@ -27,7 +27,7 @@ from kembed.conditional.products import (
     products,
     squared_norms,
 )
-from kembed.conditional.regression import nystroem
+from kembed.conditional.smoothing import nystroem
 from kembed.core.backend import Bool, Float, Int, to_numpy
 from kembed.data.space import Space, make_space
 from kembed.kernels.base import Kernel

@@ -276,11 +276,8 @@ def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Proc
         forms = list(label_forms(member, labelings, pool.weights, procedure.batch))
         values = [np.atleast_2d(statistics.mmd2(each, biased=procedure.biased)) for each in forms]
         entry = [np.atleast_1d(each.sums.usual / typical) for each in forms]
-        parts.append(
-            Values(np.concatenate(values).T, np.concatenate(entry)).settled(
-                isinstance(member, Blocks | Leaves)
-            )
-        )
+        both = Values(np.concatenate(values).T, np.concatenate(entry))
+        parts.append(both.settled(isinstance(member, Blocks | Leaves)))
         places += [home[place] for place in where]
     return in_places(parts, places)
 
@@ -348,9 +345,6 @@ def column_tests(tables: Tables, pool: Pool, n_resamples: int, rng: np.random.Ge
     """The fused permutation test of every column by itself."""
     procedure = read_procedure("auto", "permutation", n_resamples, None, None, rng)
     if procedure.in_bins(pool.size):
-        from kembed.testing.binned import binned_test
-
-        first, second = map(in_memory, tables)
-        return binned_test((first, second), "fused", procedure, by_column=True).columns or ()
+        return _in_bins(list(tables), "fused", procedure, False, True, None, None).columns or ()
     labelings, _ = draw_labelings(pool.labels, n_resamples, rng)
     return _by_column(pool, "fused", labelings, procedure)
