@@ -155,3 +155,15 @@ def test_the_graph_of_many_rows(tester):
         "column 3 --> column 4",
     ]
     assert sorted(map(str, found.edges)) == edges
+
+
+def test_indices_are_taken_out_of_many_rows():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(5_000, 3))
+    index = Z.sum(axis=1)
+    F = np.sin(4.0 * index)[:, None] + 0.1 * rng.normal(size=(5_000, 1))
+    given = conditioner(Z)
+    left, freedom = given.centred(F.astype(np.float32), given.index_bases(index[:, None]))
+    assert given.centred(F.astype(np.float32))[0].var() > 0.2
+    assert left.var() < 0.02
+    assert freedom > 10.0

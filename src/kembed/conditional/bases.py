@@ -9,7 +9,7 @@ of it, a second one; the signal-to-noise ratio s is that of the largest likeliho
 Rows are 32-bit numbers, sums over them 64-bit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -181,11 +181,25 @@ class SharedConditioner(Conditioner):
         freedom = float((ratio * w / (1.0 + ratio * w)).sum())
         return F - self.basis @ weights.astype(np.float32), freedom
 
-    def centred(self, F: Rows) -> tuple[Rows, float]:
-        """F less its regression on Z, with one ratio for all columns, and the degrees of freedom spent."""
+    def index_bases(self, indices: Rows) -> list[Rows]:
+        """Features of every index, for `centred`."""
+        varying = (conditioning.unit(column) for column in indices.T if np.ptp(column) > 0.0)
+        return [gaussian_features(column, SINGLE) for column in varying]
+
+    def centred(self, F: Rows, indices: Sequence[Rows] = ()) -> tuple[Rows, float]:
+        """F less its regression on Z, with one ratio for all columns, and the degrees of freedom spent.
+
+        Then less least squares on features of the indices, which are few beside the rows.
+        """
         F = F - F.mean(axis=0)
         ratio, gain, across = self._found(F)
-        return self._without(F, ratio, across) if gain > 0.0 else (F, 0.0)
+        F, freedom = self._without(F, ratio, across) if gain > 0.0 else (F, 0.0)
+        for features in indices:
+            among = sums(features, features)
+            among[np.diag_indices(len(among))] += 1e-6 * np.trace(among)
+            F = F - features @ np.linalg.solve(among, sums(features, F)).astype(features.dtype)
+            freedom += features.shape[1]
+        return F, freedom
 
     def learn(self, column: Vector) -> Regression | None:
         """The ratio for the column; None where Z says nothing about it."""

@@ -5,7 +5,7 @@ numeric columns are put in units of their spread and bent inwards far out, where
 regression; categories become indicators.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -155,15 +155,23 @@ class Conditioner:
         together = [[self._basis(ratio)] for ratio in (TOGETHER if d > 1 else ())]
         return tuple(np.hstack([_sized(*basis) for basis in bases]) for bases in (*together, *columns))
 
-    def centred(self, F: Float[np.ndarray, "n r"]) -> tuple[Float[np.ndarray, "n r"], float]:
+    def index_bases(self, indices: Float[np.ndarray, "n i"]) -> list[Any]:
+        """Bases of the functions of every index, of two lengthscales, for `centred`."""
+        varying = (unit(column) for column in indices.T if np.ptp(column) > 0.0)
+        return [[_column_basis(column, *scale) for scale in SINGLE[:2]] for column in varying]
+
+    def centred(
+        self, F: Float[np.ndarray, "n r"], indices: Sequence[Any] = ()
+    ) -> tuple[Float[np.ndarray, "n r"], float]:
         """F less its regression on Z: one Gaussian process for all columns, chosen by likelihood.
 
         With eigenvectors U and eigenvalues w of the kernel matrix, E[F|Z] = U diag(s w/(1 + s w)) Uᵀ F; the
-        second number returned is the degrees of freedom spent, the sum of those shares.
+        second number returned is the degrees of freedom spent, the sum of those shares. `indices` are bases
+        of functions of Z that are known to matter: what is foretold of location and of spread.
         """
         F, freedom, Q = F - F.mean(axis=0), 0.0, self._quadratic
         polynomials = [(np.full(Q.shape[1], float(len(Q))), Q)] if 0 < Q.shape[1] <= len(Q) // 4 else []
-        for bases in (polynomials, self._bases):
+        for bases in (polynomials, *indices, self._bases):
             gain, shares, vectors = _best(F, bases)
             if gain > 0.0:
                 F = F - vectors @ (shares[:, None] * (vectors.T @ F))
@@ -276,6 +284,9 @@ class VariableResiduals:
     columns: Float[np.ndarray, "n k"]
     regressions: tuple[ColumnRegression, ...]
     indicator: Bool[np.ndarray, " k"]  # which columns are left of indicators of categories
+    indices: Float[
+        np.ndarray, "n i"
+    ]  # what the other rows foretell of a row: locations, logarithms of spreads
 
 
 def variable_residuals(
@@ -292,6 +303,7 @@ def variable_residuals(
     """
     left: list[Float[np.ndarray, " n"]] = []
     kinds: list[bool] = []
+    indices: list[Float[np.ndarray, " n"]] = []
     found = []
     for column, indicator in zip(variable.columns.T, variable.indicator, strict=True):
         spread = None
@@ -301,30 +313,38 @@ def variable_residuals(
         if location is not None:
             both = given.regressed(location)(column)
             outside, freedom = both.left_out[:, 0], both.freedom
+            indices.append(column - outside)
             away = outside if cross_fit else both.fitted[:, 0]
         unexplained = float((outside**2).mean())
         if unexplained > DETERMINED:
             if scale and not indicator:
-                away, spread, more = _scaled(away, outside, given)
+                away, spread, more, foretold = _scaled(away, outside, given)
                 freedom += more
+                indices += foretold
             left.append(unit(away))
             kinds.append(bool(indicator))
         found.append(ColumnRegression(location, spread, unexplained, freedom))
-    columns = np.column_stack(left) if left else np.empty((len(given.Z), 0))
-    return VariableResiduals(columns, tuple(found), np.array(kinds, dtype=bool))
+    columns, foretold_of = (_side_by_side(each, len(given.Z)) for each in (left, indices))
+    return VariableResiduals(columns, tuple(found), np.array(kinds, dtype=bool), foretold_of)
 
 
-def _scaled(away: Vector, outside: Vector, given: Conditioner) -> tuple[Vector, Regression | None, float]:
-    """Residuals over the spread that the other rows predict for their row, drawn in far out."""
+def _side_by_side(columns: list[Vector], n: int) -> Float[np.ndarray, "n k"]:
+    return np.column_stack(columns) if columns else np.empty((n, 0))
+
+
+def _scaled(
+    away: Vector, outside: Vector, given: Conditioner
+) -> tuple[Vector, Regression | None, float, list[Vector]]:
+    """Residuals over the spread that the other rows foretell, drawn in far out; and its logarithm."""
     size = np.sqrt((outside**2).mean())
     logs = np.log(np.abs(outside) / size + LEAST_SIZE)
     logs = logs - logs.mean()
     learned = given.learn(logs)
     if learned is None:
-        return bent(away / np.sqrt((away**2).mean())), None, 0.0
+        return bent(away / np.sqrt((away**2).mean())), None, 0.0, []
     # Twice, the second time what the first has left: a process that smooths noise this loud shrinks too.
     regressed = given.regressed(learned)
     once = regressed(logs)
     predicted = logs - regressed(once.left_out[:, 0]).left_out[:, 0]
     ratio = away / np.exp(predicted - predicted.mean())
-    return bent(ratio / np.sqrt((ratio**2).mean())), learned, once.freedom
+    return bent(ratio / np.sqrt((ratio**2).mean())), learned, once.freedom, [predicted]

@@ -270,8 +270,9 @@ class Sides:
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
         kernels = how.kernels if left.columns.shape[1] else ()
+        indices = conditioner.index_bases(left.indices)
         for one in kernels_features(left.columns, left.indicator, kernels, many=self.many):
-            values, more = conditioner.centred(one.values)
+            values, more = conditioner.centred(one.values, indices)
             features.append(KernelFeatures(one.kernel, values, spent + more))
         return Side(left.columns, tuple(features), left.regressions)
 
