@@ -144,7 +144,7 @@ def test_processes_with_memory_are_autocorrelated():
 def test_noise_that_is_bent_with_its_cause_is_no_dependence():
     """tanh(u + a) and (u + b)³, u the sum of five columns: the shape of what is left depends on u.
 
-    Without the indices five of these ten draws are rejected at .05; of a true level of .05 three or more would
+    Without the indices five of these ten draws are rejected at .05; of a level of .05 three or more would
     be about once in ninety times.
     """
     pvalues = []
