@@ -17,6 +17,7 @@ _OPTIONS = {
     r"\brng\b": "--seed",
     r"and null='wild' is for those": "and --null wild of kembed test is for those",
     r"and null='shift' is for those": "and hsic_test in Python has null='shift' for those",
+    r"p-values of null='wild'": "p-values of --null wild",
     r"and prewhiten= is for those": "and --time takes slow changes out",
     r"and prewhiten= and memory= are for those": "and conditional_test in Python has prewhiten= and memory=",
     r"and unit= of mmd_test is for those": "and mmd_test in Python has unit= for those",

@@ -175,7 +175,7 @@ def mmd_test(
         choice = choose(kernel, pool.space, procedure, names=pool.names)
         if procedure.approximate:
             return replace(_approximate(pool, choice, procedure), notes=notes)
-        result = _signed(pool, choice, procedure, paired)
+        result = _signed(pool, choice, procedure, paired, [table.label for table in tables])
         return replace(result, notes=(*notes, *result.notes))
 
 
@@ -282,13 +282,13 @@ def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Proc
     return in_places(parts, places)
 
 
-def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool) -> TestOutcome:
+def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool, labels: list[str]) -> TestOutcome:
     """MMD² for the data and for rows whose sides are swapped, or weighted by a wild process."""
     (n, m), wild, enumerated = pool.sizes, procedure.null == "wild", False
     notes: tuple[str, ...] = ()
     if wild:  # the weights 1/n and -1/m of the data, then times wild processes; one for the rows of a pair
         series = persistence_of(pool, choice, paired)
-        columns, notes = procedure.wild_columns([n] if paired else [n, m], series), hidden_notes(series)
+        notes, columns = hidden_notes(series, labels), procedure.wild_columns([n, m][: len(series)], series)
         W = np.concatenate([columns[0] / n, columns[-1] / -m])
     else:
         swaps, enumerated = draw_swaps(pool.signs, procedure.n_resamples, procedure.rng)
