@@ -184,7 +184,7 @@ class SharedConditioner(Conditioner):
     def index_bases(self, indices: Rows) -> list[Rows]:
         """Features of every index, for `centred`."""
         varying = (conditioning.unit(column) for column in indices.T if np.ptp(column) > 0.0)
-        return [gaussian_features(column, SINGLE) for column in varying]
+        return [gaussian_features(column, SINGLE) for column in varying] if self.Z.shape[1] > 1 else []
 
     def centred(self, F: Rows, indices: Sequence[Rows] = ()) -> tuple[Rows, float]:
         """F less its regression on Z, with one ratio for all columns, and the degrees of freedom spent.

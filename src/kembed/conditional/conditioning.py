@@ -156,9 +156,9 @@ class Conditioner:
         return tuple(np.hstack([_sized(*basis) for basis in bases]) for bases in (*together, *columns))
 
     def index_bases(self, indices: Float[np.ndarray, "n i"]) -> list[Any]:
-        """Bases of the functions of every index, of two lengthscales, for `centred`."""
+        """Bases of the functions of every index, for `centred`; of one column kernels on it see all."""
         varying = (unit(column) for column in indices.T if np.ptp(column) > 0.0)
-        return [[_column_basis(column, *scale) for scale in SINGLE[:2]] for column in varying]
+        return [[_column_basis(column, *SINGLE[0])] for column in varying] if self.Z.shape[1] > 1 else []
 
     def centred(
         self, F: Float[np.ndarray, "n r"], indices: Sequence[Any] = ()
@@ -167,7 +167,7 @@ class Conditioner:
 
         With eigenvectors U and eigenvalues w of the kernel matrix, E[F|Z] = U diag(s w/(1 + s w)) Uᵀ F; the
         second number returned is the degrees of freedom spent, the sum of those shares. `indices` are bases
-        of functions of Z that are known to matter: what is foretold of location and of spread.
+        of functions of Z that are known to matter: what is foretold of locations.
         """
         F, freedom, Q = F - F.mean(axis=0), 0.0, self._quadratic
         polynomials = [(np.full(Q.shape[1], float(len(Q))), Q)] if 0 < Q.shape[1] <= len(Q) // 4 else []
@@ -284,9 +284,7 @@ class VariableResiduals:
     columns: Float[np.ndarray, "n k"]
     regressions: tuple[ColumnRegression, ...]
     indicator: Bool[np.ndarray, " k"]  # which columns are left of indicators of categories
-    indices: Float[
-        np.ndarray, "n i"
-    ]  # what the other rows foretell of a row: locations, logarithms of spreads
+    indices: Float[np.ndarray, "n i"]  # what the other rows foretell of a row's columns
 
 
 def variable_residuals(
@@ -318,33 +316,30 @@ def variable_residuals(
         unexplained = float((outside**2).mean())
         if unexplained > DETERMINED:
             if scale and not indicator:
-                away, spread, more, foretold = _scaled(away, outside, given)
+                away, spread, more = _scaled(away, outside, given)
                 freedom += more
-                indices += foretold
             left.append(unit(away))
             kinds.append(bool(indicator))
         found.append(ColumnRegression(location, spread, unexplained, freedom))
-    columns, foretold_of = (_side_by_side(each, len(given.Z)) for each in (left, indices))
-    return VariableResiduals(columns, tuple(found), np.array(kinds, dtype=bool), foretold_of)
+    columns, foretold = (_side_by_side(each, len(given.Z)) for each in (left, indices))
+    return VariableResiduals(columns, tuple(found), np.array(kinds, dtype=bool), foretold)
 
 
 def _side_by_side(columns: list[Vector], n: int) -> Float[np.ndarray, "n k"]:
     return np.column_stack(columns) if columns else np.empty((n, 0))
 
 
-def _scaled(
-    away: Vector, outside: Vector, given: Conditioner
-) -> tuple[Vector, Regression | None, float, list[Vector]]:
-    """Residuals over the spread that the other rows foretell, drawn in far out; and its logarithm."""
+def _scaled(away: Vector, outside: Vector, given: Conditioner) -> tuple[Vector, Regression | None, float]:
+    """Residuals over the spread that the other rows predict for their row, drawn in far out."""
     size = np.sqrt((outside**2).mean())
     logs = np.log(np.abs(outside) / size + LEAST_SIZE)
     logs = logs - logs.mean()
     learned = given.learn(logs)
     if learned is None:
-        return bent(away / np.sqrt((away**2).mean())), None, 0.0, []
+        return bent(away / np.sqrt((away**2).mean())), None, 0.0
     # Twice, the second time what the first has left: a process that smooths noise this loud shrinks too.
     regressed = given.regressed(learned)
     once = regressed(logs)
     predicted = logs - regressed(once.left_out[:, 0]).left_out[:, 0]
     ratio = away / np.exp(predicted - predicted.mean())
-    return bent(ratio / np.sqrt((ratio**2).mean())), learned, once.freedom, [predicted]
+    return bent(ratio / np.sqrt((ratio**2).mean())), learned, once.freedom
