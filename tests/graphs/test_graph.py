@@ -213,6 +213,23 @@ def words(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
+def test_graphs_beside_each_other_have_their_variables_in_the_same_places():
+    names = list("abcdef")
+    one = CausalGraph.from_dag(names, {"d": ["a"], "e": ["b"], "f": ["c"]})
+    other = CausalGraph.from_dag(names, {"c": ["a"], "e": ["d"], "f": ["b"]})
+
+    def places(graph, beside):
+        ax = Figure().subplots()
+        plot_graph(graph, ax, beside=beside)
+        return {text.get_text(): tuple(text.xy) for text in ax.texts}
+
+    assert places(one, [one, other]) == places(other, [one, other])
+    assert places(one, []) != places(other, [])  # by themselves each is untangled
+    fewer = CausalGraph.from_dag(names[:2], {})
+    with pytest.raises(ValueError, match=r"beside has a graph of 'a', 'b'.*same variables"):
+        plot_graph(one, beside=[fewer])
+
+
 def test_picture_shows_marks_and_frequencies():
     ax = drawn(two_runs())
     arrows = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]

@@ -36,7 +36,7 @@ def plot(study: Study) -> Any:
     """The graphs under both rules, and how often the edge has which direction."""
     figure, panels = mosaic(["ABC"], width=4.6, height=4.2)
     for letter, kernel in zip("AB", KERNELS, strict=True):
-        study.main[kernel].plot(ax=panels[letter])
+        study.main[kernel].plot(ax=panels[letter], beside=study.main.values())
         panels[letter].set_title(f"{letter}. PC, {NAMES[kernel]}")
     _one_legend(figure, [panels[letter] for letter in "AB"])
     _plot_shares(panels["C"], study)

@@ -1,11 +1,13 @@
 """A causal graph: variables round an ellipse, so that no edge runs through a name."""
 
 import textwrap
+from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from kembed.core.text import listing
 from kembed.graphs.graph import CausalGraph
 from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, finished, literal
 
@@ -26,16 +28,17 @@ SIZE, SMALLEST = 9.0, 7.0  # points
 NODE, GAP = 4.5, 8.0  # points: radius of a node, and from its centre to its name
 
 
-def plot_graph(graph: CausalGraph, ax: Any = None) -> Any:
+def plot_graph(graph: CausalGraph, ax: Any = None, *, beside: Iterable[CausalGraph] = ()) -> Any:
     """The graph; lines are as wide as their edge is frequent, names stand outside.
 
     Frequent among resamples of the rows, or among orders of the variables where no rows were resampled. Pale
-    dotted lines are edges that the graph lacks but at least a quarter of these have.
+    dotted lines are edges that the graph lacks but at least a quarter of these have. `beside` are graphs of
+    the same variables that it is compared with: in all of them variables stand in the same places.
     """
     from matplotlib.patches import FancyArrowPatch
 
     ax = axes_or_new(ax, (5.6, 4.4))
-    at = _places(graph)
+    at = _places(graph, list(beside))
     texts = {name: _wrapped(name) for name in graph.names}
     size = _fit(ax, at, texts)
     # Adjacent in many resamples or orders, but not in this graph.
@@ -60,10 +63,17 @@ def plot_graph(graph: CausalGraph, ax: Any = None) -> Any:
     return finished(ax, _legend(graph, bool(missing)))
 
 
-def _places(graph: CausalGraph) -> dict[str, tuple[float, float]]:
-    """Where each variable stands: clockwise from the top, exchanged until few lines cross."""
+def _places(graph: CausalGraph, beside: list[CausalGraph]) -> dict[str, tuple[float, float]]:
+    """Where each variable stands: clockwise from the top, exchanged until few lines of all graphs cross."""
+    for other in beside:
+        if other.names != graph.names:
+            seen = f"beside has a graph of {listing(other.names)}, and this one is of {listing(graph.names)}"
+            raise ValueError(f"{seen}; give graphs of the same variables in the same order")
     ring = list(range(len(graph.names)))
-    edges = [(graph.names.index(edge.a), graph.names.index(edge.b)) for edge in graph.edges]
+    pairs = sorted(
+        {frozenset((edge.a, edge.b)) for one in (graph, *beside) for edge in one.edges}, key=sorted
+    )
+    edges = [(graph.names.index(a), graph.names.index(b)) for a, b in map(sorted, pairs)]
     best, better = _tangle(ring, edges), len(edges) <= MANY
     while better:  # every exchange that is made is an improvement, so that this ends
         better = False
