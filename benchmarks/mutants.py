@@ -41,7 +41,7 @@ TARGETS = {
     ],
     "permutation/bins.py": [ROOM + "test_bins.py"],
     "permutation/series.py": [ROOM + "test_series.py"],
-    "conditional/products.py": ["tests/conditional/test_independence.py"],
+    "conditional/products.py": ["tests/conditional/test_products.py"],
     "learning/objective.py": [
         "tests/learning/test_objective.py",
         "tests/learning/test_learn.py::test_auto_compares_families_and_says_so",

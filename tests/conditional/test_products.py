@@ -1,0 +1,170 @@
+"""Products of features and their sums under random signs: against loops, by hand, and their laws."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests import reference
+
+from kembed.conditional.products import (
+    BINS,
+    CHUNK,
+    LONGEST,
+    MOST,
+    NEGLIGIBLE,
+    bin_sums,
+    cross_norms,
+    products,
+    random_processes,
+    random_signs,
+    squared_norms,
+)
+
+
+def test_norms_are_the_double_sum():
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(8, 2)), rng.normal(size=(8, 3))
+    E = random_signs(8, 5, rng)
+    found = squared_norms(products(A.T, B.T), E, len(A))
+    drawn = reference.walsh_signs(E.turned, 5)
+    slow = [reference.product_statistic(A, B, signs) for signs in [np.ones(8), *drawn]]
+    np.testing.assert_allclose(found, slow, rtol=1e-5)
+    assert found[0] == pytest.approx(slow[0], rel=1e-12)  # the data's own in double precision
+
+
+def test_cross_norms_are_the_loop():
+    rng = np.random.default_rng(0)
+    pairs = [(rng.normal(size=(7, p)), rng.normal(size=(7, q))) for p, q in ((2, 3), (4, 1))]
+    orders = np.stack([rng.permutation(7) for _ in range(11)])
+    for (A, B), found in zip(pairs, cross_norms(pairs, orders), strict=True):
+        slow = [49 * reference.product_statistic(A, B[order], np.ones(7)) for order in [range(7), *orders]]
+        np.testing.assert_allclose(found, slow, rtol=1e-12)
+
+
+def test_products_drop_only_what_is_negligible():
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(50, 30)), rng.normal(size=(50, 30)) * 10.0 ** -np.arange(30)
+    kept = products(A.T, B.T)
+    assert len(kept) <= 150
+    whole = float((A**2).sum(axis=1) @ (B**2).sum(axis=1))
+    assert (kept**2).sum() == pytest.approx(whole, rel=0.02)
+
+
+def test_bins_of_products_with_a_sign_each_are_the_loops():
+    """Products are summed by bin, times weights too; rows that fill no bin have a sign of their own."""
+    rng = np.random.default_rng(0)
+    n = 2 * BINS + 37
+    A, B, W = rng.normal(size=(n, 2)), rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
+    E = random_signs(BINS + 1, 3, rng)
+    drawn = reference.walsh_signs(E.turned, 3)
+    plain, weighted = bin_sums(A, B, [W])
+    assert plain.shape == (6, BINS + 1)
+    for signs, found in zip([np.ones(BINS + 1), *drawn], squared_norms(plain, E, n), strict=True):
+        assert found == pytest.approx(reference.signed_bin_norms(A, B, 2, signs), rel=1e-5)
+    products_of_three = np.einsum("ia,ib,iw->abw", A, B, W).ravel()
+    np.testing.assert_allclose(np.sort(weighted.sum(axis=1)), np.sort(products_of_three), atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "count"), [(3, 37), (16, 16), (100, 999), (1_000, 37), (2 * LONGEST + 5, 60)])
+def test_random_signs_are_those_of_the_loop(n, count):
+    E = random_signs(n, count, np.random.default_rng(0))
+    assert E.count == count
+    C = np.random.default_rng(1).normal(size=(2, n)).astype(np.float32)
+    drawn = reference.walsh_signs(E.turned, count)
+    assert set(np.unique(drawn)) == {-1.0, 1.0}
+    np.testing.assert_allclose(E.sums(C), C @ drawn.T, atol=1e-5 * np.sqrt(n))
+
+
+def test_random_signs_know_the_mean_of_the_null():
+    """Hadamard's rows are orthogonal: over a whole transform the mean of |Σ ε c|² is Σ|c|², whatever d."""
+    C = np.random.default_rng(1).normal(size=(3, 100)).astype(np.float32)
+    norms = np.square(random_signs(100, 128, np.random.default_rng(0)).sums(C)).sum(axis=0)
+    assert norms.mean() == pytest.approx(np.square(C).sum(), rel=1e-5)
+    # By hand, two rows: signs (d1, d2) and (d1, -d2), so that the squares of the sums are (3 ± 1)².
+    two = random_signs(2, 2, np.random.default_rng(0)).sums(np.array([[3.0, 1.0]], dtype=np.float32))
+    assert sorted(np.square(two[0])) == pytest.approx([4.0, 16.0])
+
+
+@pytest.mark.parametrize("n", [60, 3_000])  # a transform for all rows, and rows that share one
+def test_random_signs_have_the_null_of_independent_signs(n):
+    rng = np.random.default_rng(0)
+    C = (rng.normal(size=(2, n)) * [[1.0], [0.5]]).astype(np.float32)
+    ours = np.square(random_signs(n, 4_000, rng).sums(C)).sum(axis=0)
+    plain = np.square(C @ rng.choice([-1.0, 1.0], size=(n, 4_000))).sum(axis=0)
+    assert stats.ks_2samp(ours, plain).pvalue > 1e-3  # one draw in a thousand would fail, of other seeds
+
+
+def test_processes_with_memory_are_autocorrelated():
+    E = random_processes(2_000, 50, 10.0, np.random.default_rng(0)).E
+    assert np.mean(E[:-1] * E[1:]) == pytest.approx(np.exp(-0.1), abs=0.03)
+
+
+# What is kept, bin by bin.
+
+
+def test_products_are_kept_by_their_size_the_largest_first():
+    """Mean squares of the features are 1, 1/4 of one side and 1, 1/16, 1/2000 of the other."""
+    signs = np.array([[1.0, 1.0, -1.0, -1.0], [1.0, -1.0, 1.0, -1.0]])
+    one, other = signs * [[1.0], [0.5]], np.ones((3, 4)) * [[1.0], [0.25], [np.sqrt(5e-4)]]
+    np.testing.assert_allclose(
+        products(one, other), [1.0 * signs[0], 0.5 * signs[1], 0.25 * signs[0], 0.125 * signs[1]]
+    )
+    sizes = np.array([[1.0], [1.001 * NEGLIGIBLE], [0.999 * NEGLIGIBLE]])
+    assert len(products(np.ones((1, 4)), np.sqrt(sizes) * np.ones(4))) == 2
+    assert len(products(np.ones((20, 4)), np.ones((20, 4)))) == MOST
+    assert products(np.zeros((1, 4)), np.ones((1, 4))).tolist() == [[0.0] * 4]
+
+
+def test_products_leave_the_features_as_they_were(rng):
+    one, other = rng.normal(size=(2, 3, 9))
+    before = one.copy(), other.copy()
+    products(one, other)
+    np.testing.assert_array_equal((one, other), before)
+
+
+# Rows of a bin: one; some that a chunk holds many times; as many as a chunk; more. Some are left over.
+@pytest.mark.parametrize("n", [BINS, 3 * BINS + 5, CHUNK * BINS // 4 + 511, CHUNK * BINS, CHUNK * BINS + 700])
+def test_every_bin_has_the_sums_of_its_rows(n):
+    rng = np.random.default_rng(0)
+    A, B, W, V = (rng.normal(size=(n, 1)) for _ in range(4))
+    rows = n // BINS
+    edges = [*range(0, BINS * rows, rows), *([BINS * rows] if n > BINS * rows else [])]
+    found = bin_sums(A, B, [W, V])
+    for sums, each in zip(found, (A * B, A * B * W, A * B * V), strict=True):
+        wanted = np.add.reduceat(each[:, 0], edges)
+        np.testing.assert_allclose(sums[0, : len(wanted)], wanted, atol=1e-8)
+        assert sums.shape == (1, BINS + 1)
+        assert not sums[0, len(wanted) :].any()  # no rows are left over: the last bin is empty
+
+
+def test_bins_of_weighted_products_are_kept_by_their_size():
+    """Sizes are mean squares of the very products, and of the weights: 4, 1, .002 times 1 and .01."""
+    n = 2 * BINS
+    rng = np.random.default_rng(0)
+    one = rng.choice([-1.0, 1.0], size=(n, 3)) * [2.0, 1.0, np.sqrt(2e-3)]
+    weight = np.ones((n, 2)) * [1.0, 0.1]
+    plain, weighted = bin_sums(one, np.ones((n, 1)), [weight])
+    assert plain.shape == (2, BINS + 1)  # .002 is below a thousandth of 4
+    by_bin = np.hstack([one[:, :2].reshape(BINS, 2, 2).sum(axis=1).T, np.zeros((2, 1))])
+    np.testing.assert_allclose(plain, by_bin, atol=1e-12)
+    np.testing.assert_allclose(weighted, np.vstack([by_bin, 0.1 * by_bin])[[0, 1, 2, 3]], atol=1e-9)
+    with_zeros = bin_sums(one, np.ones((n, 1)), [weight * [1.0, 0.0]])[1]
+    np.testing.assert_allclose(with_zeros, by_bin, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e120])
+def test_norms_of_any_size(size):
+    C, E = np.random.default_rng(0).normal(size=(2, 9)), random_signs(9, 16, np.random.default_rng(0))
+    wanted = squared_norms(C, E, 9)
+    np.testing.assert_allclose(squared_norms(C * size, E, 9) / size / size, wanted, rtol=1e-5)
+    assert squared_norms(np.zeros((2, 9)), E, 9).tolist() == [0.0] * 17
+
+
+def test_what_multipliers_hold():
+    signs, processes = (
+        draw(2_000, 37, *more, np.random.default_rng(0))
+        for draw, more in ((random_signs, ()), (random_processes, (4.0,)))
+    )
+    assert (signs.count, signs.nbytes) == (37, 4 * 2_000)
+    assert (processes.count, processes.nbytes) == (37, 4 * 37 * 2_000)
+    C = np.random.default_rng(1).normal(size=(2, 2_000))
+    np.testing.assert_allclose(processes.sums(C), C @ processes.E)
