@@ -10,6 +10,7 @@ from kembed.permutation import nulls, series
 from kembed.permutation.gram import dense_pairs, gaussian_pairs
 from kembed.permutation.rings import draw_shifts
 from kembed.permutation.series import (
+    LEADING,
     MOST,
     PRODUCTS,
     SHORTEST,
@@ -104,6 +105,28 @@ def test_tails_are_those_of_a_t():
     assert np.var(1.0 / ratios[0][0]) == pytest.approx(2.0 / freedom, rel=0.1)
 
 
+def test_degrees_of_freedom_of_series_of_other_lengths():
+    """Satterthwaite's, with the variance of either mean: 30 rows weigh against 10 as 1 to 3."""
+    sizes, how = [30, 10], [one(0.6), one(0.2)]
+    plain, heavy = (
+        wild_columns(sizes, how, 20_000, 2.0, np.random.default_rng(3), tails) for tails in (False, True)
+    )
+    lacks = [lack(n, 2.0, each) for n, each in zip(sizes, how, strict=True)]
+    means = [each.variance / n for n, each in zip(sizes, lacks, strict=True)]
+    freedom = sum(means) ** 2 / sum(v**2 / each.freedom for v, each in zip(means, lacks, strict=True))
+    ratio = np.square(plain[0][0] / heavy[0][0])
+    assert np.var(ratio) == pytest.approx(2.0 / freedom, rel=0.05)
+    usual = wild_columns(sizes, how, 20_000, 2.0, np.random.default_rng(3))  # tails unless told otherwise
+    np.testing.assert_array_equal(usual[1], heavy[1])
+
+
+def test_a_memory_is_taken_as_it_is_up_to_a_thousand_times_the_rows():
+    for memory, taken in ((15_000.0, 15_000.0), (30_000.0, 20_000.0)):
+        (found,) = wild_columns([20], [one(0.0)], 2, memory, np.random.default_rng(0), tails=False)
+        W = nulls.wild_weights(20, 2, taken, np.random.default_rng(0))
+        np.testing.assert_allclose(found, W * np.sqrt(lack(20, taken, one(0.0)).factor))
+
+
 def test_a_memory_beyond_all_rows_is_a_random_walk():
     found = [
         wild_columns([20], [one(0.5)], 50, memory, np.random.default_rng(0))[0] for memory in (1e7, 1e300)
@@ -180,6 +203,30 @@ def test_rows_that_do_not_vary_remember_nothing(rng):
     assert one(0.5).mean_variance == pytest.approx(3.0)
 
 
+def test_units_of_features_do_not_matter(rng):
+    rows = np.cumsum(rng.normal(size=(30, 2)), axis=0)
+    slow = autoregressions(30, 0.95, 2) + rng.normal(size=(30, 2))  # raised
+    for F in (rows, slow):
+        here, there = persistence(F), persistence(F * 2.0**-40)
+        np.testing.assert_allclose(there.share, here.share)
+        np.testing.assert_allclose(there.correlation, here.correlation)
+        assert there.hidden == pytest.approx(here.hidden)
+
+
+def test_a_feature_that_does_not_vary_beside_one_that_does(rng):
+    found = series._last_step(np.column_stack([rng.normal(size=20), np.ones(20)]))
+    assert found.share.tolist() == [1.0, 0.0]
+    assert found.correlation[1] == pytest.approx(1.0 / 20)  # none, and what is added
+
+
+def test_more_is_not_drawn_than_the_rows_have():
+    """With r at its bound the mean of three rows takes nearly all of what they vary by."""
+    how = one(MOST)
+    usual = lack(3, 1.0, how)
+    assert usual.variance > 2.0
+    assert series._share_drawn(3, 1.0, how) == pytest.approx(usual.drawn)  # beside one row, no fewer
+
+
 def test_products_of_independent_features_keep_the_product():
     x, y = autoregressions(5_000, 0.9, 2), autoregressions(5_000, 0.8, 3, seed=1) * [1.0, 0.7, 0.5]
     found = crossed(x, y)
@@ -206,6 +253,11 @@ def test_the_memory_is_that_of_andrews():
     assert automatic_memory(800, one(0.5)) == pytest.approx(2.0 * automatic_memory(100, one(0.5)))
     assert automatic_memory(100, one(0.0)) == SHORTEST
     assert automatic_memory(20, one(0.95)) == 5.0  # a quarter of the rows
+    assert automatic_memory(20, one(0.05)) == pytest.approx((20 * 0.01 / 0.9975**2) ** (1.0 / 3.0))  # .59
+    # Two by hand, r = 1/2 and 1/3: 4r²/(1-r)⁴ is 16 and 9/4, (1+r)²/(1-r)² is 9 and 4.
+    two = Persistence(np.array([0.75, 0.25]), np.array([1 / 2, 1 / 3]))
+    alpha = (9 / 16 * 16 + 1 / 16 * 9 / 4) / (9 / 16 * 9 + 1 / 16 * 4)
+    assert automatic_memory(100, two) == pytest.approx((100 * alpha) ** (1.0 / 3.0))
     small = Persistence(np.array([1.0, 1e-9]), np.array([0.5, 0.9]))
     assert automatic_memory(100, small) == pytest.approx(automatic_memory(100, one(0.5)), rel=1e-6)
 
@@ -220,6 +272,21 @@ def test_principal_features_are_those_of_the_centred_matrix(rng):
     wanted = np.linalg.eigvalsh(H @ K @ H)[::-1]
     np.testing.assert_allclose(np.square(F).sum(axis=0), wanted[: F.shape[1]], rtol=1e-8)
     assert left.max() < 2e-6 * wanted[0] + wanted[F.shape[1]]
+
+
+def test_principal_features_have_the_size_of_the_kernel(rng):
+    K = gaussian_pairs(rng.normal(size=(12, 1)), np.array([0.3])).rectangles(np.arange(12), np.arange(12))[0]
+    F = principal_features(dense_pairs(K))
+    assert F.shape == (12, LEADING)
+    tiny = principal_features(dense_pairs(K * 2.0**-60))
+    np.testing.assert_allclose(np.abs(tiny), np.abs(F) * 2.0**-30, rtol=1e-6, atol=1e-17)
+
+
+def test_features_are_kept_down_to_a_millionth_of_the_largest():
+    """Orthogonal features of mean 0: those of 2e-6 and of less, beside 1."""
+    H = np.linalg.qr(np.column_stack([np.ones(8), np.eye(8)[:, :4]]))[0][:, 1:]
+    F = principal_features(dense_pairs((H * [1.0, 0.5, 2e-6, 0.5e-6]) @ H.T))
+    np.testing.assert_allclose(np.square(F).sum(axis=0), [1.0, 0.5, 2e-6], rtol=1e-6)
 
 
 def test_principal_features_of_many_rows_come_near(rng):

@@ -200,8 +200,8 @@ def _lack(n: int, a: float, r: float) -> Lack:
     drawn = (both.sum() - 2.0 * (A @ R) / n + A.sum() * R.sum() / n**2) / n
     frequencies = np.cos(np.pi * np.arange(1, n) / n)
     spectrum = np.ones(n - 1)
-    for share in (a, r):
-        spectrum *= (1.0 - share**2) / (1.0 - 2.0 * share * frequencies + share**2)
+    for share in (a, r):  # their sizes cancel
+        spectrum /= 1.0 - 2.0 * share * frequencies + share**2
     return Lack(float(R.sum() / n), float(drawn), float(spectrum.sum() ** 2 / np.square(spectrum).sum()))
 
 
