@@ -150,7 +150,7 @@ def bin_sums(
     n = len(one)
     sides = [np.square(side).mean(axis=0, dtype=float) for side in (one, other)]
     first, second = _largest(*sides)
-    sizes = (np.square(one).T @ np.square(other))[first, second] / n
+    sizes = (np.square(one).T @ np.square(other))[first, second]
     chosen = [_largest(sizes, np.square(weight).mean(axis=0, dtype=float)) for weight in weights]
     # Of products and weights those that are kept in any of their pairs, and where these are then.
     met = [[np.unique(side, return_inverse=True) for side in pair] for pair in chosen]
