@@ -1,7 +1,10 @@
 """Numbers at the ends of what floats hold: a statistic that is not finite is an error, never a small p."""
 
+import re
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 from kembed import (
     Delta,
@@ -12,9 +15,12 @@ from kembed import (
     compare,
     conditional_test,
     hsic_test,
+    k_sample_test,
     learn_kernel,
     mmd_test,
     pc,
+    shrinkage,
+    witness,
 )
 from kembed.permutation.fusion import Values
 from kembed.testing.members.pairs import _chosen
@@ -184,3 +190,59 @@ def test_pairs_of_columns_that_are_looked_at():
     every = [(-correlation[a, b], a, b) for a in range(70) for b in range(a + 1, 70)]
     expected = sorted(sorted(every)[:2_016], key=lambda one: one[1:])
     assert list(zip(*_chosen(first), strict=True)) == [(a, b) for _, a, b in expected]
+
+
+@pytest.mark.parametrize("size", [1e100, 1e154, 1e300, 1e-100, 1e-200, 1e-310])
+@pytest.mark.parametrize(
+    "way", [{}, {"statistic": "features"}, {"null": "gamma"}, {"null": "spectral"}, {"null": "wild"}], ids=str
+)
+def test_kernels_of_which_products_are_no_numbers(size, way):
+    """Spreads of statistics are such products: infinite, they would say p = 1 of what differs."""
+    gaussian = Gaussian(1.0)
+    y = X + np.random.default_rng(1).normal(size=X.shape)
+    for kernel in (size * gaussian, lambda a, b: size * gaussian.gram(a, b)):
+        for test in (mmd_test, hsic_test):
+            how = way | ({"statistic": "biased"} if way.get("null") == "wild" else {})
+            with pytest.raises(ValueError, match=re.escape(f"kernel has values of {size:.3g}, and")):
+                test(X, y, kernel=kernel, **how, **QUICK)
+    for call in (
+        lambda kernel: conditional_test(X[:, 0], y[:, 0], X[:, 1], kernel=kernel, **QUICK),
+        lambda kernel: k_sample_test(X, y, X[:9], kernel=kernel, **QUICK),
+        lambda kernel: witness(X, y, kernel=kernel),
+        lambda kernel: shrinkage(X, kernel),
+    ):
+        with pytest.raises(ValueError, match="divide it by a constant"):
+            call(size * gaussian)
+
+
+@pytest.mark.parametrize("size", [1e49, 1e-49])
+@pytest.mark.parametrize("statistic", ["unbiased", "biased", "features"])
+def test_a_factor_of_a_kernel_changes_nothing(size, statistic):
+    y = X + np.random.default_rng(1).normal(size=X.shape)
+    how = QUICK | {"statistic": statistic}
+    for test in (mmd_test, hsic_test):
+        plain, scaled = (test(X, y, kernel=factor * Gaussian(1.0), **how) for factor in (1.0, size))
+        power = 2 if test is hsic_test else 1
+        assert scaled.pvalue == plain.pvalue
+        assert scaled.statistic == pytest.approx(plain.statistic * size**power, rel=1e-6)
+
+
+@pytest.mark.parametrize("statistic", ["unbiased", "features"])
+def test_what_functions_return_that_is_no_matrix_of_numbers(statistic):
+    gram = Gaussian(1.0).gram
+    how = QUICK | {"statistic": statistic}
+    for returned, message in (
+        (lambda a, b: np.full((len(a), len(b)), "a"), "what kernel returned must hold numbers.*text"),
+        (lambda a, b: sparse.csr_matrix(gram(a, b)), "what kernel returned is a sparse matrix"),
+        (lambda a, b: np.ma.masked_less(gram(a, b), 0.1), "kernel returned values that are not finite"),
+        (lambda a, b: None, "what kernel returned must hold numbers, but None"),
+    ):
+        for test in (mmd_test, hsic_test):
+            with pytest.raises((TypeError, ValueError), match=message):
+                test(X, X + 1.0, kernel=returned, **how)
+    assert mmd_test(X, X + 1.0, kernel=lambda a, b: np.zeros((len(a), len(b))), **how).pvalue == 1.0
+
+
+def test_features_of_a_kernel_that_is_negative():
+    with pytest.raises(ValueError, match="kernel is not positive definite, so that it has no features"):
+        mmd_test(X, X + 1.0, kernel=lambda a, b: -Gaussian(1.0).gram(a, b), statistic="features", **QUICK)
