@@ -459,3 +459,9 @@ def test_digits_that_a_typed_format_holds_as_text(tmp_path):
             assert (source.schema.levels, source.notes) == ((("1", "12", "2"),), ())
     found = kembed.mmd_test(text, text, kernel="median", n_resamples=19, rng=0)
     assert found.notes[0] == f"column 'c' of {text} {told}"
+
+
+@pytest.mark.parametrize("empty", [np.zeros((0, 4)), pl.DataFrame({"height": []}, schema={"height": float})])
+def test_no_rows_in_memory_beside_a_file(folder, empty):
+    with pytest.raises(ValueError, match="x has 0 rows; at least 1 is needed: give more rows"):
+        kembed.mmd_test(empty, str(folder / "all.parquet"))

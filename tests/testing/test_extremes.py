@@ -142,6 +142,32 @@ def test_levels_that_cannot_be_reached():
             DriftDetector(alpha=alpha, n_resamples=least - 1).fit(X)
 
 
+def test_levels_that_no_number_of_resamples_reaches():
+    for alpha in (1e-7, 1e-320):
+        with pytest.raises(ValueError, match="no more than 1,000,000 are drawn, so use a larger alpha"):
+            compare(X, X, alpha=alpha, n_resamples=99)
+
+
+@pytest.mark.parametrize("rule", ["support", "quantiles", "kmeans"])
+def test_landmarks_of_the_largest_numbers(rule):
+    rows = np.clip(X[:, :1] / 2.0, -1.0, 1.0)
+    found = choose_landmarks(rows * 1.7e308, Landmarks(rule, 4))
+    assert found / 1.7e308 == pytest.approx(choose_landmarks(rows, Landmarks(rule, 4)))
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_trends_of_any_size(size):
+    """A spread that is infinite, or none, would say that there is no trend."""
+    time = np.arange(60.0)
+    column = np.sin(time / 15.0) + 0.1 * np.random.default_rng(0).normal(size=60)
+    plain, found = (
+        conditional_test(factor * column, time[::-1] % 7, prewhiten=time, **QUICK) for factor in (1.0, size)
+    )
+    assert found.pvalue == plain.pvalue
+    assert plain.prewhitened[0].lengthscale is not None
+    assert found.prewhitened[0].lengthscale == pytest.approx(plain.prewhitened[0].lengthscale)
+
+
 @pytest.mark.parametrize("statistic", ["unbiased", "biased", "features"])
 @pytest.mark.parametrize("size", [1e160, 1e-160, 1e308, 1e-300])
 def test_only_the_ratios_of_weights_count(size, statistic):

@@ -20,6 +20,7 @@ from kembed.core import checks
 from kembed.core.backend import Bool, is_jax, is_traced
 from kembed.core.text import listing, rows
 from kembed.data import clocks
+from kembed.data.labels import index_of, refuse_orders
 
 # What is neither number nor text, and what to do about it; by NumPy's kinds, and by types of objects.
 _REMEDIES = {
@@ -84,8 +85,7 @@ def read_sample(value: Any, argument: str) -> Sample:
     names, parts, kind = _parts(value, argument)
     places = [argument if kind == "vector" else f"{title(names, d)} of {argument}" for d in range(len(names))]
     columns = [_read_column(part, place, first) for part, place in zip(parts, places, strict=True)]
-    index = value.index if hasattr(value, "index") and hasattr(value, "iloc") else None
-    return Sample(argument, names, columns, kind == "frame", first, index)
+    return Sample(argument, names, columns, kind == "frame", first, index_of(value))
 
 
 def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
@@ -148,7 +148,7 @@ def _narwhal(value: Any, argument: str) -> Any:
     try:
         return nw.from_native(value, pass_through=True, allow_series=True)
     except DuplicateError:
-        _refuse_duplicates(argument, tuple(map(str, value.columns)))
+        _refuse_duplicates(argument, tuple(map(str, getattr(value, "column_names", value.columns))))
         raise
 
 
@@ -163,7 +163,7 @@ def _of_mapping(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], 
             seen = f"{name!r} of {argument} is no column (it has more than one dimension)"
             raise ValueError(f"{seen}; give one vector a column")
         columns.append(found)
-    refuse_orders([(repr(name), one.index) for name, one in named.items() if hasattr(one, "iloc")])
+    refuse_orders([(repr(name), index_of(one)) for name, one in named.items()])
     names = tuple(map(str, named))
     _refuse_duplicates(argument, names)
     lengths = {len(column): name for name, column in zip(names, columns, strict=True)}
@@ -188,23 +188,6 @@ def _of_array(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], st
     checks.shape(array.shape, argument)
     names = tuple(f"column {d}" for d in range(array.shape[1]))
     return names, [np.asarray(array[:, d]) for d in range(array.shape[1])], kind
-
-
-def refuse_orders(indexes: list[tuple[str, Any]]) -> None:
-    """Refuse pandas objects that are paired by place where their labels say otherwise."""
-    for argument, index in indexes[1:]:
-        first, other = indexes[0]
-        if len(index) != len(other) or index.equals(other) or not (index.is_unique and other.is_unique):
-            continue
-        common = len(index.intersection(other))
-        counted = any(type(one).__name__ == "RangeIndex" and one[0] == 0 for one in (index, other))
-        if common == len(index) or (common and not counted):
-            seen = f"{first} and {argument} have rows of the same labels in different places of their indexes"
-            if common < len(index):
-                shared = f"{common:,} of {len(index):,}"
-                seen = f"{first} and {argument} have indexes with {shared} labels in common"
-            by_place = "or pair rows by place with reset_index(drop=True)"
-            raise ValueError(f"{seen}; align them ({argument}.loc[{first}.index]), {by_place}")
 
 
 def _refuse_duplicates(argument: str, names: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.ordering import comes_before, row_order, sorted_rows
+from kembed.data.labels import index_of, refuse_orders
 from kembed.data.space import Space, make_space
 from kembed.data.tables import Table
 
@@ -85,6 +86,7 @@ def row_weights(weights: Any, tables: list[Table]) -> list[Float[np.ndarray, " n
         raise TypeError("weights must be a pair: the weights of the rows of x and those of the rows of y")
     found = []
     for value, table, name in zip(weights, tables, ("weights[0]", "weights[1]"), strict=True):
+        refuse_orders([(table.label, table.index), (name, index_of(value))])
         v = np.asarray(checks.positive(value, name, ndim=(1,)))
         if len(v) != table.given:
             seen = f"{name} has {len(v)} entries, but the sample has {table.given} rows"

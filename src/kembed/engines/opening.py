@@ -84,6 +84,7 @@ def _in_memory(value: Any, argument: str, rows: int) -> tuple[list[Part], bool]:
     if isinstance(value, np.ndarray) and value.ndim in (1, 2) and value.dtype.kind in "biuf":
         names = tuple(f"column {d}" for d in range(1 if value.ndim == 1 else value.shape[1]))
         checks.shape((len(value), len(names)), argument)
+        checks.size(len(value), 1, argument)
         if isinstance(value, np.memmap):
             return mapped(value, argument, names, rows), False
         blocks: list[Part] = [
@@ -92,6 +93,7 @@ def _in_memory(value: Any, argument: str, rows: int) -> tuple[list[Part], bool]:
         ]
         return blocks, False
     sample = read_sample(value, argument)
+    checks.size(sample.size, 1, argument)
     columns = {
         name: _series(column, argument) for name, column in zip(sample.names, sample.columns, strict=True)
     }
