@@ -272,3 +272,19 @@ def test_what_functions_return_that_is_no_matrix_of_numbers(statistic):
 def test_features_of_a_kernel_that_is_negative():
     with pytest.raises(ValueError, match="kernel is not positive definite, so that it has no features"):
         mmd_test(X, X + 1.0, kernel=lambda a, b: -Gaussian(1.0).gram(a, b), statistic="features", **QUICK)
+
+
+@pytest.mark.parametrize(
+    "moved", [lambda v: v * 1e299, lambda v: v * 1e-200, lambda v: v + 1e12, lambda v: v * 1e-290 + 1e-280]
+)
+def test_correlations_of_any_size_and_place(moved):
+    """No column of these is constant, and none explains another."""
+    rows = np.round(np.random.default_rng(0).normal(size=(60, 3)), 3)
+    rows[:, 1] += rows[:, 0]
+    plain, found = pc(rows, test="fisher-z"), pc(moved(rows), test="fisher-z")
+    assert [str(edge) for edge in found.edges] == [str(edge) for edge in plain.edges]
+    first, second = (
+        conditional_test(*values.T, kernel="median", **QUICK).linear for values in (rows, moved(rows))
+    )
+    assert second.correlation == pytest.approx(first.correlation, abs=1e-3)
+    assert second.pvalue == pytest.approx(first.pvalue, rel=1e-2)
