@@ -46,6 +46,12 @@ class Column(NamedTuple):
     unit: str = ""  # what numbers count, where the column says so
     declared: bool = False  # categories by type, whatever their words look like
     note: str = ""  # what to say of it
+    zoned: bool = False  # moments with a zone, in UTC
+
+    @property
+    def counts(self) -> str:
+        """What its numbers count, and whether in a zone: what samples that are compared must share."""
+        return f"{self.unit}{clocks.ZONED}" if self.zoned else self.unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +209,7 @@ def title(names: tuple[str, ...], d: int) -> str:
 
 def _read_column(column: Any, where: str, first: int = 0) -> Column:
     """A vector, a series of polars or narwhals, or a pandas Categorical; `first` numbers its first row."""
+    zoned = False
     if not isinstance(column, np.ndarray):
         if not hasattr(column, "to_native") and not _of_polars(column):
             return _from_levels(column)
@@ -211,7 +218,8 @@ def _read_column(column: Any, where: str, first: int = 0) -> Column:
             raise _refusal(where, "nested values")
         if isinstance(column.dtype, types.Categorical | types.Enum):
             return _from_levels(column.to_list())
-        if isinstance(column.dtype, types.Datetime) and column.dtype.time_zone is not None:
+        zoned = isinstance(column.dtype, types.Datetime) and column.dtype.time_zone is not None
+        if zoned:
             column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         if column.dtype.is_integer() and len(column) and _beyond(column.min(), column.max()):
             # one by one: a float cannot tell all of them apart
@@ -223,7 +231,8 @@ def _read_column(column: Any, where: str, first: int = 0) -> Column:
         column, kind = column.astype(object), "O"
     if kind in "mM":
         values = _times(column, where)
-        return Column(values, np.isnan(values), False, clocks.DAYS if kind == "M" else clocks.SECONDS)
+        unit = clocks.DAYS if kind == "M" else clocks.SECONDS
+        return Column(values, np.isnan(values), False, unit, zoned=zoned)
     if kind in "biuf":
         with np.errstate(over="ignore"):  # a long double beyond float becomes infinite, which is refused
             values = column.astype(float)
@@ -279,12 +288,13 @@ def _from_times(entries: np.ndarray, missing: Bool[np.ndarray, " n"], where: str
     """Objects that tell times, all of one kind."""
     values = np.full(len(entries), np.nan)
     places = np.flatnonzero(~missing).tolist()
-    units = {clocks.unit_of(entries[row]): row for row in places[::-1]}
+    units = {(clocks.unit_of(entries[row]), clocks.is_zoned(entries[row])): row for row in places[::-1]}
     if len(units) > 1:
         examples = " and ".join(f"{entries[row]!r} (row {row + first})" for row in units.values())
         raise TypeError(f"{where} mixes kinds of times: {examples}; give a column of each kind")
     values[places] = [clocks.number_of(entries[row]) for row in places]
-    return Column(values, missing, False, next(iter(units)))
+    unit, zoned = next(iter(units))
+    return Column(values, missing, False, unit, zoned=zoned)
 
 
 def _times(array: np.ndarray, where: str) -> np.ndarray:
