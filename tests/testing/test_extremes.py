@@ -186,6 +186,35 @@ def test_weights_that_are_nothing_beside_others():
         mmd_test(X, X, weights=(1e160 * one, one))
 
 
+@pytest.mark.parametrize("statistic", ["unbiased", "biased", "features"])
+def test_weights_that_a_few_rows_have_all_of(statistic):
+    """Sums of squares of the others are lost beside them: statistics were wrong, or not finite."""
+    one = np.ones(len(X))
+    how = {"kernel": Gaussian(1.0), "statistic": statistic, **QUICK}
+    few = np.where(np.arange(len(X)) < 3, 1.0, 1e-9)
+    for weights in ((few, 1e-9 * one), (one, 1e-9 * one), (1e-20 * one, few)):
+        with pytest.raises(
+            ValueError, match=r"weights of 10 rows, or of one sample, are nearly all there is;"
+        ):
+            mmd_test(X, X[::-1] + 0.4, weights=weights, **how)
+    uneven = np.random.default_rng(0).lognormal(0.0, 2.0, len(X))
+    assert 0.0 < mmd_test(X, X + 0.4, weights=(uneven, uneven[::-1]), **how).pvalue <= 1.0
+
+
+@pytest.mark.parametrize("light", [1e-2, 1e-4])
+def test_uneven_weights(light):
+    y, heavy = X[:20] + 0.4, np.where(np.arange(len(X)) < 15, 1.0, light)
+    weights, kernel = (heavy, np.full(20, light)), Gaussian(1.0)
+    within = 0.0
+    for rows, w in zip((X, y), weights, strict=True):
+        pairs = [(i, j) for i in range(len(w)) for j in range(len(w)) if i != j]
+        total = sum(w[i] * w[j] for i, j in pairs)
+        within += sum(w[i] * w[j] * kernel(rows[i], rows[j]) for i, j in pairs) / total
+    between = weights[0] @ kernel.gram(X, y) @ weights[1] / (weights[0].sum() * weights[1].sum())
+    found = mmd_test(X, y, kernel=kernel, statistic="unbiased", weights=weights, **QUICK).statistic
+    assert found == pytest.approx(within - 2.0 * between, abs=1e-6)
+
+
 def test_more_resamples_than_memory_holds():
     message = "n_resamples must be at most 1,000,000, but 100,000,000 was given"
     for call in (
