@@ -33,6 +33,14 @@ def rectangular(value: Any, name: str, what: str = "table") -> np.ndarray:
         raise ValueError(f"{seen}; give every row the same number of columns") from None
 
 
+def some_rows(value: Any, name: str) -> Any:
+    """What scikit-learn is to check, as NumPy knows it; what is no table at all is refused by name."""
+    found = as_numpy(value)
+    if not hasattr(found, "__len__") and not hasattr(found, "__array__"):
+        raise TypeError(f"{name} must be an array or a data frame, but {value!r} was given")
+    return found
+
+
 def shape(seen: tuple[int, ...], name: str) -> None:
     """Refuse the shape of what is no table with rows and columns."""
     if len(seen) != 2:
