@@ -120,6 +120,12 @@ def test_a_difference_in_no_column_alone(rng):
     assert min(found.witness.sensitivity) > 0.5  # both are needed, jointly
 
 
+def test_the_separation_has_no_seed(rng):
+    x, y = rng.normal(size=(50, 3)), 1.3 * rng.normal(size=(40, 3))
+    found = [compare(*pair, n_resamples=19, rng=seed) for seed in (0, 5, None) for pair in ((x, y), (y, x))]
+    assert len({one.separation for one in found}) == 1
+
+
 def test_same_seed_same_answer_in_any_order(frames):
     before, after = frames
     one = compare(before, after, kernel="median", n_resamples=99, rng=4)

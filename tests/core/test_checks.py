@@ -1,8 +1,11 @@
 """Bad input: each kind gets a message that names the argument, what was seen and the remedy."""
 
+import datetime
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import polars as pl
 import pytest
 
 import kembed
@@ -39,6 +42,13 @@ BAD = {
     "infinite": (INF, ValueError, r"x has infinite values in 1 of 20 rows \(first: row 4\)"),
     "ragged": ([[1.0, 2.0], [3.0]], ValueError, "x is not a rectangular table"),
     "three axes": (np.zeros((4, 2, 2)), ValueError, r"its shape is \(4, 2, 2\); reshape it"),
+    "beyond floats": ([[10**400, 1]] * 20, ValueError, r"x has a number beyond all floats \(row 0\); divide"),
+    "no one type": (
+        pl.DataFrame({"a": [True] * 20, "b": [datetime.date(2020, 1, 1)] * 20}),
+        TypeError,
+        "x cannot be read as an array of one type .*; drop or encode",
+    ),
+    "rows with masks": (list(np.ma.masked_less(GOOD, -1.0)), ValueError, r"x has missing values \(NaN\)"),
     "masked": (np.ma.masked_less(GOOD, -1.0), ValueError, r"x has missing values \(NaN\)"),
 }
 

@@ -1,8 +1,11 @@
 """Arrays and tables of other libraries, masks, labels of rows, and numbers that floats cannot hold."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import xarray as xr
 from scipy import sparse
@@ -12,6 +15,7 @@ from kembed import (
     Gaussian,
     KernelLearner,
     MeanEmbedding,
+    conditional_test,
     fit_embedding,
     hsic_test,
     learn_kernel,
@@ -128,6 +132,10 @@ def test_masks_are_missing_values():
     assert one(whole, "omit").values.tolist() == [[1], [3]]
     assert one(np.ma.array(["a", "b", "c"], mask=[0, 1, 0]), "omit").levels == (("a", "c"),)
     assert one({"v": whole}, "omit").values.tolist() == [[1], [3]]
+    for rows in (list(MASKED), tuple(MASKED)):  # NumPy forgets the masks of rows that it stacks
+        assert one(rows, "omit").values.tolist() == [[1, 2], [5, 7]]
+    with pytest.raises(TypeError, match="x holds values of type"):
+        one(np.ma.zeros(3, dtype=[("a", "f8"), ("b", "f8")]))
 
 
 def test_masks_of_estimators_and_embeddings(rng):
@@ -174,6 +182,45 @@ def test_paired_rows_have_the_same_labels(rng):
     assert mmd_test(s, turned, **quick).sizes == (30, 30)  # no pairs
     with pytest.raises(ValueError, match="'a' and 'b' have rows of the same labels"):
         one({"a": s, "b": turned})
+
+
+def test_labels_that_are_shared_in_part_or_more_than_once(rng):
+    quick = {"kernel": "median", "n_resamples": 19, "rng": 0}
+    s = pd.Series(rng.normal(size=30))
+    first, second = s.iloc[1:], s.iloc[:-1]  # as dropna leaves them, where each misses another row
+    with pytest.raises(ValueError, match="x and y have indexes with 28 of 29 labels in common; align them"):
+        hsic_test(first, second, **quick)
+    few = pd.Series(rng.normal(size=30), index=range(20, 50))
+    assert hsic_test(s, few, **quick).sizes == (30,)  # counted rows, which share a few by chance
+    twice = pd.Series(s.to_numpy(), index=list("ab") * 15)
+    with pytest.raises(ValueError, match=r"the same labels in different places .*bring them into one order"):
+        hsic_test(twice, twice[::-1], **quick)
+    assert hsic_test(twice, 2 * twice, **quick).pvalue == 0.05
+
+
+def test_labels_of_what_goes_with_the_rows(rng):
+    """Dictionaries of columns, weights, units and times."""
+    s = pd.Series(rng.normal(size=30))
+    turned, quick = s.sample(frac=1.0, random_state=0), {"kernel": "median", "n_resamples": 19, "rng": 0}
+    positive, days = turned.abs() + 1.0, pd.Series(np.arange(30) // 3, index=turned.index)
+    for call, name in (
+        (lambda: hsic_test({"a": s}, {"b": turned}, **quick), "y"),
+        (lambda: mmd_test(s, s + 1.0, weights=(positive, np.ones(30)), **quick), "weights[0]"),
+        (lambda: mmd_test(s, s + 1.0, unit=(days, np.arange(30)), **quick), "unit[0]"),
+        (lambda: mmd_test(s, s + 1.0, unit=(days, np.arange(30)), statistic="features", **quick), "unit[0]"),
+        (lambda: hsic_test(s, s + 1.0, unit=days, **quick), "unit"),
+        (lambda: conditional_test(s, 2 * s, prewhiten=days, **quick), "prewhiten"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(f"x and {name} have rows of the same labels in")):
+            call()
+    aligned = positive.loc[s.index]
+    assert mmd_test(s, s + 1.0, weights=(aligned, aligned), **quick).sizes == (30, 30)
+
+
+def test_arrow_tables_with_names_twice():
+    columns = pa.table([[1.0, 2.0], [3.0, 4.0]], names=["a", "a"])
+    with pytest.raises(ValueError, match="x has more than one column named 'a'; rename or drop them"):
+        one(columns)
 
 
 # Sparse matrices, and numbers that floats cannot hold.

@@ -145,7 +145,8 @@ def test_objects_that_tell_times():
     noon = datetime.datetime(2020, 1, 1, 12)
     for entries, numbers in (
         ([datetime.date(2020, 1, 1), None], [DAY]),
-        ([noon, noon.replace(hour=13, tzinfo=zone)], [DAY + 0.5] * 2),
+        ([noon, datetime.date(2020, 1, 1)], [DAY + 0.5, DAY]),
+        ([noon.replace(tzinfo=datetime.UTC), noon.replace(hour=13, tzinfo=zone)], [DAY + 0.5] * 2),
         ([datetime.time(6, 30)], [6.5]),
         ([datetime.timedelta(hours=1), np.timedelta64(2, "m")], [3600, 120]),
         (np.array(["2020-01-01T06", "NaT"], dtype="M8[ns]"), [DAY + 0.25]),
@@ -289,3 +290,37 @@ def test_a_table_means_the_same_in_every_format(tmp_path, kind):
     times = TABLE.columns.index("date"), TABLE.columns.index("lapse") + 1
     assert table.units[slice(*times)] == expected.units[slice(*times)]
     assert set(expected.units[slice(*times)]) == {"days since 1970-01-01", "hours since midnight", "seconds"}
+
+
+# Times of one kind.
+
+HOURS = pl.datetime_range(datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 3), "1h", eager=True)
+MOMENTS = {
+    "polars": (HOURS, HOURS.dt.replace_time_zone("Asia/Tokyo")),
+    "pandas": tuple(pd.Series(pd.date_range("2020", periods=49, freq="h", tz=tz)) for tz in (None, "UTC")),
+    "objects": tuple(
+        [datetime.datetime(2020, 1, 1, hour, tzinfo=tz) for hour in range(24)] for tz in (None, datetime.UTC)
+    ),
+    "text": ([f"{hour:%Y-%m-%dT%H:%M}" for hour in HOURS], HOURS.dt.replace_time_zone("Asia/Tokyo")),
+}
+
+
+@pytest.mark.parametrize("kind", MOMENTS)
+def test_times_with_and_without_a_zone(kind):
+    """They may be hours apart, and nobody knows how many."""
+    plain, zoned = MOMENTS[kind]
+    how = {"nan_policy": "raise", "minimum": 1, "same_columns": True}
+    for x, y, seen in (
+        (plain, zoned, "holds dates in x and dates and times with a zone in y"),
+        (zoned, plain, "holds dates and times with a zone in x and dates in y"),
+    ):
+        with pytest.raises(TypeError, match=f"{seen}; give it the same kind in both"):
+            read_tables({"x": x, "y": y}, **how)
+    (first, second), _ = read_tables({"x": zoned, "y": zoned}, **how)
+    assert first.units == second.units == ("days since 1970-01-01",)
+
+
+def test_times_with_and_without_a_zone_in_one_column():
+    mixed = [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.datetime(2020, 1, 2)]
+    with pytest.raises(TypeError, match=r"x mixes kinds of times: .*give a column of each kind"):
+        read_tables({"x": mixed}, "raise", minimum=1)

@@ -7,6 +7,7 @@ import sys
 import zlib
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -459,3 +460,58 @@ def test_digits_that_a_typed_format_holds_as_text(tmp_path):
             assert (source.schema.levels, source.notes) == ((("1", "12", "2"),), ())
     found = kembed.mmd_test(text, text, kernel="median", n_resamples=19, rng=0)
     assert found.notes[0] == f"column 'c' of {text} {told}"
+
+
+@pytest.mark.parametrize("empty", [np.zeros((0, 4)), pl.DataFrame({"height": []}, schema={"height": float})])
+def test_no_rows_in_memory_beside_a_file(folder, empty):
+    with pytest.raises(ValueError, match="x has 0 rows; at least 1 is needed: give more rows"):
+        kembed.mmd_test(empty, str(folder / "all.parquet"))
+
+
+# What times and categories are does not depend on where they come from.
+
+
+@pytest.fixture(scope="module")
+def clocks(tmp_path_factory):
+    home = tmp_path_factory.mktemp("clocks")
+    days = pl.datetime_range(pl.datetime(2020, 1, 1), pl.datetime(2020, 1, 30), "1d", eager=True)
+    frames = {
+        "plain": pl.DataFrame({"t": days}),
+        "zoned": pl.DataFrame({"t": days.dt.replace_time_zone("Asia/Tokyo")}),
+        "numbers": pl.DataFrame({"t": np.arange(30.0)}),
+    }
+    for name, frame in frames.items():
+        frame.write_parquet(home / f"{name}.parquet")
+        frame.write_csv(home / f"{name}.csv")
+    return home, frames
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "memory"])
+@pytest.mark.parametrize("other", ["zoned", "numbers"])
+def test_times_beside_other_kinds(clocks, ending, other):
+    home, frames = clocks
+    file = home / f"plain.{'csv' if ending == 'csv' else 'parquet'}"
+    beside = frames[other] if ending == "memory" else home / f"{other}.{ending}"
+    with pytest.raises(TypeError, match=r"column 't' of .* holds dates in .*plain.*; give it the same kind"):
+        open_sources({"x": file, "y": beside})
+    same = frames["plain"] if ending == "memory" else file
+    x, y = open_sources({"x": file, "y": same})
+    np.testing.assert_array_equal(x.map_sum(take_rows).table, y.map_sum(take_rows).table)
+
+
+def test_times_in_one_file_and_numbers_in_the_next(clocks):
+    home, _ = clocks
+    files = [home / "numbers.parquet", home / "plain.parquet"]
+    with pytest.raises(InputError, match=r"column 't' of x .* holds numbers and dates in different places"):
+        open_sources({"x": files})
+
+
+def test_declared_categories_in_memory_beside_a_file(tmp_path):
+    """Digits that are declared as categories stay so, as they do beside another table in memory."""
+    digits = pd.DataFrame({"code": ["1", "2"] * 10})
+    digits.to_csv(tmp_path / "codes.csv", index=False)
+    digits.to_parquet(tmp_path / "codes.parquet")
+    x, y = open_sources({"x": digits.astype("category"), "y": tmp_path / "codes.parquet"})
+    assert x.schema.categorical == y.schema.categorical == (True,)
+    with pytest.raises(TypeError, match="column 'code' holds text or categories in x but numbers in"):
+        open_sources({"x": digits.astype("category"), "y": tmp_path / "codes.csv"})

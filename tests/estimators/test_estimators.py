@@ -502,3 +502,10 @@ def test_the_comparison_is_that_of_the_library(rng, reference):
     assert comparison.alpha == 0.01
     assert len(comparison.test.null_distribution) == 99
     assert comparison.test.kernel == detector.test(batch).kernel
+
+
+@pytest.mark.parametrize("nothing", [slice(3), (row for row in [[1.0]]), None, object()], ids=str)
+def test_what_is_no_table_at_all(nothing):
+    for estimator in (DriftDetector(), KernelLearner(), MeanEmbedding()):
+        with pytest.raises(TypeError, match=r"X must be an array or a data frame, but .* was given"):
+            estimator.fit(nothing)

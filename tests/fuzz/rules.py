@@ -55,9 +55,18 @@ def changed(before: Mapping[str, Any]) -> list[Finding]:
 def frozen(value: Any) -> Any:
     """A picture of an argument that shows every change of it."""
     try:
-        return pickle.dumps(value)
+        return pickle.dumps(_without_caches(value))
     except Exception:
         return repr(value)
+
+
+def _without_caches(value: Any) -> Any:
+    """A copy of what pandas holds: what it remembers of earlier questions is no change."""
+    if isinstance(value, tuple | list):
+        return [_without_caches(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _without_caches(one) for key, one in value.items()}
+    return value.copy() if type(value).__module__.startswith("pandas") and hasattr(value, "copy") else value
 
 
 def numbers_in(value: Any, path: str = "", depth: int = 0) -> Iterable[tuple[str, float]]:

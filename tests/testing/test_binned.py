@@ -383,6 +383,37 @@ def test_a_unit_is_named_by_its_column(rng):
         assert named.findings == ()
 
 
+def test_units_of_any_kind_of_number(rng):
+    x, y = rng.normal(size=(2, 60, 1))
+    how = {"statistic": "features", "kernel": "median", "n_resamples": 19, "rng": 0}
+    assert mmd_test(x, y, unit=np.int64(3), **how).pvalue == mmd_test(x, y, unit=3, **how).pvalue
+    zeros, pairs = np.repeat([0.0, 1.0], 30), np.repeat([-0.0, 1.0], 30)
+    zeros[:30:2] *= -1.0  # equal numbers, whatever is written
+    first, second = (mmd_test(x, y, unit=(one, pairs), kernel="median", rng=0) for one in (zeros, pairs))
+    assert first.pvalue == second.pvalue
+
+
+def test_units_of_files_that_make_no_sense(rng, tmp_path):
+    for name in ("x", "y"):
+        np.savetxt(
+            tmp_path / f"{name}.csv", rng.normal(size=(60, 2)), delimiter=",", header="a,b", comments=""
+        )
+    files = str(tmp_path / "x.csv"), str(tmp_path / "y.csv")
+    for unit, message in (
+        ("who", "unit='who' is no column; the samples have 'a', 'b'"),
+        (0, "unit must be at least 1, but 0 was given"),
+        (2.5, "unit must be a column's name"),
+        (
+            (np.arange(60), np.arange(60)),
+            "unit is a pair of arrays, but the rows of files come block by block",
+        ),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            mmd_test(*files, unit=unit, statistic="features")
+    how = {"statistic": "features", "kernel": "median", "n_resamples": 19, "rng": 0}
+    assert mmd_test(*files, unit=np.int64(3), **how).pvalue == mmd_test(*files, unit=3, **how).pvalue
+
+
 def test_units_that_make_no_sense(rng):
     x, y = rng.normal(size=(2, 30, 2))
     for unit, words in (
@@ -390,10 +421,20 @@ def test_units_that_make_no_sense(rng):
         (0.5, ["unit must be", "0.5"]),
         ((np.zeros(3), np.zeros(30)), ["unit[0] has 3 entries", "30 rows"]),
         (0, ["unit", "0"]),
+        (-1, ["unit must be at least 1", "-1"]),
+        (True, ["unit must be a column's name", "True"]),
+        (3.0, ["unit must be a column's name", "3.0"]),
+        ((np.zeros((30, 2)), np.zeros(30)), ["unit[0] has 2 columns"]),
     ):
-        with pytest.raises((TypeError, ValueError)) as error:
-            mmd_test(x, y, unit=unit)
-        assert all(word in str(error.value) for word in words), error.value
+        for statistic in ("auto", "features"):
+            with pytest.raises((TypeError, ValueError)) as error:
+                mmd_test(x, y, unit=unit, statistic=statistic)
+            assert all(word in str(error.value) for word in words), error.value
+    one = np.zeros(30)
+    with pytest.raises(ValueError, match=r"^unit leaves 1 units of x that could change sides"):
+        mmd_test(x, y, unit=(one, one), statistic="features")
+    with pytest.raises(ValueError, match="unit='column 0' is the only column"):
+        mmd_test(x[:, :1], y[:, :1], unit="column 0", statistic="features", weights=(one + 1, one + 1))
     with pytest.raises(ValueError, match="unit goes with null='permutation' and unpaired samples"):
         mmd_test(x, y, unit=2, paired=True)
 

@@ -1,7 +1,10 @@
 """Numbers at the ends of what floats hold: a statistic that is not finite is an error, never a small p."""
 
+import re
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 from kembed import (
     Delta,
@@ -12,9 +15,12 @@ from kembed import (
     compare,
     conditional_test,
     hsic_test,
+    k_sample_test,
     learn_kernel,
     mmd_test,
     pc,
+    shrinkage,
+    witness,
 )
 from kembed.permutation.fusion import Values
 from kembed.testing.members.pairs import _chosen
@@ -136,6 +142,32 @@ def test_levels_that_cannot_be_reached():
             DriftDetector(alpha=alpha, n_resamples=least - 1).fit(X)
 
 
+def test_levels_that_no_number_of_resamples_reaches():
+    for alpha in (1e-7, 1e-320):
+        with pytest.raises(ValueError, match="no more than 1,000,000 are drawn, so use a larger alpha"):
+            compare(X, X, alpha=alpha, n_resamples=99)
+
+
+@pytest.mark.parametrize("rule", ["support", "quantiles", "kmeans"])
+def test_landmarks_of_the_largest_numbers(rule):
+    rows = np.clip(X[:, :1] / 2.0, -1.0, 1.0)
+    found = choose_landmarks(rows * 1.7e308, Landmarks(rule, 4))
+    assert found / 1.7e308 == pytest.approx(choose_landmarks(rows, Landmarks(rule, 4)))
+
+
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_trends_of_any_size(size):
+    """A spread that is infinite, or none, would say that there is no trend."""
+    time = np.arange(60.0)
+    column = np.sin(time / 15.0) + 0.1 * np.random.default_rng(0).normal(size=60)
+    plain, found = (
+        conditional_test(factor * column, time[::-1] % 7, prewhiten=time, **QUICK) for factor in (1.0, size)
+    )
+    assert found.pvalue == plain.pvalue
+    assert plain.prewhitened[0].lengthscale is not None
+    assert found.prewhitened[0].lengthscale == pytest.approx(plain.prewhitened[0].lengthscale)
+
+
 @pytest.mark.parametrize("statistic", ["unbiased", "biased", "features"])
 @pytest.mark.parametrize("size", [1e160, 1e-160, 1e308, 1e-300])
 def test_only_the_ratios_of_weights_count(size, statistic):
@@ -152,6 +184,35 @@ def test_weights_that_are_nothing_beside_others():
     one = np.ones(len(X))
     with pytest.raises(ValueError, match=r"weights go from 1 to 1e\+160.*leave those rows out"):
         mmd_test(X, X, weights=(1e160 * one, one))
+
+
+@pytest.mark.parametrize("statistic", ["unbiased", "biased", "features"])
+def test_weights_that_a_few_rows_have_all_of(statistic):
+    """Sums of squares of the others are lost beside them: statistics were wrong, or not finite."""
+    one = np.ones(len(X))
+    how = {"kernel": Gaussian(1.0), "statistic": statistic, **QUICK}
+    few = np.where(np.arange(len(X)) < 3, 1.0, 1e-9)
+    for weights in ((few, 1e-9 * one), (one, 1e-9 * one), (1e-20 * one, few)):
+        with pytest.raises(
+            ValueError, match=r"weights of 10 rows, or of one sample, are nearly all there is;"
+        ):
+            mmd_test(X, X[::-1] + 0.4, weights=weights, **how)
+    uneven = np.random.default_rng(0).lognormal(0.0, 2.0, len(X))
+    assert 0.0 < mmd_test(X, X + 0.4, weights=(uneven, uneven[::-1]), **how).pvalue <= 1.0
+
+
+@pytest.mark.parametrize("light", [1e-2, 1e-4])
+def test_uneven_weights(light):
+    y, heavy = X[:20] + 0.4, np.where(np.arange(len(X)) < 15, 1.0, light)
+    weights, kernel = (heavy, np.full(20, light)), Gaussian(1.0)
+    within = 0.0
+    for rows, w in zip((X, y), weights, strict=True):
+        pairs = [(i, j) for i in range(len(w)) for j in range(len(w)) if i != j]
+        total = sum(w[i] * w[j] for i, j in pairs)
+        within += sum(w[i] * w[j] * kernel(rows[i], rows[j]) for i, j in pairs) / total
+    between = weights[0] @ kernel.gram(X, y) @ weights[1] / (weights[0].sum() * weights[1].sum())
+    found = mmd_test(X, y, kernel=kernel, statistic="unbiased", weights=weights, **QUICK).statistic
+    assert found == pytest.approx(within - 2.0 * between, abs=1e-6)
 
 
 def test_more_resamples_than_memory_holds():
@@ -184,3 +245,75 @@ def test_pairs_of_columns_that_are_looked_at():
     every = [(-correlation[a, b], a, b) for a in range(70) for b in range(a + 1, 70)]
     expected = sorted(sorted(every)[:2_016], key=lambda one: one[1:])
     assert list(zip(*_chosen(first), strict=True)) == [(a, b) for _, a, b in expected]
+
+
+@pytest.mark.parametrize("size", [1e100, 1e154, 1e300, 1e-100, 1e-200, 1e-310])
+@pytest.mark.parametrize(
+    "way", [{}, {"statistic": "features"}, {"null": "gamma"}, {"null": "spectral"}, {"null": "wild"}], ids=str
+)
+def test_kernels_of_which_products_are_no_numbers(size, way):
+    """Spreads of statistics are such products: infinite, they would say p = 1 of what differs."""
+    gaussian = Gaussian(1.0)
+    y = X + np.random.default_rng(1).normal(size=X.shape)
+    for kernel in (size * gaussian, lambda a, b: size * gaussian.gram(a, b)):
+        for test in (mmd_test, hsic_test):
+            how = way | ({"statistic": "biased"} if way.get("null") == "wild" else {})
+            with pytest.raises(ValueError, match=re.escape(f"kernel has values of {size:.3g}, and")):
+                test(X, y, kernel=kernel, **how, **QUICK)
+    for call in (
+        lambda kernel: conditional_test(X[:, 0], y[:, 0], X[:, 1], kernel=kernel, **QUICK),
+        lambda kernel: k_sample_test(X, y, X[:9], kernel=kernel, **QUICK),
+        lambda kernel: witness(X, y, kernel=kernel),
+        lambda kernel: shrinkage(X, kernel),
+    ):
+        with pytest.raises(ValueError, match="divide it by a constant"):
+            call(size * gaussian)
+
+
+@pytest.mark.parametrize("size", [1e49, 1e-49])
+@pytest.mark.parametrize("statistic", ["unbiased", "biased", "features"])
+def test_a_factor_of_a_kernel_changes_nothing(size, statistic):
+    y = X + np.random.default_rng(1).normal(size=X.shape)
+    how = QUICK | {"statistic": statistic}
+    for test in (mmd_test, hsic_test):
+        plain, scaled = (test(X, y, kernel=factor * Gaussian(1.0), **how) for factor in (1.0, size))
+        power = 2 if test is hsic_test else 1
+        assert scaled.pvalue == plain.pvalue
+        assert scaled.statistic == pytest.approx(plain.statistic * size**power, rel=1e-6)
+
+
+@pytest.mark.parametrize("statistic", ["unbiased", "features"])
+def test_what_functions_return_that_is_no_matrix_of_numbers(statistic):
+    gram = Gaussian(1.0).gram
+    how = QUICK | {"statistic": statistic}
+    for returned, message in (
+        (lambda a, b: np.full((len(a), len(b)), "a"), "what kernel returned must hold numbers.*text"),
+        (lambda a, b: sparse.csr_matrix(gram(a, b)), "what kernel returned is a sparse matrix"),
+        (lambda a, b: np.ma.masked_less(gram(a, b), 0.1), "kernel returned values that are not finite"),
+        (lambda a, b: None, "what kernel returned must hold numbers, but None"),
+    ):
+        for test in (mmd_test, hsic_test):
+            with pytest.raises((TypeError, ValueError), match=message):
+                test(X, X + 1.0, kernel=returned, **how)
+    assert mmd_test(X, X + 1.0, kernel=lambda a, b: np.zeros((len(a), len(b))), **how).pvalue == 1.0
+
+
+def test_features_of_a_kernel_that_is_negative():
+    with pytest.raises(ValueError, match="kernel is not positive definite, so that it has no features"):
+        mmd_test(X, X + 1.0, kernel=lambda a, b: -Gaussian(1.0).gram(a, b), statistic="features", **QUICK)
+
+
+@pytest.mark.parametrize(
+    "moved", [lambda v: v * 1e299, lambda v: v * 1e-200, lambda v: v + 1e12, lambda v: v * 1e-290 + 1e-280]
+)
+def test_correlations_of_any_size_and_place(moved):
+    """No column of these is constant, and none explains another."""
+    rows = np.round(np.random.default_rng(0).normal(size=(60, 3)), 3)
+    rows[:, 1] += rows[:, 0]
+    plain, found = pc(rows, test="fisher-z"), pc(moved(rows), test="fisher-z")
+    assert [str(edge) for edge in found.edges] == [str(edge) for edge in plain.edges]
+    first, second = (
+        conditional_test(*values.T, kernel="median", **QUICK).linear for values in (rows, moved(rows))
+    )
+    assert second.correlation == pytest.approx(first.correlation, abs=1e-3)
+    assert second.pvalue == pytest.approx(first.pvalue, rel=1e-2)

@@ -511,3 +511,11 @@ def test_the_inputs_are_left_alone(rng):
     for options in OPTIONS:
         quick(x, y, **options)
     np.testing.assert_array_equal((x, y), before)
+
+
+def test_units_that_are_ragged(rng):
+    x, y = rng.normal(size=(2, 30))
+    with pytest.raises(ValueError, match="unit is not a rectangular table"):
+        hsic_test(x, y, unit=(np.zeros((30, 2)), np.zeros(30)))
+    with pytest.raises(TypeError, match=r"unit must be a whole number, but 2\.5 was given"):
+        hsic_test(x, y, unit=2.5)

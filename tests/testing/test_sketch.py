@@ -361,3 +361,20 @@ def test_what_a_sketch_says_of_itself(sketch):
     assert told["by_column"][1] == {"name": "town", "kind": "categories", "levels": TOWNS}
     assert (told["rows"], told["set_aside"], told["kernel"]) == (1_500, 500, "fused")
     all_have(["1,500 rows", "3 columns", "'town'", "500 rows set aside"], repr(sketch))
+
+
+def test_features_that_are_rounding_in_the_rows_set_aside():
+    """Where no row that is set aside has a 1, a feature is faint there, and far from it in the rest."""
+    for seed in range(8):
+        rare = (np.random.default_rng(seed).random((60, 3)) < 0.04).astype(float)
+        made = Sketch.of(rare, rng=seed)
+        steps = zip(made.sums, made.lens.steps, strict=True)
+        largest = max(np.abs(sums.astype(float) * step).max() for sums, step in steps)
+        assert largest < 1e4  # of sixty rows
+        assert all(np.abs(sums.astype(float)).max() < 2.0**62 for sums in made.sums)
+        assert Sketch.of(rare, like=made).rows == 60
+
+
+def test_rows_whose_sums_no_whole_number_holds(rng):
+    made = Sketch.of(rng.normal(size=(60, 1)), kernel=lambda a, b: a @ b.T)
+    refused(["rows lie so far from", "without like="], lambda: Sketch.of(np.full((20, 1), 1e30), like=made))

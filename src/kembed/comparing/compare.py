@@ -263,7 +263,7 @@ def compare(
         difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)
     stage("summing up columns", 0.7)
     columns = summarise(tables, test.columns or (), difference.sensitivity, labels)
-    auc = separation((tables[0].values, tables[1].values), difference.kernel, seed)
+    auc = separation((tables[0].values, tables[1].values), difference.kernel)
     given = int(rng) if isinstance(rng, int | np.integer) else None
     out: Any = tuple(table.given - len(table.values) for table in tables)
     pairs = pair_changes(tables, test.findings, labels, alpha) if test.pvalue <= alpha else ()

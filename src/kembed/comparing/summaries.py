@@ -162,9 +162,11 @@ def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str
 def _times(ratio: float) -> str:
     """A ratio to two digits.
 
-    >>> _times(1.234), _times(1234.5), _times(1e12)
-    ('1.2', '1,200', '1e+12')
+    >>> _times(1.234), _times(1234.5), _times(1e12), _times(float("inf"))
+    ('1.2', '1,200', '1e+12', 'more than 1e+308')
     """
+    if np.isinf(ratio):
+        return "more than 1e+308"
     rough = float(f"{ratio:.2g}")
     return f"{rough:,.0f}" if 100.0 <= rough < 1e6 else f"{ratio:.2g}"
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kembed.core.backend import Float
+from kembed.core.linalg import near_one
 
 LEAST_FREEDOM = 3  # rows beyond what is given that Fisher's z needs
 
@@ -39,10 +40,10 @@ def partial_correlation(
     n = len(given)
     if x.shape[1] != 1 or y.shape[1] != 1:
         return None
-    design = np.column_stack([np.ones(n), given])
+    design = np.column_stack([np.ones(n), near_one(given)])
     rank = int(np.linalg.matrix_rank(design))
     freedom = n - (rank - 1) - LEAST_FREEDOM
-    both = np.column_stack([x, y])
+    both = near_one(np.column_stack([x, y]))
     left = both - design @ np.linalg.lstsq(design, both, rcond=None)[0]
     sizes = np.sqrt(np.square(left).sum(axis=0))
     if freedom < 1 or (sizes <= 1e-9 * np.sqrt(np.square(both).sum(axis=0))).any():

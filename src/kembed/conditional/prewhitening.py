@@ -18,6 +18,7 @@ from kembed.conditional.smoothing import regression_residuals
 from kembed.core import checks
 from kembed.core.backend import Float
 from kembed.data.columns import Labelled
+from kembed.data.labels import index_of, refuse_orders
 from kembed.data.tables import Table
 
 Vector = Float[np.ndarray, " n"]
@@ -88,11 +89,20 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vecto
     return array
 
 
+def row_times(value: Any, table: Table, nan_policy: str) -> Vector:
+    """The times of the rows that a table kept; what `prewhiten=` was given."""
+    refuse_orders([(table.label, table.index), ("prewhiten", index_of(value))])
+    return times(value, "prewhiten", table.given, nan_policy)[table.rows]
+
+
 def prewhiten(column: Vector, time: Vector, least: float, name: str) -> tuple[Vector, PrewhitenedColumn]:
     """The column less a Gaussian process on time whose lengthscale is at least `least`."""
+    given = column
+    power = int(np.frexp(np.abs(column).max())[1])  # of two, which changes no digit: squares are numbers then
+    column = np.ldexp(column, -power)
     spread, size = float(time.std()), float(column.std())
     before = autocorrelation(column, time)
-    untouched = column, PrewhitenedColumn(name, None, before, before)
+    untouched = given, PrewhitenedColumn(name, None, before, before)
     if not size > 0.0:
         return untouched
     T, Y = ((time - time.mean()) / spread)[:, None], ((column - np.median(column)) / size)[:, None]
@@ -107,7 +117,7 @@ def prewhiten(column: Vector, time: Vector, least: float, name: str) -> tuple[Ve
     found = regression_residuals(T[order], Y[order], regression, exact=EXACT_ROWS, landmarks=LANDMARKS)
     left[order] = found.fitted[:, 0] * size
     timescale = float(regression.lengthscales[0]) * spread
-    return left, PrewhitenedColumn(name, timescale, before, autocorrelation(left, time))
+    return np.ldexp(left, power), PrewhitenedColumn(name, timescale, before, autocorrelation(left, time))
 
 
 def prewhiten_table(table: Table, time: Vector, least: float) -> tuple[Table, list[PrewhitenedColumn]]:

@@ -113,7 +113,7 @@ class ConditionalTester:
         self.prewhitened: tuple[PrewhitenedColumn, ...] = ()
         self._time: Float[np.ndarray, " n"] = np.arange(len(tables[0].values), dtype=float)
         if prewhiten is not None:  # rows without a time go
-            time = prewhitening.times(prewhiten, "prewhiten", tables[0].given, nan_policy)[tables[0].rows]
+            time = prewhitening.row_times(prewhiten, tables[0], nan_policy)
             least = float(checks.positive(least_timescale, "least_timescale"))
             seen = ~np.isnan(time)
             self._time = time[seen]

@@ -58,8 +58,10 @@ def as_numpy(value: Any) -> Any:
     >>> as_numpy(np.ma.masked_less([1, 2], 2))
     array([nan,  2.])
     """
+    if isinstance(value, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in value):
+        value = np.ma.array(value)
     if isinstance(value, np.ma.MaskedArray):
-        if not np.ma.is_masked(value):
+        if value.dtype.names or not np.ma.is_masked(value):
             return value.data
         return np.ma.filled(value.astype(float if value.dtype.kind in "biuf" else object), np.nan)
     if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor of PyTorch

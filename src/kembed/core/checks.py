@@ -25,9 +25,20 @@ def rectangular(value: Any, name: str, what: str = "table") -> np.ndarray:
         return np.asarray(as_numpy(value))
     except (RuntimeError, BufferError) as error:  # a device of its own
         raise TypeError(f"{name} cannot be read as an array ({error}); copy it to the CPU") from None
+    except TypeError as error:  # a data frame whose columns have no type in common
+        seen = f"{name} cannot be read as an array of one type ({str(error).partition('. ')[0]})"
+        raise TypeError(f"{seen}; drop or encode the columns that are not numeric") from None
     except ValueError as error:
         seen = f"{name} is not a rectangular {what} ({error})"
         raise ValueError(f"{seen}; give every row the same number of columns") from None
+
+
+def some_rows(value: Any, name: str) -> Any:
+    """What scikit-learn is to check, as NumPy knows it; what is no table at all is refused by name."""
+    found = as_numpy(value)
+    if not hasattr(found, "__len__") and not hasattr(found, "__array__"):
+        raise TypeError(f"{name} must be an array or a data frame, but {value!r} was given")
+    return found
 
 
 def shape(seen: tuple[int, ...], name: str) -> None:
@@ -66,6 +77,9 @@ def _number_array(value: Any, name: str) -> np.ndarray:
                     f"{'a missing value' if missing else repr(entry)} (row {place[0]}); "
                     f"{'drop or impute those rows' if missing else 'drop or encode that column'}"
                 ) from None
+            except OverflowError:
+                seen = f"{name} has a number beyond all floats (row {place[0]})"
+                raise ValueError(f"{seen}; divide the column by a constant") from None
         return array.astype(float)
     seen = _KINDS.get(array.dtype.kind, f"values of type {array.dtype}")
     what = f"{name} must hold numbers, but it holds {seen}"
@@ -194,6 +208,8 @@ def reachable(alpha: float, n_resamples: int, name: str = "alpha") -> None:
     least = 1.0 / (n_resamples + 1)
     if alpha < least * (1.0 - 1e-9):
         seen = f"{name}={alpha:g} is less than {least:g}, the smallest p-value of {n_resamples:,} resamples"
+        if alpha * (MOST_RESAMPLES + 1) < 1.0 - 1e-9:
+            raise ValueError(f"{seen}; no more than {MOST_RESAMPLES:,} are drawn, so use a larger {name}")
         needed = int(np.ceil(1.0 / alpha - 1e-9)) - 1
         raise ValueError(f"{seen}; use n_resamples={needed} or more")
 

@@ -236,3 +236,15 @@ def cholesky(matrix: Float[Array, "m m"]) -> Cholesky:
         "a covariance matrix is not positive semidefinite (smallest eigenvalue "
         f"{np.linalg.eigvalsh(matrix)[0]:.3g}, mean diagonal {scale:.3g})"
     )
+
+
+def near_one(values: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "n D"]:
+    """Columns less their medians, over powers of two near their ranges: squares are numbers.
+
+    >>> near_one(np.array([[1e300, 7.0], [2e300, 7.0], [5e300, 7.0]])).round(3)
+    array([[-0.187,  0.   ],
+           [ 0.   ,  0.   ],
+           [ 0.56 ,  0.   ]])
+    """
+    moved = values - np.median(values, axis=0)
+    return np.ldexp(moved, -np.frexp(np.abs(moved).max(axis=0, initial=0.0))[1])

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 DAYS, HOURS, SECONDS = "days since 1970-01-01", "hours since midnight", "seconds"
+ZONED = " in a zone"  # beside the unit of moments that have one: others may be hours away
 DAY = 86_400.0  # seconds
 _EPOCH = datetime.datetime(1970, 1, 1)
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, which have names
@@ -143,6 +144,11 @@ def unit_of(entry: Any) -> str:
     if isinstance(entry, datetime.timedelta | np.timedelta64):
         return SECONDS
     return HOURS if isinstance(entry, datetime.time) else DAYS
+
+
+def is_zoned(entry: Any) -> bool:
+    """Whether it is a moment with a zone."""
+    return isinstance(entry, datetime.datetime) and entry.tzinfo is not None
 
 
 def numbers_of(array: "np.ndarray") -> "np.ndarray":

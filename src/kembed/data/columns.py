@@ -20,6 +20,7 @@ from kembed.core import checks
 from kembed.core.backend import Bool, is_jax, is_traced
 from kembed.core.text import listing, rows
 from kembed.data import clocks
+from kembed.data.labels import index_of, refuse_orders
 
 # What is neither number nor text, and what to do about it; by NumPy's kinds, and by types of objects.
 _REMEDIES = {
@@ -45,6 +46,12 @@ class Column(NamedTuple):
     unit: str = ""  # what numbers count, where the column says so
     declared: bool = False  # categories by type, whatever their words look like
     note: str = ""  # what to say of it
+    zoned: bool = False  # moments with a zone, in UTC
+
+    @property
+    def counts(self) -> str:
+        """What its numbers count, and whether in a zone: what samples that are compared must share."""
+        return f"{self.unit}{clocks.ZONED}" if self.zoned else self.unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +91,7 @@ def read_sample(value: Any, argument: str) -> Sample:
     names, parts, kind = _parts(value, argument)
     places = [argument if kind == "vector" else f"{title(names, d)} of {argument}" for d in range(len(names))]
     columns = [_read_column(part, place, first) for part, place in zip(parts, places, strict=True)]
-    index = value.index if hasattr(value, "index") and hasattr(value, "iloc") else None
-    return Sample(argument, names, columns, kind == "frame", first, index)
+    return Sample(argument, names, columns, kind == "frame", first, index_of(value))
 
 
 def _parts(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], str]:
@@ -148,7 +154,7 @@ def _narwhal(value: Any, argument: str) -> Any:
     try:
         return nw.from_native(value, pass_through=True, allow_series=True)
     except DuplicateError:
-        _refuse_duplicates(argument, tuple(map(str, value.columns)))
+        _refuse_duplicates(argument, tuple(map(str, getattr(value, "column_names", value.columns))))
         raise
 
 
@@ -163,7 +169,7 @@ def _of_mapping(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], 
             seen = f"{name!r} of {argument} is no column (it has more than one dimension)"
             raise ValueError(f"{seen}; give one vector a column")
         columns.append(found)
-    refuse_orders([(repr(name), one.index) for name, one in named.items() if hasattr(one, "iloc")])
+    refuse_orders([(repr(name), index_of(one)) for name, one in named.items()])
     names = tuple(map(str, named))
     _refuse_duplicates(argument, names)
     lengths = {len(column): name for name, column in zip(names, columns, strict=True)}
@@ -190,23 +196,6 @@ def _of_array(value: Any, argument: str) -> tuple[tuple[str, ...], list[Any], st
     return names, [np.asarray(array[:, d]) for d in range(array.shape[1])], kind
 
 
-def refuse_orders(indexes: list[tuple[str, Any]]) -> None:
-    """Refuse pandas objects that are paired by place where their labels say otherwise."""
-    for argument, index in indexes[1:]:
-        first, other = indexes[0]
-        if len(index) != len(other) or index.equals(other) or not (index.is_unique and other.is_unique):
-            continue
-        common = len(index.intersection(other))
-        counted = any(type(one).__name__ == "RangeIndex" and one[0] == 0 for one in (index, other))
-        if common == len(index) or (common and not counted):
-            seen = f"{first} and {argument} have rows of the same labels in different places of their indexes"
-            if common < len(index):
-                shared = f"{common:,} of {len(index):,}"
-                seen = f"{first} and {argument} have indexes with {shared} labels in common"
-            by_place = "or pair rows by place with reset_index(drop=True)"
-            raise ValueError(f"{seen}; align them ({argument}.loc[{first}.index]), {by_place}")
-
-
 def _refuse_duplicates(argument: str, names: tuple[str, ...]) -> None:
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
@@ -220,6 +209,7 @@ def title(names: tuple[str, ...], d: int) -> str:
 
 def _read_column(column: Any, where: str, first: int = 0) -> Column:
     """A vector, a series of polars or narwhals, or a pandas Categorical; `first` numbers its first row."""
+    zoned = False
     if not isinstance(column, np.ndarray):
         if not hasattr(column, "to_native") and not _of_polars(column):
             return _from_levels(column)
@@ -228,7 +218,8 @@ def _read_column(column: Any, where: str, first: int = 0) -> Column:
             raise _refusal(where, "nested values")
         if isinstance(column.dtype, types.Categorical | types.Enum):
             return _from_levels(column.to_list())
-        if isinstance(column.dtype, types.Datetime) and column.dtype.time_zone is not None:
+        zoned = isinstance(column.dtype, types.Datetime) and column.dtype.time_zone is not None
+        if zoned:
             column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         if column.dtype.is_integer() and len(column) and _beyond(column.min(), column.max()):
             # one by one: a float cannot tell all of them apart
@@ -240,7 +231,8 @@ def _read_column(column: Any, where: str, first: int = 0) -> Column:
         column, kind = column.astype(object), "O"
     if kind in "mM":
         values = _times(column, where)
-        return Column(values, np.isnan(values), False, clocks.DAYS if kind == "M" else clocks.SECONDS)
+        unit = clocks.DAYS if kind == "M" else clocks.SECONDS
+        return Column(values, np.isnan(values), False, unit, zoned=zoned)
     if kind in "biuf":
         with np.errstate(over="ignore"):  # a long double beyond float becomes infinite, which is refused
             values = column.astype(float)
@@ -296,12 +288,13 @@ def _from_times(entries: np.ndarray, missing: Bool[np.ndarray, " n"], where: str
     """Objects that tell times, all of one kind."""
     values = np.full(len(entries), np.nan)
     places = np.flatnonzero(~missing).tolist()
-    units = {clocks.unit_of(entries[row]): row for row in places[::-1]}
+    units = {(clocks.unit_of(entries[row]), clocks.is_zoned(entries[row])): row for row in places[::-1]}
     if len(units) > 1:
         examples = " and ".join(f"{entries[row]!r} (row {row + first})" for row in units.values())
         raise TypeError(f"{where} mixes kinds of times: {examples}; give a column of each kind")
     values[places] = [clocks.number_of(entries[row]) for row in places]
-    return Column(values, missing, False, next(iter(units)))
+    unit, zoned = next(iter(units))
+    return Column(values, missing, False, unit, zoned=zoned)
 
 
 def _times(array: np.ndarray, where: str) -> np.ndarray:

@@ -53,7 +53,15 @@ def understood(parts: list[Sample]) -> tuple[list[Sample], tuple[str, ...]]:
 def _as_numbers(column: Column, found: Reading) -> Column:
     numbers = found.numbers or {}
     values = np.array([numbers.get(entry, np.nan) for entry in column.entries], dtype=float)
-    return Column(values, column.missing, False, found.unit)
+    return Column(values, column.missing, False, found.unit, zoned=found.clock == "zoned")
+
+
+def refuse_units(parts: list[Sample]) -> None:
+    """Refuse times in a column of one sample where another holds numbers, or times of another kind."""
+    columns = [list(part.columns) for part in parts]
+    for d in range(len(parts[0].names)):
+        where = f"{title(parts[0].names, d)} of {' and '.join(part.argument for part in parts)}"
+        _refuse_units(parts, columns, d, where)
 
 
 def _refuse_units(parts: list[Sample], columns: list[list[Column]], d: int, where: str) -> None:
@@ -61,15 +69,23 @@ def _refuse_units(parts: list[Sample], columns: list[list[Column]], d: int, wher
     kinds: dict[str, str] = {}
     for part, own in zip(parts, columns, strict=True):
         if not own[d].categorical and not own[d].missing.all():
-            kinds.setdefault(own[d].unit, part.argument)
-    if len(kinds) > 1 and {clocks.DAYS, clocks.HOURS, clocks.SECONDS} & set(kinds):
-        seen = " and ".join(f"{_held(unit)} in {argument}" for unit, argument in kinds.items())
+            kinds.setdefault(own[d].counts, part.argument)
+    if len(kinds) > 1 and set(TIMES) & set(kinds):
+        seen = " and ".join(f"{held_by(unit)} in {argument}" for unit, argument in kinds.items())
         raise TypeError(f"{where} holds {seen}; give it the same kind in both")
 
 
-def _held(unit: str) -> str:
-    named = {clocks.DAYS: "dates", clocks.HOURS: "times of day", clocks.SECONDS: "durations", "": "numbers"}
-    return named.get(unit, f"numbers in {unit}")
+TIMES = {
+    clocks.DAYS: "dates",
+    clocks.DAYS + clocks.ZONED: "dates and times with a zone",
+    clocks.HOURS: "times of day",
+    clocks.SECONDS: "durations",
+}
+
+
+def held_by(counts: str) -> str:
+    """What a column holds, by what its numbers count."""
+    return TIMES.get(counts) or (f"numbers in {counts}" if counts else "numbers")
 
 
 class Understood(NamedTuple):

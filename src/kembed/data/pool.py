@@ -8,11 +8,16 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.ordering import comes_before, row_order, sorted_rows
+from kembed.core.text import rows
+from kembed.data.labels import index_of, refuse_orders
 from kembed.data.space import Space, make_space
 from kembed.data.tables import Table
 
 Rows = Float[np.ndarray, "n D"]
 SMALLEST = 1e-100  # weights below this share of the largest: their squares would be lost
+# Of all weight, what a sample must have, now and with a few of the heaviest rows on the other side (once in
+# 1,000 relabelings): sums of squares of less are lost beside those of the rest.
+LEAST_SHARE, HEAVIEST = 1e-5, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +90,7 @@ def row_weights(weights: Any, tables: list[Table]) -> list[Float[np.ndarray, " n
         raise TypeError("weights must be a pair: the weights of the rows of x and those of the rows of y")
     found = []
     for value, table, name in zip(weights, tables, ("weights[0]", "weights[1]"), strict=True):
+        refuse_orders([(table.label, table.index), (name, index_of(value))])
         v = np.asarray(checks.positive(value, name, ndim=(1,)))
         if len(v) != table.given:
             seen = f"{name} has {len(v)} entries, but the sample has {table.given} rows"
@@ -95,4 +101,10 @@ def row_weights(weights: Any, tables: list[Table]) -> list[Float[np.ndarray, " n
         seen = f"weights go from {least:g} to {most:g}, so that some rows count for nothing beside others"
         raise ValueError(f"{seen}; leave those rows out")
     # Only their ratios count. A power of two changes no digit, and squares of 1e±160 are then numbers.
-    return [np.ldexp(v, -int(np.frexp(most)[1])) for v in found]
+    found = [np.ldexp(v, -int(np.frexp(most)[1])) for v in found]
+    each, every = [float(v.sum()) for v in found], np.sort(np.concatenate(found))
+    heavy = max(min(HEAVIEST, *(len(v) - 1 for v in found)), 1)
+    if min(*each, float(every[:-heavy].sum())) < LEAST_SHARE * sum(each):
+        seen = f"weights of {rows(heavy)}, or of one sample, are nearly all there is"
+        raise ValueError(f"{seen}; make them more even, or leave the light rows out")
+    return found

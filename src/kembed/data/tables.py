@@ -12,7 +12,8 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.text import counted, listing, rows
-from kembed.data.columns import Column, Sample, read_sample, refuse_orders, title
+from kembed.data.columns import Column, Sample, read_sample, title
+from kembed.data.labels import refuse_orders
 from kembed.data.meaning import understood
 
 NAN_POLICIES = ("raise", "omit", "propagate")  # as in SciPy
@@ -33,6 +34,7 @@ class Table:
     units: tuple[str, ...] = ()  # what the numbers of every column count, where the data say so
     notes: tuple[str, ...] = ()  # how text was read; the same for samples that share their columns
     gaps: tuple[int, ...] = ()  # missing values of every column, in all rows that were given
+    index: Any = None  # the labels of all rows that were given, of a pandas object
 
     def column(self, d: int) -> Self:
         """One column, as a table."""
@@ -80,7 +82,7 @@ def read_tables(
                 "but they are paired; give one row per observation in each, in the same order"
             )
     if paired:
-        refuse_orders([(part.argument, part.index) for part in parts if part.index is not None])
+        refuse_orders([(part.argument, part.index) for part in parts])
     if same_columns:
         parts, notes = understood(_named_alike(parts))
         _refuse_types(parts)
@@ -135,6 +137,7 @@ def _coded(parts: list[Sample], kept: list[np.ndarray]) -> list[Table]:
             part.argument,
             units,
             gaps=tuple(int(column.missing.sum()) for column in part.columns),
+            index=part.index,
         )
         for own, part, places in each
     ]

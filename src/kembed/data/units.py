@@ -9,6 +9,7 @@ from kembed.core import checks
 from kembed.core.backend import Int
 from kembed.core.text import listing
 from kembed.data.columns import read_sample
+from kembed.data.labels import refuse_orders
 from kembed.data.tables import Table
 
 # Names of columns that are no variables; no column of a user's is called so.
@@ -39,22 +40,32 @@ def split_units(tables: list[Table], unit: Any) -> tuple[list[Table], list[Int[n
 
 def unit_codes(tables: list[Table], unit: Any) -> list[np.ndarray]:
     """A number for the unit of every row of either table."""
+    unit = checked_unit(unit, tables[0].names)
     if isinstance(unit, str):
-        if unit not in tables[0].names:
-            seen = f"unit={unit!r} is no column; the samples have {listing(tables[0].names)}"
-            raise ValueError(f"{seen}; name one of them, or give a pair of arrays")
-        if len(tables[0].names) == 1:
-            raise ValueError(f"unit={unit!r} is the only column; give at least one more to compare")
         return [table.values[:, tables[0].names.index(unit)] for table in tables]
-    if isinstance(unit, tuple | list) and len(unit) == 2:
+    if not isinstance(unit, int):
         return [
             _named(own, table, f"unit[{k}]") for k, (own, table) in enumerate(zip(unit, tables, strict=True))
         ]
+    return [table.rows // min(unit, 2**62) for table in tables]
+
+
+def checked_unit(unit: Any, names: tuple[str, ...]) -> Any:
+    """The name of one of the columns beside others, a pair, or a number of rows; anything else is refused."""
+    if isinstance(unit, str):
+        variables = [name for name in names if name not in (UNIT, WEIGHT)]
+        if unit not in names:
+            seen = f"unit={unit!r} is no column; the samples have {listing(variables)}"
+            raise ValueError(f"{seen}; name one of them, or give a pair of arrays")
+        if variables == [unit]:
+            raise ValueError(f"unit={unit!r} is the only column; give at least one more to compare")
+        return unit
+    if isinstance(unit, tuple | list) and len(unit) == 2:
+        return unit
     if isinstance(unit, bool) or not isinstance(unit, int | np.integer):
         wanted = "unit must be a column's name, a pair of arrays, or a number of consecutive rows"
         raise TypeError(f"{wanted}, but {unit!r} was given")
-    count = checks.count(unit, "unit", 1)
-    return [table.rows // min(count, 2**62) for table in tables]
+    return checks.count(unit, "unit", 1)
 
 
 def side_units(tables: list[Table], unit: Any) -> tuple[list[Table], Any]:
@@ -69,13 +80,18 @@ def side_units(tables: list[Table], unit: Any) -> tuple[list[Table], Any]:
 
 def _named(own: Any, table: Table, name: str) -> np.ndarray:
     """The units of one sample, as codes."""
-    column = read_sample(own, name).columns[0]
+    sample = read_sample(own, name)
+    column = sample.columns[0]
+    if len(sample.columns) > 1:
+        raise ValueError(f"{name} has {len(sample.columns)} columns; give one, with the unit of each row")
     if len(column.missing) != table.given:
         seen = f"{name} has {len(column.missing)} entries, but the sample has {table.given} rows"
         raise ValueError(f"{seen}; give one unit for each row")
+    refuse_orders([(table.label, table.index), (name, sample.index)])
     if column.missing.any():
         raise ValueError(f"{name} has missing values; name the unit of every row")
-    _, codes = np.unique(column.entries.astype(str), return_inverse=True)
+    entries = column.entries.astype(str) if column.categorical else column.entries
+    _, codes = np.unique(entries, return_inverse=True)
     return codes.ravel()[table.rows]
 
 

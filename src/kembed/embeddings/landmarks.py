@@ -21,6 +21,7 @@ PER_COLUMN = 5  # with fewer than a few landmarks a column the volume element is
 # distance: two million of them fix it to about 0.1%, far closer than the rule deserves.
 MAX_ROWS = 2_000
 SQUARED = 1e100  # numbers up to this can be squared and added up
+LARGEST = 4e307  # numbers up to this have differences
 RULES = ("subset", "support", "kmeans", "quantiles")
 
 
@@ -93,6 +94,10 @@ def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator
         return distinct
     if rule.rule == "subset":
         return distinct[np.sort(rng.choice(len(distinct), count, replace=False))]
+    if (
+        float(np.abs(x).max()) > LARGEST
+    ):  # differences of rows would be infinite; a power of two costs no digit
+        return 4.0 * place(x / 4.0, rule, rng)
     rows = sorted_rows(x)
     if rule.rule == "quantiles" or (rule.rule == "support" and D == 1):  # the same thing, exactly
         middle = (np.arange(count) + 0.5) / count

@@ -8,7 +8,7 @@ from kembed.core import checks
 from kembed.core.backend import Float, to_numpy
 from kembed.core.linalg import cholesky
 from kembed.embeddings.empirical import WeightedEmbedding
-from kembed.kernels.base import Kernel, check_kernel
+from kembed.kernels.base import Kernel, check_kernel, refuse_size
 
 
 def shrinkage(x: Any, kernel: Kernel, lam: float | None = None) -> WeightedEmbedding:
@@ -24,6 +24,7 @@ def shrinkage(x: Any, kernel: Kernel, lam: float | None = None) -> WeightedEmbed
     """
     kernel = to_numpy(check_kernel(kernel))
     x = np.asarray(checks.points(x, "x", minimum=1 if lam is not None else 3))
+    refuse_size(kernel, x)
     K = kernel.gram(x)
     n = len(x)
     if lam is None:

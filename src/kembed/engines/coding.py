@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kembed.core.backend import Float
+from kembed.data.clocks import ZONED
 from kembed.data.columns import Column, read_sample
 from kembed.data.delimited import typed
 from kembed.data.files import InputError
@@ -36,14 +37,16 @@ class Meaning(NamedTuple):
 
 def numbers_of_words(
     words: Iterable[str], comma: str, where: str, *, text: bool = False
-) -> tuple[dict[str, float] | None, str]:
+) -> tuple[dict[str, float] | None, str, str]:
     """The numbers that the words of a column stand for, None where they are words; and what to say of it.
+
+    The last is what the numbers count, as `Column.counts`.
 
     `comma` is what a comma in a number means, as for `read_words`. Where the format knows numbers, and this
     is `text` all the same, plain ones are told as well: they may be codes.
 
     >>> numbers_of_words(["true", "False"], "", "a"), numbers_of_words(["red"], "", "a")
-    (({'False': 0.0, 'true': 1.0}, ''), (None, ''))
+    (({'False': 0.0, 'true': 1.0}, '', ''), (None, '', ''))
     """
     import polars as pl
 
@@ -52,12 +55,13 @@ def numbers_of_words(
     if series.dtype != pl.String:
         note = read_words(listed, comma).note if text and series.dtype != pl.Boolean else ""
         told = f"{where} is text {note}; write it as categories if they are codes" if note else ""
-        return dict(zip(listed, series.cast(pl.Float64).to_list(), strict=True)), told
+        return dict(zip(listed, series.cast(pl.Float64).to_list(), strict=True)), told, ""
     found = read_words(listed, comma)
     if found.doubt:
         raise InputError(f"{where} looks like numbers, but {found.doubt}; {found.remedy}")
     told = f"is text {found.note}" if found.numbers and not found.clock else found.note
-    return found.numbers, f"{where} {told}" if found.note else ""
+    counts = found.unit + (ZONED if found.clock == "zoned" else "")
+    return found.numbers, f"{where} {told}" if found.note else "", counts
 
 
 def is_text(dtype: pl.DataType) -> bool:

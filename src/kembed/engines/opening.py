@@ -84,6 +84,7 @@ def _in_memory(value: Any, argument: str, rows: int) -> tuple[list[Part], bool]:
     if isinstance(value, np.ndarray) and value.ndim in (1, 2) and value.dtype.kind in "biuf":
         names = tuple(f"column {d}" for d in range(1 if value.ndim == 1 else value.shape[1]))
         checks.shape((len(value), len(names)), argument)
+        checks.size(len(value), 1, argument)
         if isinstance(value, np.memmap):
             return mapped(value, argument, names, rows), False
         blocks: list[Part] = [
@@ -92,12 +93,13 @@ def _in_memory(value: Any, argument: str, rows: int) -> tuple[list[Part], bool]:
         ]
         return blocks, False
     sample = read_sample(value, argument)
+    checks.size(sample.size, 1, argument)
     columns = {
         name: _series(column, argument) for name, column in zip(sample.names, sample.columns, strict=True)
     }
-    frame = pl.DataFrame(columns)
+    frame, counts = pl.DataFrame(columns), tuple(column.counts for column in sample.columns)
     sliced: list[Part] = [
-        Slice(argument, sample.names, number, frame.slice(at, size))
+        Slice(argument, sample.names, number, frame.slice(at, size), counts)
         for number, (at, size) in enumerate(cut(frame.height, rows), start=1)
     ]
     return sliced, sample.framed
@@ -113,7 +115,7 @@ def _series(column: Column, argument: str) -> Any:
         raise TypeError(
             f"{argument} has categories that are no text; make them text to compare them with files"
         )
-    return pl.Series(entries, dtype=pl.String)
+    return pl.Series(entries, dtype=pl.Categorical if column.declared else pl.String)
 
 
 def _paths(value: Any, argument: str) -> tuple[str, list[str]]:

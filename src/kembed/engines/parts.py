@@ -52,6 +52,10 @@ class Part(ABC):
         """Whether its text writes 1.5 as 1,5."""
         return False
 
+    def counted(self, name: str) -> str:
+        """What the plain numbers of a column count, where that is known."""
+        return ""
+
     @property
     def where(self) -> str:
         """What errors call it."""
@@ -141,6 +145,11 @@ class Slice(Part):
 
     travels: ClassVar[bool] = False
     frame: Any = None
+    counts: tuple[str, ...] = ()  # of every column, what its numbers count
+
+    def counted(self, name: str) -> str:
+        """As the door read it: times are numbers already."""
+        return self.counts[self.names.index(name)]
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
         """One block."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from kembed.core import checks
 from kembed.core.text import listing
 from kembed.data.files import UNNAMED, InputError, checked
+from kembed.data.meaning import held_by, refuse_units
 from kembed.data.tables import matched, unfit_rows
 from kembed.engines.batches import Batches, Call, Engine
 from kembed.engines.coding import Meaning, numbers_of_words
@@ -34,6 +35,7 @@ class Column(NamedTuple):
     numbers: dict[str, float] | None = None  # of words that mean numbers
     note: str = ""  # how it was read
     many: bool = False  # more levels than are listed
+    counts: str = ""  # what numbers count
 
 
 def open_sources(
@@ -98,7 +100,7 @@ def _match(opened: list[Opened], chosen: list[tuple[str, ...]]) -> None:
     matched(
         [
             Survey((), {name: Seen({}) for name in names}).sample(
-                one.label, names, dict.fromkeys(names, False), one.framed
+                one.label, names, dict.fromkeys(names, (False, "")), one.framed
             )
             for one, names in zip(opened, chosen, strict=True)
         ]
@@ -139,11 +141,14 @@ def _settled(
         }
         for one, survey, names in zip(opened, found, own, strict=True)
     ]
-    matched(
-        [
-            survey.sample(one.label, names, {name: each[name].categorical for name in names}, one.framed)
-            for one, survey, names, each in zip(opened, found, own, columns, strict=True)
-        ]
+    kinds = [{name: (one.categorical, one.counts) for name, one in each.items()} for each in columns]
+    refuse_units(
+        matched(
+            [
+                survey.sample(one.label, names, kind, one.framed)
+                for one, survey, names, kind in zip(opened, found, own, kinds, strict=True)
+            ]
+        )
     )
     for one, survey in zip(opened, found, strict=True):
         _refuse_rows(one, survey, nan_policy, minimum)
@@ -212,19 +217,23 @@ def _column(name: str, seen: Seen, opened: Opened, compared: bool, declared: boo
     kinds = set(seen.kinds)
     if NUMBERS in kinds and len(kinds) > 1:
         raise _mixed(name, opened.label, seen)
+    if len(seen.counts) > 1:
+        held = " and ".join(held_by(counts) for counts in seen.counts)
+        told = f"column {name!r} of {opened.label} holds {held} in different places"
+        raise InputError(f"{told}; give it one kind everywhere")
     if kinds <= {NUMBERS}:
-        return Column(False)
+        return Column(False, counts="".join(seen.counts))
     if declared and (compared or seen.levels is not None):
         return Column(True, tuple(seen.levels or ()), many=seen.levels is None)
     if seen.levels is None:
-        numbers, _ = numbers_of_words(seen.few, _comma(opened), f"column {name!r} of {opened.label}")
+        numbers, _, _ = numbers_of_words(seen.few, _comma(opened), f"column {name!r} of {opened.label}")
         if numbers is not None or not compared:
             raise _too_many(name, opened.label)
         return Column(True, many=True)
     where = f"column {name!r} of {opened.label}"
-    numbers, note = numbers_of_words(seen.levels, _comma(opened), where, text=TEXT in kinds)
+    numbers, note, counts = numbers_of_words(seen.levels, _comma(opened), where, text=TEXT in kinds)
     if numbers is not None:
-        return Column(False, (), numbers, note)
+        return Column(False, (), numbers, note, counts=counts)
     return Column(True, tuple(seen.levels), note=note)
 
 

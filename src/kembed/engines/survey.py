@@ -35,6 +35,7 @@ class Seen:
     distinct: bool = True  # whether no text came twice in a block
     odd: str = ""  # the first word that is no number
     few: tuple[str, ...] = ()  # some of the words of text that has more than LEVELS
+    counts: tuple[str, ...] = ()  # what its numbers count, and in a zone or not: one thing, if all is well
 
     def plus(self, other: Self) -> Self:
         """Of both."""
@@ -54,6 +55,7 @@ class Seen:
             distinct=self.distinct and other.distinct,
             odd=self.odd or other.odd,
             few=few,
+            counts=tuple(sorted({*self.counts, *other.counts})),
         )
 
     @property
@@ -96,10 +98,15 @@ class Survey(NamedTuple):
         """How many rows."""
         return sum(self.rows)
 
-    def sample(self, argument: str, names: tuple[str, ...], kinds: dict[str, bool], framed: bool) -> Sample:
-        """A sample of one row with the same columns, for the rules of the door."""
+    def sample(
+        self, argument: str, names: tuple[str, ...], kinds: dict[str, tuple[bool, str]], framed: bool
+    ) -> Sample:
+        """A sample of one row with the same columns, for the rules of the door.
+
+        `kinds` says of every column whether it holds categories, and what its numbers count.
+        """
         columns = [
-            Column(np.zeros(1), np.array([not self.columns[name].present]), kinds[name]) for name in names
+            Column(np.zeros(1), np.array([not self.columns[name].present]), *kinds[name]) for name in names
         ]
         return Sample(argument, names, columns, framed, 1)
 
@@ -128,7 +135,7 @@ def _survey_block(
         values: np.ndarray | None
         if table is not None:
             values = np.asarray(table[:, part.names.index(name)], dtype=float)
-            seen[name], gaps = _of_numbers(values, part), np.isnan(values)
+            seen[name], gaps = _of_numbers(values, part, ""), np.isnan(values)
         else:
             seen[name], gaps, values = _of_series(raw[name], part, name in as_words)
         missing |= gaps
@@ -147,6 +154,7 @@ def _of_series(series: pl.Series, part: Part, words: bool) -> tuple[Seen, np.nda
     import polars as pl
 
     values: np.ndarray | None = None
+    counts = part.counted(series.name)
     if series.dtype.is_numeric() or series.dtype == pl.Boolean:
         values = floats(series)
     elif is_text(series.dtype):
@@ -155,20 +163,21 @@ def _of_series(series: pl.Series, part: Part, words: bool) -> tuple[Seen, np.nda
         column = typed_column(series, part.file)
         if not column.categorical:
             values = np.where(column.missing, np.nan, column.entries.astype(float))
+            counts = column.counts
     if values is not None:
-        return _of_numbers(values, part), np.isnan(values), values
+        return _of_numbers(values, part, counts), np.isnan(values), values
     text = as_text(series, part.file)
     declared = isinstance(series.dtype, pl.Categorical | pl.Enum)
     return _of_text(text, part, declared), text.is_null().to_numpy(), None
 
 
-def _of_numbers(values: np.ndarray, part: Part) -> Seen:
+def _of_numbers(values: np.ndarray, part: Part, counts: str) -> Seen:
     gaps = int(np.count_nonzero(np.isnan(values)))
     present = len(values) - gaps
     if not present:
         return Seen({}, missing=gaps)
     ends = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
-    return Seen({NUMBERS: part.where}, present, gaps, *ends)
+    return Seen({NUMBERS: part.where}, present, gaps, *ends, counts=(counts,))
 
 
 def _of_text(text: pl.Series, part: Part, declared: bool) -> Seen:

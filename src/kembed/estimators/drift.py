@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
-from kembed.core.backend import as_numpy
 from kembed.core.text import rows
 from kembed.data.tables import read_tables
 from kembed.estimators.keeping import read_detector, write_detector
@@ -159,7 +158,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def _table(self, X: Any, reset: bool) -> Any:
         """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""
         checks.choice(self.nan_policy, "nan_policy", ("raise", "omit"))
-        X = as_numpy(X)
+        X = checks.some_rows(X, "X")
         if isinstance(X, dict):  # a table that scikit-learn does not know
             return read_tables({"X": X}, self.nan_policy, minimum=MINIMUM_ROWS) and X
         if hasattr(X, "columns") or _has_text(X):

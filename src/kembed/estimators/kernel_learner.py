@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
-from kembed.core.backend import as_numpy
 from kembed.core.linalg import triangular_solve
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning.learn import MINIMUM_ROWS, learn_kernel
@@ -79,7 +78,8 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the kernel from X, (n, D); y is not looked at."""
-        X = validate_data(self, as_numpy(X), dtype=np.float64, ensure_min_samples=MINIMUM_ROWS)
+        X = checks.some_rows(X, "X")
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=MINIMUM_ROWS)
         options = {name: getattr(self, name) for name in OPTIONS}
         rng = checks.as_rng(self.random_state)
         self.learned_ = learn_kernel(X, as_pattern(self.kernel, X.shape[1]), rng=rng, **options)
@@ -115,7 +115,7 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         exp(-0.5 ‖t - t'‖²), `gamma=0.5`; for other families it is the same family with lengthscale 1.
         """
         check_is_fitted(self, "kernel_")
-        X = validate_data(self, as_numpy(X), dtype=np.float64, reset=False)
+        X = validate_data(self, checks.some_rows(X, "X"), dtype=np.float64, reset=False)
         try:
             ell = self.lengthscale_
         except AttributeError as error:
@@ -132,7 +132,8 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def score_samples(self, X: Any) -> np.ndarray:
         """The log density of every row under the learned model; see `LearnedKernel.log_density`."""
         check_is_fitted(self, "kernel_")
-        return self.learned_.log_density(validate_data(self, as_numpy(X), dtype=np.float64, reset=False))
+        X = validate_data(self, checks.some_rows(X, "X"), dtype=np.float64, reset=False)
+        return self.learned_.log_density(X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log density of new rows: lets a grid search choose among kernels without labels."""

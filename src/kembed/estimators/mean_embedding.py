@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
-from kembed.core.backend import as_numpy, to_numpy
+from kembed.core.backend import to_numpy
 from kembed.data.space import make_space
 from kembed.embeddings.landmarks import as_rule, choose_landmarks
 from kembed.estimators.coordinates import make_coordinates
@@ -126,12 +126,13 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Every bag as a checked table of the same columns."""
         tables = _as_tables(X)
         if tables is None:
-            rows = validate_data(self, as_numpy(X), reset=reset, ensure_min_samples=1 + reset, **ROWS)
+            X = checks.some_rows(X, "X")
+            rows = validate_data(self, X, reset=reset, ensure_min_samples=1 + reset, **ROWS)
             return list(rows[:, None, :])
         bags = []
         for i, table in enumerate(tables):
             try:
-                bags.append(validate_data(self, as_numpy(table), reset=reset and i == 0, **ROWS))
+                bags.append(validate_data(self, checks.some_rows(table, "X"), reset=reset and i == 0, **ROWS))
             except ValueError as error:
                 raise ValueError(f"bag {i} (X[{i}]): {error}") from None
         return bags

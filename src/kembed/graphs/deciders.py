@@ -7,11 +7,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from kembed.core.backend import Float, Int
+from kembed.core.linalg import near_one
 
 Set = tuple[int, ...]
 Columns = Float[np.ndarray, "n p"]
 # Shares of variance below this are rounding: the correlations themselves carry about 1e-15 per row.
 NOTHING_LEFT = 1e-10
+ROUNDING = 1e-15  # a range below this share of the numbers is some of their last digits
 
 
 @runtime_checkable
@@ -44,9 +46,11 @@ class FisherZ:
         self.names, self.n_rows, self._values = names, len(values), values
         # What varies among all rows may not among some of them: it then tells nothing about anything.
         self._resampled = resampled
-        centred = values - values.mean(axis=0)
+        ranges = np.ptp(values, axis=0)
+        self._constant = ranges <= ROUNDING * np.abs(values).max(axis=0)
+        centred = near_one(values)
+        centred -= centred.mean(axis=0)
         spread = np.sqrt((centred**2).sum(axis=0))
-        self._constant = spread <= 1e-12 * np.abs(values).max(axis=0) * math.sqrt(len(values))
         if self._constant.any() and not resampled:
             name = names[int(np.argmax(self._constant))]
             seen = f"column {name!r} is constant over {len(values)} rows, so it has no correlation"

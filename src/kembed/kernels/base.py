@@ -19,6 +19,7 @@ from kembed.kernels.measures import Measure
 # What kernels are made into by +, * and `convolved`. The files that define these put them here, so that this
 # one need not know them; the room's `__init__` imports them all.
 MADE: dict[str, Any] = {}
+LARGEST_ENTRY = 1e50  # of a kernel that is worked with: products of four entries are numbers
 
 Class = TypeVar("Class", bound=type)
 
@@ -128,6 +129,22 @@ class Kernel(PairFunction):
     def _set(self, **values: Any) -> None:
         """Fill fields of the frozen object, in `__init__`."""
         vars(self).update(values)
+
+
+def refuse_entries(largest: float) -> None:
+    """Refuse a kernel with entries so large or small that spreads of HSIC, products of four, are no numbers.
+
+    Beyond floats they would say that nothing differs. A kernel of zeros may be asked.
+    """
+    if largest and not 1.0 / LARGEST_ENTRY <= largest <= LARGEST_ENTRY:
+        seen = f"kernel has values of {largest:.3g}, and products of four of them are no numbers"
+        raise ValueError(f"{seen}; divide it by a constant, which changes no p-value")
+
+
+def refuse_size(kernel: Kernel, x: Float[np.ndarray, "n D"]) -> None:
+    """The same of a kernel object at these rows: no entry is larger than those of the diagonal."""
+    with np.errstate(over="ignore"):
+        refuse_entries(float(np.exp(np.max(kernel._log_diagonal(x)))))
 
 
 def check_kernel(value: Any, name: str = "kernel") -> Kernel:

@@ -92,9 +92,9 @@ class GaussianMeasure(Measure):
         single row, or constant columns, give a measure concentrated there, which is still a valid prior.
         """
         x = np.asarray(checks.points(x, "x"))
-        centre = x[0] + (x - x[0]).mean(axis=0)
-        centred = x - centre
         with np.errstate(over="ignore", invalid="ignore"):
+            centre = x[0] + (x - x[0]).mean(axis=0)
+            centred = x - centre
             covariance = centred.T @ centred / len(x)
         if not np.isfinite(covariance).all():
             raise ValueError(

@@ -42,6 +42,7 @@ class Values(NamedTuple):
         number is refused: sorted last, it would pass for the largest statistic of all.
         """
         refuse_non_finite(self.statistics)
+        refuse_non_finite(self.entry)  # of which a share counts as rounding
         if well_scaled:
             return self
         out = self.statistics.copy()

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.linalg import squared_distances
 from kembed.data.space import Space, mismatch
-from kembed.kernels.base import Kernel
+from kembed.kernels.base import Kernel, refuse_entries
 from kembed.kernels.stationary import Gaussian, Metric, Stationary
 
 Rows = Int[np.ndarray, " a"]
@@ -184,22 +185,29 @@ def function_pairs(function: Callable[[Any, Any], Any], x: Any) -> Pairs:
     """A user's function (rows, rows) -> matrix on the rows of a table."""
 
     def base(rows: Rows, columns: Rows) -> Rectangle:
-        given = np.asarray(function(x[rows], x[columns]))
-        if np.iscomplexobj(given):
-            raise ValueError("kernel returned complex numbers; return real ones, such as their real part")
-        value = np.array(given, dtype=float)
-        if value.shape != (len(rows), len(columns)):
-            raise ValueError(
-                f"kernel must return a matrix of shape {(len(rows), len(columns))} for tables of "
-                f"{len(rows)} and {len(columns)} rows, but it returned shape {value.shape}"
-            )
-        if not np.isfinite(value).all():
-            raise ValueError("kernel returned values that are not finite; check it on a few rows")
-        return value
+        return function_values(function, x[rows], x[columns])
 
     every = np.arange(len(x))
     block = base(every[:50], every[:50])
     if not np.allclose(block, block.T, rtol=1e-8, atol=1e-10 * np.abs(block).max()):
         raise ValueError("kernel is not symmetric: k(x, y) differs from k(y, x); give a symmetric kernel")
+    refuse_entries(float(np.abs(block).max()))
     (diagonal,) = matrix_pairs(base, np.zeros(len(x))).at(every, every)
     return matrix_pairs(base, diagonal, definite=False)
+
+
+def function_values(function: Callable[[Any, Any], Any], x: Table, y: Table) -> Rectangle:
+    """What a user's function says of these rows: a matrix of finite real numbers, and a copy."""
+    found = function(x, y)
+    if np.iscomplexobj(found):
+        raise ValueError("kernel returned complex numbers; return real ones, such as their real part")
+    value = np.array(checks.numbers(found, "what kernel returned"), dtype=float)
+    if value.shape != (len(x), len(y)):
+        raise ValueError(
+            f"kernel must return a matrix of shape {(len(x), len(y))} for tables of "
+            f"{len(x)} and {len(y)} rows, but it returned shape {value.shape}"
+        )
+    if not np.isfinite(value).all():
+        raise ValueError("kernel returned values that are not finite; check it on a few rows")
+    refuse_entries(max(float(np.abs(value).max(initial=0.0)), 1.0))  # single rectangles may be faint
+    return value

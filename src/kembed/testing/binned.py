@@ -13,6 +13,7 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.core.ordering import sorted_rows
 from kembed.data.space import Space, make_space
+from kembed.data.units import UNIT, checked_unit
 from kembed.engines.source import Source
 from kembed.permutation import nulls
 from kembed.permutation.bins import BINS, AnyBins, dense, make_bins, make_named_bins
@@ -75,7 +76,7 @@ def binned_test(
     procedure: Procedure,
     *,
     by_column: bool = False,
-    unit: int | str | None = None,
+    unit: Any = None,
     weighted: bool = False,
     bins: int = BINS,
 ) -> TestOutcome:
@@ -85,6 +86,10 @@ def binned_test(
     with `weighted` the last column holds weights. There are about so many `bins`.
     """
     rng, schema = procedure.rng, sources[0].schema
+    unit = None if unit is None else checked_unit(unit, schema.names)
+    if isinstance(unit, tuple | list):
+        seen = "unit is a pair of arrays, but the rows of files come block by block"
+        raise ValueError(f"{seen}; name a column of both samples, or read them into memory")
     last = len(schema.names) - 1 if weighted else None
     named = schema.names.index(unit) if isinstance(unit, str) else None
     layout = Layout(tuple(c for c in range(len(schema.names)) if c not in (last, named)), weight=last)
@@ -169,7 +174,8 @@ def _bins(
         both = make_named_bins((first, second), key, bins=count)
     for k, source in enumerate(sources):
         if both[k].count < LEAST:
-            seen = f"unit={unit!r} leaves {both[k].count} units of {source.label} that could change sides"
+            told = "unit" if unit == UNIT else f"unit={unit!r}"
+            seen = f"{told} leaves {both[k].count} units of {source.label} that could change sides"
             raise ValueError(f"{seen}; give more rows or smaller units")
     return both[0], both[1]
 

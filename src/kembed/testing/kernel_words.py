@@ -19,7 +19,7 @@ import numpy as np
 from kembed.core.backend import Float, to_numpy
 from kembed.data.space import Space
 from kembed.embeddings.landmarks import median_lengthscale
-from kembed.kernels.base import Kernel
+from kembed.kernels.base import Kernel, refuse_size
 from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns, columns_by_kind, space_kernel
 from kembed.kernels.stationary import Gaussian
@@ -41,7 +41,9 @@ def choose_kernel(kernel: Any, space: Space, *, effort: Effort | None = None) ->
         (kernel,) = kernel
     given, kernel = kernel, unwrapped(kernel)
     if isinstance(kernel, Kernel):
-        return on_mixed_columns(to_numpy(kernel), space), None if given is kernel else given.evidence()
+        chosen = on_mixed_columns(to_numpy(kernel), space)
+        refuse_size(chosen, space.values)
+        return chosen, None if given is kernel else given.evidence()
     words = ", ".join(map(repr, WORDS))
     if isinstance(kernel, str):
         if kernel == "median":

@@ -14,7 +14,9 @@ from kembed.core.backend import Float
 from kembed.testing.members.fresh import Fresh
 
 DIGITS = 14  # binary ones of a feature's spread: a step is 1/16,384 of it, far below what a sample tells
-LARGEST = 2.0**52  # steps that a number holds exactly
+# Of the largest feature beside it: what is fainter in these rows may be rounding, and as large as others in
+# the next. Sums of eight billion rows are then whole numbers of 64 bits.
+FAINTEST = 2.0**-16
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,4 +44,5 @@ def rounded(features: Any, rows: Fresh) -> Rounded:
     spread = found.std(axis=0)
     size = np.abs(found).max(axis=0, initial=0.0)
     spread = np.where(spread > 1e-12 * size, spread, np.where(size > 0.0, size, 1.0))
+    spread = np.maximum(spread, FAINTEST * size.max(initial=0.0))
     return Rounded(features, 2.0 ** (np.floor(np.log2(spread)) - DIGITS))

@@ -33,6 +33,7 @@ from kembed.testing.procedure import QUIETLY
 from kembed.testing.sketch_file import digest, read_sketch, settled, write_sketch
 
 LEAST_ROWS = 16  # of a reference: a few to choose features on, and a few to compare
+LONGEST = 2.0**63  # sums of steps are whole numbers below it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,6 +259,9 @@ def _in_steps(sums: Float[np.ndarray, "A+1 p"], steps: Float[np.ndarray, " p"]) 
     found = sums / steps
     refuse_non_finite(found)
     size = np.abs(found).max(initial=0.0)
+    if size >= LONGEST:
+        seen = "rows lie so far from those that features were chosen on that their sums are no whole numbers"
+        raise ValueError(f"{seen}; look for absurd values, or sketch these rows without like=")
     return found.astype(np.int32 if size < 2.0**31 else np.int64)
 
 

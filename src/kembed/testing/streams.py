@@ -14,7 +14,7 @@ from kembed.kernels.base import Kernel
 from kembed.permutation.bins import dense
 from kembed.permutation.fourier import fourier
 from kembed.permutation.fusion import refuse_non_finite
-from kembed.permutation.gram import function_pairs
+from kembed.permutation.gram import function_pairs, function_values
 from kembed.permutation.segments import Segments
 from kembed.testing.kernel_words import choose_kernel
 from kembed.testing.members import streamed_members, streamed_relations, streamed_side
@@ -86,7 +86,7 @@ class OfKernel:
             return self.kernel(rows.values)
         if isinstance(self.kernel, Kernel):
             return self.kernel._gram(rows.values, self.landmarks)
-        return np.asarray(self.kernel(rows.values, self.landmarks), dtype=float)
+        return function_values(self.kernel, rows.values, self.landmarks)
 
     def sums(self, rows: Fresh, segments: Segments) -> Float[np.ndarray, "k p"]:
         """Sums of these by bin; of Fourier's without writing the features out."""
@@ -231,8 +231,11 @@ def kernel_stream(
         (between,) = function_pairs(kernel, landmarks).rectangles(every, every)
     refuse_non_finite(between)
     values, vectors = np.linalg.eigh(0.5 * (between + between.T))
-    kept = values > ROUNDING * max(values[-1], 0.0)
-    linear = vectors[:, kept] / np.sqrt(values[kept])
+    if not values[-1] > 0.0 and between.any():
+        seen = "kernel is not positive definite, so that it has no features: no eigenvalue is positive"
+        raise ValueError(f"{seen}; give one that is, or statistic='unbiased'")
+    kept = values > ROUNDING * values[-1]
+    linear = vectors[:, kept] / np.sqrt(values[kept]) if kept.any() else np.zeros((len(landmarks), 1))
     width = linear.shape[1]
     return Streamed(features, width, (width,), linear, diagonal=Norm(features, linear))
 

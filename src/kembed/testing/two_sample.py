@@ -221,7 +221,7 @@ def _in_bins(
 
     if paired:
         return binned_pairs(in_memory(beside(tables)), kernel, procedure)
-    if unit is not None and not isinstance(unit, str | int):
+    if isinstance(unit, tuple | list):
         tables, unit = with_column(tables, UNIT, unit_codes(tables, unit)), UNIT
     if weights is not None:
         tables = with_column(tables, WEIGHT, row_weights(weights, tables))
