@@ -81,6 +81,23 @@ def test_missing_words_spaces_and_infinities(written):
     assert read_table(written("a\n1\n?\n"), missing=["?"])["a"].to_list() == [1, None]
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.feather", "t.jsonl", "t.json"])
+def test_words_for_missing_values_are_those_of_every_kind(tmp_path, name):
+    frame = pl.DataFrame({"v": ["NA", "1", "", "?", "2"], "w": [" a", "b ", "N/A", " ", "a"]})
+    writers = {".csv": "csv", ".parquet": "parquet", ".feather": "ipc", ".jsonl": "ndjson", ".json": "json"}
+    path = tmp_path / name
+    getattr(frame, f"write_{writers[path.suffix]}")(path)
+    found = read_table(path, missing=["?"])
+    assert found["v"].cast(pl.String).to_list() == [None, "1", None, None, "2"]
+    assert found["w"].to_list() == ["a", "b", None, None, "a"]
+
+
+def test_declared_categories_keep_their_words(tmp_path):
+    words = pl.Series("w", ["NA", " a", "b"], dtype=pl.Categorical)
+    words.to_frame().write_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet")["w"].cast(pl.String).to_list() == ["NA", " a", "b"]
+
+
 def test_true_and_false(written):
     assert read_table(written("a\nTrue\nfalse\nNA\n"))["a"].to_list() == [True, False, None]
 

@@ -184,6 +184,24 @@ def _refuse_ragged(text: str, separator: str, width: int, name: str) -> None:
             )
 
 
+def without_missing(frame: pl.DataFrame, missing: tuple[str, ...]) -> pl.DataFrame:
+    """A table whose text is as in a text table: no spaces around it, and null where it says so.
+
+    >>> import polars as pl
+    >>> without_missing(pl.DataFrame({"v": [" a", "NA", None]}), ("NA",))["v"].to_list()
+    ['a', None, None]
+    """
+    import polars as pl
+
+    texts = [one for one in frame if one.dtype == pl.String]
+    return frame.with_columns([_present_text(nameless(one), missing).alias(one.name) for one in texts])
+
+
+def _present_text(series: pl.Series, missing: tuple[str, ...]) -> pl.Series:
+    text = series.str.strip_chars()
+    return text.set(text.is_in(list(missing)), None)
+
+
 def typed(series: pl.Series, missing: tuple[str, ...], decimal_comma: bool) -> pl.Series:
     """A column of text as whole numbers, numbers, true and false, or text: what fits all of it."""
     return _typed_entries(nameless(series), missing, decimal_comma).alias(series.name)
@@ -192,8 +210,7 @@ def typed(series: pl.Series, missing: tuple[str, ...], decimal_comma: bool) -> p
 def _typed_entries(series: pl.Series, missing: tuple[str, ...], decimal_comma: bool) -> pl.Series:
     import polars as pl
 
-    text = series.str.strip_chars()
-    text = text.set(text.is_in(list(missing)), None)
+    text = _present_text(series, missing)
     plain = text.str.replace(_COMMA, "${1}.${2}") if decimal_comma else text
     for kind in (pl.Int64, pl.Float64):
         numbers = plain.cast(kind, strict=False)

@@ -17,6 +17,7 @@ from kembed.data.delimited import (
     picked,
     read_delimited,
     refuse_duplicates,
+    without_missing,
 )
 from kembed.data.sources import STANDARD_INPUT, InputError, label, missing_file, read_bytes, silent_stderr
 
@@ -60,9 +61,9 @@ def read_table(
 ) -> pl.DataFrame:
     r"""The table in a file, by its suffix; "-" is CSV on standard input.
 
+    `missing` holds further words that mean "no value", in text of every kind of file. Of text tables alone:
     `delimiter` overrides the comma (the tab of .tsv); without a `header` columns are called by their places;
-    `missing` holds further words that mean "no value"; with `decimal_comma` 1,5 is a number. What is said of
-    text tables does not concern the other kinds.
+    with `decimal_comma` 1,5 is a number.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "heights.csv"
@@ -78,6 +79,7 @@ def read_table(
     else:
         frame = _typed(data, name, suffix)
         refuse_duplicates(frame.columns, name)
+        frame = without_missing(frame, (*MISSING, *missing))
     if not frame.width:
         raise InputError(f"{name} has no columns; give a table with at least one")
     if not frame.height:
