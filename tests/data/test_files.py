@@ -92,6 +92,11 @@ def test_words_for_missing_values_are_those_of_every_kind(tmp_path, name):
     assert found["w"].to_list() == ["a", "b", None, None, "a"]
 
 
+def test_words_stay_as_they_are_written(written):
+    found = read_table(written("a,b\nTRUE, 1.50\nfalse,NA\n"), words=["a", "b"])
+    assert found.to_dict(as_series=False) == {"a": ["TRUE", "false"], "b": ["1.50", None]}
+
+
 def test_declared_categories_keep_their_words(tmp_path):
     words = pl.Series("w", ["NA", " a", "b"], dtype=pl.Categorical)
     words.to_frame().write_parquet(tmp_path / "t.parquet")

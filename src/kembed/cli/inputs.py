@@ -36,8 +36,8 @@ LEAST_ROWS = 2  # of a group, as of any sample
 MOST_GROUPS = 12  # 66 pairs: more is hardly a question, and an identifier given by mistake
 
 
-def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
-    """The whole table of one file."""
+def load(source: str, reading: Reading, screen: Screen, text: list[str] | None = None) -> pl.DataFrame:
+    """The whole table of one file; columns in `text` hold text whatever they look like."""
     if is_packed(source):
         raise InputError(
             f"{label(source)} has no rows; only kembed test and kembed summarise take such files"
@@ -52,6 +52,7 @@ def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
         header=not reading.no_header,
         missing=split(reading.na) or (),
         decimal_comma=reading.decimal_comma,
+        words=[*(split(reading.as_text) or ()), *(text or ())],
     )
     numbers = [column for column in frame.columns if columns.is_number(column)]
     if is_text(source) and not reading.no_header and 2 * len(numbers) >= frame.width:

@@ -1,9 +1,10 @@
 """Words for people at a shell: what errors, kernels and p-values are called there."""
 
 import re
+from collections.abc import Collection
 from typing import Any
 
-from kembed.core.text import printable, shortened, visible
+from kembed.core.text import listing, printable, shortened, visible
 
 SAYS_LITTLE = 2  # letters: "m" and "f", "NY" and "LA" need the column beside them
 ANSWERS = ("yes", "no", "true", "false", "none", "other")
@@ -43,6 +44,18 @@ def readable(error: BaseException) -> str:
     for words, option in _OPTIONS.items():
         text = re.sub(words, option, text)
     return visible(text)
+
+
+def beside(sentence: str, left_out: Collection[str]) -> str:
+    """A verdict with the columns it does not speak of.
+
+    >>> beside("They differ.", ["name"]), beside("They differ.", [])
+    ("They differ. Left out: 'name'.", 'They differ.')
+    """
+    if not left_out:
+        return sentence
+    start, end = sentence.rstrip(".:"), sentence[-1]  # a colon, where regions follow
+    return f"{start}. Left out: {listing(left_out)}{end}"
 
 
 def of_columns(names: list[str]) -> str:

@@ -25,9 +25,15 @@ _COMMA = r"^([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)$"  # a number with a decimal comma
 
 
 def read_delimited(
-    data: bytes, name: str, separator: str, header: bool, missing: tuple[str, ...], decimal_comma: bool
+    data: bytes,
+    name: str,
+    separator: str,
+    header: bool,
+    missing: tuple[str, ...],
+    decimal_comma: bool,
+    words: frozenset[str] = frozenset(),
 ) -> pl.DataFrame:
-    """The table in a text."""
+    """The table in a text; columns named in `words` stay as they are written."""
     import polars as pl
 
     text = decoded(data, name)
@@ -40,7 +46,14 @@ def read_delimited(
     frame = picked(frame, [column for column in frame.columns if column not in nothing])
     if frame.width > 1:
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-    return pl.DataFrame([typed(series, missing, decimal_comma) for series in frame.iter_columns()])
+    return pl.DataFrame(
+        [
+            _present_text(nameless(series), missing).alias(series.name)
+            if series.name in words
+            else typed(series, missing, decimal_comma)
+            for series in frame.iter_columns()
+        ]
+    )
 
 
 def picked(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
