@@ -168,6 +168,9 @@ def _of_file(path: str, rules: TextRules, rows: int) -> tuple[tuple[str, ...], l
     import polars as pl
 
     kind = file_kind(path)
+    if Path(path).exists() and not Path(path).is_file():
+        seen = f"{label(path)} is a pipe or a device, and blocks of rows are read more than once"
+        raise InputError(f"{seen}; write it to a file first")
     if kind == "text":
         return text_parts(path, rules, BYTES * rows // ROWS)
     if not Path(path).exists():
