@@ -279,6 +279,10 @@ def test_names_that_polars_takes_for_patterns(answer, tmp_path):
         assert (found["columns"], found["differ"]) == ([name], name == "^b.*$")
     assert answer("test", *files, *QUICK)["columns"] == names
     assert answer("independence", files[0], "--x", "^b.*$", "--y", "*", *QUICK)["x"] == ["^b.*$"]
+    heavy = [pl.read_csv(file).with_columns(pl.Series("^w$", [1.0, 2.0] * 20)) for file in files]
+    for frame, file in zip(heavy, files, strict=True):
+        frame.write_csv(file)
+    assert answer("test", *files, "--weights", "^w$", *QUICK)["columns"] == names
 
 
 def test_names_cannot_paint_the_terminal(call):

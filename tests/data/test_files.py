@@ -92,6 +92,14 @@ def test_words_for_missing_values_are_those_of_every_kind(tmp_path, name):
     assert found["w"].to_list() == ["a", "b", None, None, "a"]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_names_are_those_of_every_kind(tmp_path, suffix):
+    frame, path = pl.DataFrame({"": [1.5], " a ": [2.5]}), tmp_path / f"t.{suffix}"
+    {"csv": frame.write_csv, "parquet": frame.write_parquet, "jsonl": frame.write_ndjson}[suffix](path)
+    assert read_table(path).to_dict(as_series=False) == {"unnamed 1": [1.5], "a": [2.5]}
+    assert picked(frame, [""]).columns == [""]
+
+
 def test_words_stay_as_they_are_written(written):
     found = read_table(written("a,b\nTRUE, 1.50\nfalse,NA\n"), words=["a", "b"])
     assert found.to_dict(as_series=False) == {"a": ["TRUE", "false"], "b": ["1.50", None]}

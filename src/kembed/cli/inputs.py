@@ -151,7 +151,7 @@ def weighed(loaded: Loaded, column: str | None) -> tuple[Loaded, tuple[Any, ...]
     if loaded.frame.width == 1:
         raise InputError(f"column {column!r} has the weights, and there is no other to compare")
     weights = tuple(
-        frame[column].cast(float, strict=False).fill_null(1.0).to_numpy() for frame in loaded.frames
+        nameless(frame[column]).cast(float, strict=False).fill_null(1.0).to_numpy() for frame in loaded.frames
     )
     rest = [name for name in loaded.frame.columns if name != column]
     return replace(loaded, frames=tuple(picked(frame, rest) for frame in loaded.frames)), weights

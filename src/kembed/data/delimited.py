@@ -65,7 +65,7 @@ def picked(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """
     import polars as pl
 
-    return pl.DataFrame([frame.get_column(name) for name in names])
+    return pl.DataFrame({name: frame.get_column(name) for name in names})
 
 
 def nameless(series: pl.Series) -> pl.Series:
@@ -140,12 +140,22 @@ def column_names(text: str, separator: str, header: bool, name: str) -> tuple[li
     if numbers and not all(column.isdigit() for column in names):  # 2019, 2020 are names of columns too
         seen = f"the first line of {name} holds numbers ({', '.join(names[:3])}) where names should be"
         raise InputError(f"{seen}; use --no-header")
-    names = [column or f"{UNNAMED} {place}" for place, column in enumerate(names, start=1)]
-    refuse_duplicates(names, name)
+    names = named(names, name)
     below = io.StringIO(text, newline="")
     for _ in range(lines):  # as the reader counted them
         below.readline()
     return names, below.read()
+
+
+def named(columns: list[str], name: str) -> list[str]:
+    """The names of columns, without spaces around them; those without one are called by their places.
+
+    >>> named([" a", ""], "t.csv")
+    ['a', 'unnamed 2']
+    """
+    names = [column.strip() or f"{UNNAMED} {place}" for place, column in enumerate(columns, start=1)]
+    refuse_duplicates(names, name)
+    return names
 
 
 def _records(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:

@@ -13,10 +13,10 @@ from kembed.data.delimited import (
     UNNAMED,
     column_names,
     decoded,
+    named,
     nameless,
     picked,
     read_delimited,
-    refuse_duplicates,
     without_missing,
 )
 from kembed.data.sources import STANDARD_INPUT, InputError, label, missing_file, read_bytes, silent_stderr
@@ -80,7 +80,7 @@ def read_table(
         frame = read_delimited(data, name, separator, header, (*MISSING, *missing), decimal_comma, kept)
     else:
         frame = _typed(data, name, suffix)
-        refuse_duplicates(frame.columns, name)
+        frame.columns = named(frame.columns, name)
         frame = without_missing(frame, (*MISSING, *missing))
     if not frame.width:
         raise InputError(f"{name} has no columns; give a table with at least one")
