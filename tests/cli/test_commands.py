@@ -279,6 +279,10 @@ def test_names_that_polars_takes_for_patterns(answer, tmp_path):
         assert (found["columns"], found["differ"]) == ([name], name == "^b.*$")
     assert answer("test", *files, *QUICK)["columns"] == names
     assert answer("independence", files[0], "--x", "^b.*$", "--y", "*", *QUICK)["x"] == ["^b.*$"]
+    heavy = [pl.read_csv(file).with_columns(pl.Series("^w$", [1.0, 2.0] * 20)) for file in files]
+    for frame, file in zip(heavy, files, strict=True):
+        frame.write_csv(file)
+    assert answer("test", *files, "--weights", "^w$", *QUICK)["columns"] == names
 
 
 def test_names_cannot_paint_the_terminal(call):
@@ -580,6 +584,7 @@ def demo(tmp_path_factory):
     for name, table in tables.items():
         table.write_csv(folder / "kembed-demo" / f"{name}.csv")
     kembed.Sketch.of(slow.select("body mass", "blood sugar", "sex")).save(folder / "slow.kembed")
+    kembed.load_ozone().write_csv(folder / "ozone.csv")
     return folder
 
 
@@ -831,6 +836,11 @@ def test_pairs_weights_and_time_series(answer, place):
     assert paired["statistic"] == pytest.approx(kembed.mmd_test(x, y, paired=True, **how).statistic)
     wild = answer("test", "before.csv", "after.csv", "--columns", "v", "--null", "wild", *QUICK)
     assert (wild["null"], wild["pvalue"]) == ("wild", kembed.mmd_test(x, y, null="wild", **how).pvalue)
+    for null in ("shift", "wild"):
+        told = answer("independence", "before.csv", "--x", "v", "--y", "w", "--null", null, *QUICK)
+        table = pl.read_csv(place / "before.csv")
+        expected = kembed.hsic_test(table["v"], table["w"], null=null, **how)
+        assert (told["null"], told["pvalue"]) == (null, expected.pvalue)
     for name, frame in (("wx.csv", x), ("wy.csv", y)):
         frame.with_columns(weight=pl.Series(np.linspace(1.0, 2.0, ROWS))).write_csv(place / name)
     weights = (np.linspace(1.0, 2.0, ROWS),) * 2
@@ -906,6 +916,24 @@ def test_all_figures_are_those_that_can_be_made(monkeypatch):
     assert said[0].startswith("figure3 is left out: ")
 
 
+def test_nulls_that_do_not_go_with_the_rest(place, call):
+    sides = ("--x", "v", "--y", "w")
+    (place / "brief.csv").write_text("v,w\n" + "".join(f"{k * 7 % 5},{k * 3 % 7}\n" for k in range(15)))
+    for arguments, said in (
+        (["before.csv", *sides, "--given", "k", "--null", "shift"], "--null shift is for the test without"),
+        (
+            ["before.csv", *sides, "--null", "wild"],
+            "--null wild takes one kernel, but kernel stands for several",
+        ),
+        (["before.csv", *sides, "--null", "wild"], "give --kernel bkl, --kernel median or a lengthscale\n"),
+        (["before.csv", *sides, "--null", "gamma"], "'gamma' is not one of 'permutation', 'wild', 'shift'"),
+        (["brief.csv", *sides, "--null", "shift"], "15 rows give no p-value below 0.0667, so nothing can be"),
+    ):
+        code, out, err = call("independence", *arguments)
+        assert (code, out) == (2, "")
+        assert said in err
+
+
 def test_notes_name_options(place, call):
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.normal(size=(2, 120)), axis=1).round(4)
@@ -917,5 +945,5 @@ def test_notes_name_options(place, call):
     assert "if they are pairs, use --paired of kembed test" in said
     assert "--null wild of kembed test is for those" in call("witness", "walk.csv", "later.csv")[2]
     said = call("independence", "walk.csv", "--x", "a", "--y", "b", *quick)[2]
-    assert "hsic_test in Python has null='shift' for those" in said
+    assert "--null shift of kembed independence is for those" in said
     assert "--time takes slow changes out" in call("graph", "walk.csv", "--test", "fisher-z")[2]

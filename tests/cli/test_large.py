@@ -33,6 +33,13 @@ def test_a_pattern_is_one_sample(call, answer):
     assert [sample["rows"] for sample in told["samples"]] == [300, 150]
 
 
+def test_a_pattern_of_json_is_one_sample(answer, place):
+    for name in ("old0", "old1"):
+        pl.read_csv(place / f"{name}.csv").write_ndjson(place / f"{name}.jsonl")
+    told = answer("test", "old?.jsonl", "new0.csv", *QUICK)
+    assert told["pvalue"] == answer("test", "old?.csv", "new0.csv", *QUICK)["pvalue"]
+
+
 def test_what_needs_memory_is_said(call):
     for options, words in (
         (["old*.csv", "--group", "k"], "groups of one such file"),

@@ -129,3 +129,51 @@ def test_missing_values_may_be_left_out(answer, place):
     rows.write_csv(place / "holes.csv")
     told = answer("test", "monday.kembed", "holes.csv", "--missing", "omit", *QUICK)
     assert told["samples"][1] == {"name": "holes.csv", "rows": 60, "used": 54}
+
+
+def test_text_is_read_as_in_tables(call, answer, place):
+    """Thousands, money and codes mean against a sketch what they mean beside another file, and it is said."""
+    rng = np.random.default_rng(1)
+
+    def write(name, codes):
+        pl.DataFrame({
+            "income": [f"{value:,.0f}" for value in rng.lognormal(10.0, 0.3, 90)],
+            "price": [f"${value}.50" for value in rng.integers(1, 40, 90)],
+            "code": rng.choice(codes, 90),
+        }).write_csv(place / name)  # fmt: skip
+
+    write("first.csv", ["TRUE", "FALSE", "1.50", "x"])
+    write("second.csv", ["TRUE", "FALSE"])
+    assert call("summarise", "first.csv", "-o", "first.kembed")[0] == 0
+    told = answer("test", "first.kembed", "second.csv", *QUICK)
+    assert [note.partition(":")[0] for note in told["notes"]] == [
+        "column 'income' is text read as numbers",
+        "column 'price' is text read as numbers in $",
+    ]
+    assert call("summarise", "second.csv", "--like", "first.kembed", "-o", "second.kembed")[0] == 0
+    assert kembed.Sketch.load(place / "second.kembed").to_dict()["by_column"][2]["levels"] == [
+        *("1.50", "FALSE", "TRUE", "x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--paired"], "--paired is for samples of rows"),
+        (["--weights", "v"], "--weights is for samples of rows"),
+        (["--null", "wild"], "--null is for samples of rows"),
+        (["--fast"], "--fast is for samples of rows"),
+        (["--max-rows", "20"], "--max-rows is for samples of rows"),
+        (["--groups", "a,b"], "a sketch has no groups"),
+        (["--as-text", "town"], "--as-text is not for sketches"),
+    ],
+)
+def test_what_a_sketch_cannot_do_is_refused(call, options, said):
+    code, out, err = call("test", "monday.kembed", "same.csv", *options)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"kembed: {said}")
+
+
+def test_the_verdict_names_what_was_left_out(call):
+    assert "to choose features. Left out: 'id'." in call("summarise", "monday.csv", "-o", "r.kembed")[1]
+    assert "sameness. Left out: 'id'." in call("test", "monday.kembed", "same.csv", *QUICK)[1]

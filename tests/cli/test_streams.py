@@ -86,6 +86,12 @@ STREAMS = {
     "no errors": (f"{TEST} -q 2>&-", 0, ""),
     "full errors": (f"{TEST} -q 2> /dev/full", 0, ""),
     "no help": ("kembed --help >&-", 2, "standard output is closed"),
+    "full version": ("kembed --version > /dev/full", 2, "standard output cannot be written"),
+    "a pipe in blocks": (
+        "kembed test <(cat t.csv) t.csv --columns w --resume passes",
+        2,
+        "is a pipe or a device, and blocks of rows are read more than once; write it to a file first",
+    ),
     "full help": ("kembed --help > /dev/full", 2, "standard output cannot be written"),
 }
 
@@ -99,3 +105,21 @@ def test_streams_that_are_closed_or_full(place, case):
     assert "Exception ignored" not in done.stderr
     assert done.returncode == code, done.stderr
     assert words in done.stderr
+
+
+PIPES = {
+    "test": "kembed test <(cat t.csv) <(cat t.csv) --columns w --kernel median --resamples 39",
+    "learn": "kembed learn <(cat t.csv) --columns w",
+    "summarise": "kembed summarise <(cat t.csv) --columns w -o pipe.kembed",
+    "a name": "mkfifo named.csv; (cat t.csv > named.csv &); kembed learn named.csv --columns w; rm named.csv",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+@pytest.mark.parametrize("case", PIPES)
+def test_a_pipe_is_read_once_and_whole(place, case):
+    done = run(place, PIPES[case])
+    assert done.returncode == 0, done.stderr
+    rows = len((place / "t.csv").read_text().splitlines()) - 1
+    used = rows - rows // 4 if case == "summarise" else rows
+    assert f"{used} rows" in done.stdout

@@ -45,6 +45,18 @@ def test_a_file_of_others(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has other permissions")
+@pytest.mark.parametrize("bad", [b"CREATE TAB\xefE numbers", b"CREATE TABLE n\xefmbers"])
+def test_damage_that_is_no_text(tmp_path, bad):
+    Store(tmp_path).put("a", 0.5)
+    whole = (tmp_path / FILE).read_bytes()
+    assert b"CREATE TABLE numbers" in whole
+    (tmp_path / FILE).write_bytes(whole.replace(b"CREATE TABLE numbers", bad))
+    with pytest.raises(
+        ValueError, match=r"^the cache '.*' cannot be used \(.*\); delete that file or choose"
+    ):
+        Store(tmp_path)
+
+
 def test_places_that_cannot_be_written(tmp_path):
     (tmp_path / FILE).mkdir()  # a folder where the file should be: nobody can open it, not even root
     assert "unable to open database file); make it writable or choose another folder" in refused(tmp_path)

@@ -81,6 +81,36 @@ def test_missing_words_spaces_and_infinities(written):
     assert read_table(written("a\n1\n?\n"), missing=["?"])["a"].to_list() == [1, None]
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.feather", "t.jsonl", "t.json"])
+def test_words_for_missing_values_are_those_of_every_kind(tmp_path, name):
+    frame = pl.DataFrame({"v": ["NA", "1", "", "?", "2"], "w": [" a", "b ", "N/A", " ", "a"]})
+    writers = {".csv": "csv", ".parquet": "parquet", ".feather": "ipc", ".jsonl": "ndjson", ".json": "json"}
+    path = tmp_path / name
+    getattr(frame, f"write_{writers[path.suffix]}")(path)
+    found = read_table(path, missing=["?"])
+    assert found["v"].cast(pl.String).to_list() == [None, "1", None, None, "2"]
+    assert found["w"].to_list() == ["a", "b", None, None, "a"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_names_are_those_of_every_kind(tmp_path, suffix):
+    frame, path = pl.DataFrame({"": [1.5], " a ": [2.5]}), tmp_path / f"t.{suffix}"
+    {"csv": frame.write_csv, "parquet": frame.write_parquet, "jsonl": frame.write_ndjson}[suffix](path)
+    assert read_table(path).to_dict(as_series=False) == {"unnamed 1": [1.5], "a": [2.5]}
+    assert picked(frame, [""]).columns == [""]
+
+
+def test_words_stay_as_they_are_written(written):
+    found = read_table(written("a,b\nTRUE, 1.50\nfalse,NA\n"), words=["a", "b"])
+    assert found.to_dict(as_series=False) == {"a": ["TRUE", "false"], "b": ["1.50", None]}
+
+
+def test_declared_categories_keep_their_words(tmp_path):
+    words = pl.Series("w", ["NA", " a", "b"], dtype=pl.Categorical)
+    words.to_frame().write_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet")["w"].cast(pl.String).to_list() == ["NA", " a", "b"]
+
+
 def test_true_and_false(written):
     assert read_table(written("a\nTrue\nfalse\nNA\n"))["a"].to_list() == [True, False, None]
 

@@ -40,6 +40,18 @@ NUMBERS = {
     "exponents": (["1e3", "2.5E-1"], [1000, 0.25]),
     "leading zeros": (["007", "012"], [7, 12]),
     "leading zero before a comma": (["0,123", "0,456"], [0.123, 0.456]),
+    "negatives of accountants": (["(1,234.5)", "7"], [-1234.5, 7]),
+    "negative money of accountants": (["($5.50)", "$7"], [-5.5, 7]),
+    "a dash for a minus": (["–5.5", "3"], [-5.5, 3]),
+    "a sign apart": (["-\u00a01,5 €", "2,5 €"], [-1.5, 2.5]),
+    "a sign behind the currency": (["$ -5.25", "$1"], [-5.25, 1]),
+    "other currencies": (["₽1.50", "₽2"], [1.5, 2]),
+    "a country's dollars": (["US$5.20", "US$6"], [5.2, 6]),
+    "a currency by its code": (["CHF 5.20", "CHF 6"], [5.2, 6]),
+    "lakhs": (["12,34,567", "1,23,456.5"], [1234567, 123456.5]),
+    "compound units": (["30 kg/m^2", "4 kg/m^2"], [30, 4]),
+    "units of several words": (["41 years old", "7 years old"], [41, 7]),
+    "marks nobody sees": (["\u200e1.5", "\ufeff22.5"], [1.5, 22.5]),
 }
 
 
@@ -70,6 +82,20 @@ DOUBTS = {
     "no such day": (["2020-02-28", "2020-02-30", "2021-01-01", "2021-01-02", "2021-01-03"], "2020-02-30"),
     "zones": (["2020-01-01T00:00", "2020-01-01T00:00Z"], "with and without a zone"),
     "kinds of times": (["2020-01-01", "12:30"], "kinds of times"),
+    "a word among dates": ([*(f"{k}/12/2020" for k in range(13, 20)), "soon"], "not dates ('soon')"),
+    "short years": ([f"{k}/12/20" for k in range(13, 20)], "years of two digits ('13/12/20')"),
+    "two ways, half and half": (["1,5", "1.5", "2,5", "2.5"], "more than one way ('1.5', '1,5')"),
+    "sizes": (["1k", "2M"], "mixes units ('1k', '2M')"),
+    "units without a space": (["1.5cm", "1.5m"], "mixes units"),
+    "bounds": ([f"<{k}.5" for k in range(7)], "bounds or guesses ('<0.5', '<1.5' and 5 more)"),
+    "bounds among numbers": (["<1", ">9", *map(str, range(7))], "bounds or guesses ('<1', '>9')"),
+    "minus signs behind": (["5-", "6-", *map(str, range(7))], "signs behind numbers ('5-', '6-')"),
+    "halves": ([f"{k}½" for k in range(7)], "signs behind numbers"),
+    "fractions": ([f"{k}/8" for k in range(7)], "several numbers a value"),
+    "blood pressure": ([f"12{k}/80" for k in range(7)], "several numbers a value"),
+    "feet and inches": ([f"5'{k}\"" for k in range(7)], "several numbers a value"),
+    "hours and minutes": ([f"{k}h 30m" for k in range(7)], "several numbers a value"),
+    "long times": ([f"{k}:30" for k in range(24, 31)], "times beyond those of a day"),
 }
 
 
@@ -98,6 +124,10 @@ def test_doubts_are_refused_with_the_remedy(case):
         ["18-24", "25-34"],
         ["C85", "C86"],
         ["1,2,3", "4,5,6"],
+        ["2019/20", "2020/21"],
+        ["<18", "18-64", "65+"],
+        ["3 Main St", "4 Oak Ave"],
+        ["2020.1.2", "2020.1.3"],
         ["nan", "x"],
         [],
     ],
@@ -113,6 +143,26 @@ def test_many_words_among_numbers_are_told():
     assert found.note.startswith("is compared as text: 8 of its 28 different values are not numbers ('A/0', ")
 
 
+def test_a_few_classes_with_signs_are_told():
+    found = read_words(["<=50K", ">50K"])
+    assert (found.numbers, found.doubt) == (None, "")
+    assert found.note == "is compared as text: it holds bounds or guesses ('<=50K', '>50K')"
+    frame = pl.DataFrame({"income": ["<=50K", ">50K"]})
+    (read,), notes, _ = understood_frames([frame])
+    assert notes == {"income": found.note}
+    assert one(read).notes == ()  # once is enough
+    assert one(read).categorical.all()
+
+
+@pytest.mark.parametrize("odd", ["P1Y", "P1M2W", "PT1.2.3S", "P99999999999999999999D"])
+def test_durations_without_a_length_are_told(odd):
+    found = read_words([odd, "P1D"])
+    assert (found.numbers, found.doubt) == (None, "")
+    assert odd in found.note
+    with pytest.raises(ValueError, match=r"looks like numbers, but .* not dates or times"):
+        one([odd, *(f"P{k}D" for k in range(9))])
+
+
 # Times.
 
 TIMES = {
@@ -125,6 +175,14 @@ TIMES = {
     "durations": (["PT1H", "P1DT1S", "-PT2M"], [3600, 86401, -120], "duration"),
     "durations of pandas": (["1 days 02:00:00", "0 days 00:00:01.5"], [93600, 1.5], "duration"),
     "days, then months": (["31/12/2019", "02/01/2020"], [DAY - 1, DAY + 1], "date"),
+    "dates without zeros": (["2020-1-1", "2020/1/3"], [DAY, DAY + 2], "date"),
+    "months": (["2020-01", "2020-02"], [DAY, DAY + 31], "date"),
+    "spelled months": (["1-Jan-2020", "January 3, 2020", "2 Jan. 2020"], [DAY, DAY + 2, DAY + 1], "date"),
+    "hours of a zone": (["2020-01-01 02:00:00+02", "2020-01-01 12:00 UTC"], [DAY, DAY + 0.5], "zoned"),
+    "the end of a day": (["2020-01-01 24:00", "2020-01-01 12:00"], [DAY + 1, DAY + 0.5], "moment"),
+    "halves of a day": (["12:30 AM", "12:30 pm", "6:00:36 p.m."], [0.5, 12.5, 18.01], "time of day"),
+    "local moments": (["31.12.2019 06:00", "02.01.2020 12:00"], [DAY - 0.75, DAY + 1.5], "moment"),
+    "American moments": (["12/31/2019 6:00 PM", "1/2/2020, 12:00 AM"], [DAY - 0.25, DAY + 1], "moment"),
     "months, then days": (["12/31/2019", "01/02/2020"], [DAY - 1, DAY + 1], "date"),
 }
 

@@ -45,6 +45,32 @@ def test_features_of_files_are_those_of_rows_in_memory(tables, files):
     assert there.bins == here.bins
 
 
+def test_files_that_are_read_as_a_whole_are_sources_too(tables, files, tmp_path):
+    how = {"statistic": "features", "rng": 0, "n_resamples": 49}
+    tables[1].head(120).write_ndjson(tmp_path / "c0.jsonl")
+    tables[1].tail(180).write_json(tmp_path / "c1.json")
+    lines = [str(tmp_path / "c0.jsonl"), str(tmp_path / "c1.json")]
+    assert kembed.mmd_test(files[0], lines, **how).pvalue == kembed.mmd_test(*files, **how).pvalue
+
+
+def test_words_for_missing_values_are_those_of_every_kind_of_file(rng, tmp_path):
+    tables = [pl.DataFrame({"v": rng.choice(["a", "b", "NA", ""], 80)}) for _ in "xy"]
+    pvalues = set()
+    for suffix, write in (
+        (".csv", "csv"),
+        (".parquet", "parquet"),
+        (".feather", "ipc"),
+        (".jsonl", "ndjson"),
+    ):
+        pair = [tmp_path / f"{name}{suffix}" for name in "xy"]
+        for path, table in zip(pair, tables, strict=True):
+            getattr(table, f"write_{write}")(path)
+        with pytest.raises(ValueError, match="missing values"):
+            kembed.mmd_test(*pair, rng=0)
+        pvalues.add(kembed.mmd_test(*pair, nan_policy="omit", n_resamples=99, rng=0).pvalue)
+    assert len(pvalues) == 1
+
+
 def test_a_lazy_frame_and_a_memmap_are_sources(tables, files, tmp_path, rng):
     how = {"statistic": "features", "rng": 0, "n_resamples": 49}
     lazy = kembed.mmd_test(tables[0].lazy(), pl.scan_csv(files[1]), **how)

@@ -130,9 +130,57 @@ def column(rng: np.random.Generator, n: int) -> Any:
     return values
 
 
+# Numbers and times as people write them, and what only looks so.
+WRITTEN = (
+    *(
+        "({0},5{1:02d})",
+        "${0}.5",
+        "US${0}",
+        "CHF {0}.-",
+        "–{0}.5",
+        "{0}-",
+        "<{0}",
+        "{0}*",
+        "{0}½",
+        "{0}+",
+        "0x{0:X}",
+    ),
+    *(
+        "{0}/{1}",
+        "{0}-{1}",
+        "{0}.{1}.3",
+        "{0} ± {1}",
+        "{0}h {1}m",
+        "5'{0}\"",
+        "{0}.5k",
+        "{0}M",
+        "{0}%",
+        "{0} kg/m^2",
+    ),
+    *(
+        "2020-01-{0:02d}",
+        "{0}.12.2020",
+        "{0}/{1}/20",
+        "{0}:30",
+        "{0}:30 PM",
+        "24:00",
+        "P{0}Y",
+        "PT{0}.{1}.1S",
+    ),
+    *(
+        "P{0}99999999999999999999D",
+        "{0} Jan 2020",
+        "{0}.12.2020 24:00",
+        "2020-01-{0:02d} 12:00+{1:02d}",
+        "1e{0}99",
+    ),
+    *("\u200b{0}", "#DIV/0!", "-", "?", "{0},5", "{0}.5", "{0},5{1:02d}", "{0},{1:02d},123", "{0}\u00a0000"),
+)
+
+
 def words_column(rng: np.random.Generator, n: int) -> list[Any]:
     """A column of text, categories, dates or a mixture."""
-    kind = rng.integers(9)
+    kind = rng.integers(11)
     if kind == 0:
         return [datetime.date(2020, 1, 1) + datetime.timedelta(int(k)) for k in rng.integers(0, 400, n)]
     if kind == 1:
@@ -150,7 +198,11 @@ def words_column(rng: np.random.Generator, n: int) -> list[Any]:
         return [datetime.datetime(2020, 1, 1, int(hour), tzinfo=zone) for hour in rng.integers(0, 24, n)]
     if kind == 6:
         return [f"{v:,.0f}" for v in rng.lognormal(10, 1, n)]
-    return rng.choice(["red", "green", "Green", "blue"], n).tolist()
+    if kind == 7:
+        return rng.choice(["red", "green", "Green", "blue"], n).tolist()
+    written = WRITTEN[int(rng.integers(len(WRITTEN)))]
+    other = WRITTEN[int(rng.integers(len(WRITTEN)))] if kind == 10 else written
+    return [(written if rng.random() < 0.9 else other).format(k, k + 1) for k in rng.integers(1, 30, n)]
 
 
 def table(rng: np.random.Generator, n: int, width: int, names: list[str] | None = None) -> Any:

@@ -1,5 +1,6 @@
 """The commands of `kembed`, in the order of its help; each is a function of the module that does its work."""
 
+import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Annotated, Any
@@ -75,7 +76,7 @@ for _name, _function in COMMANDS.items():
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"kembed {__version__}")
+        sys.stdout.write(f"kembed {__version__}\n")  # echo tries the stream first, and hides that it is full
         raise typer.Exit
 
 

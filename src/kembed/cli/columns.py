@@ -106,13 +106,21 @@ def refuse_mixed(column: str, x: pl.DataFrame, y: pl.DataFrame, labels: tuple[st
 
 
 def understand(
-    frames: list[pl.DataFrame], sources: list[str], used: list[str], reading: Reading, screen: Screen
+    frames: list[pl.DataFrame],
+    sources: list[str],
+    used: list[str],
+    reading: Reading,
+    screen: Screen,
+    text: list[str] | None = None,
 ) -> list[pl.DataFrame]:
-    """The tables with their text read, and told how; what only looks like numbers is refused."""
+    """The tables with their text read, and told how; what only looks like numbers is refused.
+
+    Columns in `text` are text whatever they look like, as those of `--as-text`.
+    """
     from kembed.data.meaning import understood_frames
 
     present = list(dict.fromkeys(name for frame in frames for name in frame.columns))
-    text = checked(split(reading.as_text) or (), present, label(sources[0]))
+    text = [*checked(split(reading.as_text) or (), present, label(sources[0])), *(text or ())]
     comma = "decimal" if reading.decimal_comma else min(comma_of(one, reading.delimiter) for one in sources)
     found = understood_frames([picked(frame, used) for frame in frames], comma=comma, text=text)
     for column, (doubt, remedy) in found.doubts.items():

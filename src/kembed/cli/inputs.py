@@ -36,8 +36,8 @@ LEAST_ROWS = 2  # of a group, as of any sample
 MOST_GROUPS = 12  # 66 pairs: more is hardly a question, and an identifier given by mistake
 
 
-def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
-    """The whole table of one file."""
+def load(source: str, reading: Reading, screen: Screen, text: list[str] | None = None) -> pl.DataFrame:
+    """The whole table of one file; columns in `text` hold text whatever they look like."""
     if is_packed(source):
         raise InputError(
             f"{label(source)} has no rows; only kembed test and kembed summarise take such files"
@@ -52,6 +52,7 @@ def load(source: str, reading: Reading, screen: Screen) -> pl.DataFrame:
         header=not reading.no_header,
         missing=split(reading.na) or (),
         decimal_comma=reading.decimal_comma,
+        words=[*(split(reading.as_text) or ()), *(text or ())],
     )
     numbers = [column for column in frame.columns if columns.is_number(column)]
     if is_text(source) and not reading.no_header and 2 * len(numbers) >= frame.width:
@@ -150,7 +151,7 @@ def weighed(loaded: Loaded, column: str | None) -> tuple[Loaded, tuple[Any, ...]
     if loaded.frame.width == 1:
         raise InputError(f"column {column!r} has the weights, and there is no other to compare")
     weights = tuple(
-        frame[column].cast(float, strict=False).fill_null(1.0).to_numpy() for frame in loaded.frames
+        nameless(frame[column]).cast(float, strict=False).fill_null(1.0).to_numpy() for frame in loaded.frames
     )
     rest = [name for name in loaded.frame.columns if name != column]
     return replace(loaded, frames=tuple(picked(frame, rest) for frame in loaded.frames)), weights

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kembed.cli import words
-from kembed.core.text import listing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,10 +52,7 @@ class Loaded:
 
     def told(self, sentence: str) -> str:
         """The verdict, with the columns it does not speak of."""
-        if not self.left_out:
-            return sentence
-        start, end = sentence.rstrip(".:"), sentence[-1]  # a colon, where regions follow
-        return f"{start}. Left out: {listing(self.left_out)}{end}"
+        return words.beside(sentence, self.left_out)
 
     def facts(self, sizes: tuple[int, ...]) -> list[tuple[str, str]]:
         """The samples with the rows that were used, and the columns."""

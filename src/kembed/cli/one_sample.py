@@ -30,12 +30,14 @@ def run_independence(
     given: Annotated[
         str | None, typer.Option("--given", metavar="E,F,...", help="Columns that are held fixed.")
     ] = None,
+    null: options.SidedNull = "permutation",
     fast: options.Fast = False,
 ) -> bool:
     """Do columns of a file depend on other columns of it? An exact test; with --given, by regressions."""
     named = {"x": split(x) or [], "y": split(y) or [], **({"given": split(given) or []} if given else {})}
-    if given and fast:
-        raise InputError("--fast is for the test without --given; leave out one of them")
+    for option, used in (("--fast", fast), (f"--null {null}", null != "permutation")):
+        if given and used:
+            raise InputError(f"{option} is for the test without --given; leave out one of them")
     if reading.columns is not None:
         raise InputError("--columns is not for independence; name columns with --x and --y")
     for one, other in combinations(named, 2):
@@ -57,7 +59,10 @@ def run_independence(
             how.pop("progress")
             result: Any = conditional_test(*sides, data=table, **how)
         else:
-            result = hsic_test(*sides, data=table, **testing.settings(reading, bar, fast))
+            result = hsic_test(*sides, data=table, null=null, **testing.settings(reading, bar, fast))
+    if null == "shift" and testing.alpha * result.sizes[0] < 1.0:
+        seen = f"moved in time {result.sizes[0]} rows give no p-value below {1.0 / result.sizes[0]:.3g}"
+        raise InputError(f"{seen}, so nothing can be found at --alpha {testing.alpha:g}; give more rows")
     fixed = f" given {words.of_columns(named['given'])}" if given else ""
     yes, no = f"The two sides depend on each other{fixed}", f"No dependence was found{fixed}"
     sentence = verdict(result, testing.alpha, yes, no, "independence")

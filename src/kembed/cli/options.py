@@ -51,6 +51,14 @@ Null = Annotated[
     Literal["permutation", "wild"],
     method("Shuffled labels, or the wild bootstrap for time series (rows in order of time).", None),
 ]
+SidedNull = Annotated[
+    Literal["permutation", "wild", "shift"],
+    method(
+        "Shuffled rows; or for time series (rows in order of time) the wild bootstrap, or one side moved in "
+        "time.",
+        None,
+    ),
+]
 Fast = Annotated[bool, method("Random features: time linear in the rows.", "", "--fast")]
 
 

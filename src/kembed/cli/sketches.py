@@ -80,7 +80,7 @@ def run_summarise(
     counts = [(words.short(name, labels), rows(part.rows)) for name, part in zip(labels, parts, strict=True)]
     size = (output or Path(files[0])).stat().st_size
     told = whole.to_dict()
-    sentence = _show(screen, whole, told, counts, size)
+    sentence = _show(screen, whole, told, counts, size, left_out)
     del told["rows"]
     each = zip(labels, parts, strict=True)
     payload = {
@@ -97,11 +97,17 @@ def run_summarise(
 
 
 def _show(
-    screen: Screen, sketch: Sketch, told: dict[str, Any], counts: list[tuple[str, str]], size: int
+    screen: Screen,
+    sketch: Sketch,
+    told: dict[str, Any],
+    counts: list[tuple[str, str]],
+    size: int,
+    left_out: dict[str, str],
 ) -> str:
     """Print what is in a sketch, and return the sentence that says it."""
     made = f"A sketch of {rows(sketch.rows)} in {words.of_columns(list(sketch.columns))}"
     sentence = f"{made}; {rows(told['set_aside'])} were set aside to choose features."
+    sentence = words.beside(sentence, left_out)
     screen.say(sentence)
     facts = [
         *counts,
@@ -128,16 +134,15 @@ def _table(
     if is_large(reading, [file]):
         (source,) = open_files([file], reading, screen, used=None if like is None else list(like.columns))
         return source, getattr(source, "left_out", {})
-    name, frame = label(file), load(file, reading, screen)
-    wanted = split(reading.columns)
+    name, wanted = label(file), split(reading.columns)
     if like is not None:
-        if wanted is not None:
-            raise InputError(
-                "--columns is for new sketches, and this has the columns of another; leave it out"
-            )
-        frame, more = _chosen(frame, name, like, screen)
-        (frame,) = columns.understand([frame], [file], frame.columns, reading, screen)
-        return Labelled(columns.check_complete(frame, name, reading, screen), name), more
+        for option, given in (("--columns", wanted), ("--as-text", reading.as_text)):
+            if given is not None:
+                seen = f"{option} is for new sketches, and this has the columns of another"
+                raise InputError(f"{seen}; leave it out")
+        frame, more = _as_in(like, file, reading, screen)
+        return Labelled(frame, name), more
+    frame = load(file, reading, screen)
     if wanted is not None:
         frame = picked(frame, checked(wanted, frame.columns, name))
     left_out = columns.row_numbers(frame) if wanted is None else {}
@@ -156,11 +161,13 @@ def _table(
     return Labelled(columns.check_complete(frame, name, reading, screen), name), left_out
 
 
-def _chosen(
-    frame: pl.DataFrame, name: str, sketch: Sketch, screen: Screen
+def _as_in(
+    sketch: Sketch, file: str, reading: options.Reading, screen: Screen
 ) -> tuple[pl.DataFrame, dict[str, str]]:
-    """The columns of a sketch; what else is there is left out, and told."""
-    names = list(sketch.columns)
+    """The columns of a sketch in a file, text where it has text; what else is there is left out, and told."""
+    name, names = label(file), list(sketch.columns)
+    text = [one["name"] for one in sketch.to_dict()["by_column"] if one["kind"] == "categories"]
+    frame = load(file, reading, screen, text)
     missing = [column for column in names if column not in frame.columns]
     if missing:
         seen = f"{name} has no column {listing(missing)}, which the sketch has"
@@ -168,7 +175,8 @@ def _chosen(
     others = [column for column in frame.columns if column not in names]
     more = dict.fromkeys(others, f"only {name} has it")
     columns.tell_left_out(more, screen)
-    return picked(frame, names), more
+    (frame,) = columns.understand([picked(frame, names)], [file], names, reading, screen, text)
+    return columns.check_complete(frame, name, reading, screen), more
 
 
 def is_sketch(*files: str | None) -> bool:
@@ -183,12 +191,19 @@ def test_against(
     reading: options.Grouping,
     testing: options.Testing,
     by_column: bool,
+    **others: Any,
 ) -> bool:
-    """Do two samples differ, of which one or both are kept as sketches."""
-    if b is None or reading.group is not None:
-        raise InputError("a sketch has no groups; give a second file, without --group")
-    if reading.columns is not None:
-        raise InputError("--columns is not for sketches, whose columns are fixed; leave it out")
+    """Do two samples differ, of which one or both are kept as sketches; `others` are options for rows."""
+    if b is None or reading.group is not None or reading.groups is not None:
+        raise InputError("a sketch has no groups; give a second file, without --group and --groups")
+    for option in ("columns", "as_text"):
+        if getattr(reading, option) is not None:
+            seen = f"--{option.replace('_', '-')} is not for sketches, whose columns are fixed"
+            raise InputError(f"{seen}; leave it out")
+    for option, given in {**others, "max_rows": reading.max_rows}.items():
+        if given:
+            seen = f"--{option.replace('_', '-')} is for samples of rows, and a sketch has none"
+            raise InputError(f"{seen}; leave it out, or give the table")
     import polars as pl
 
     from kembed import Sketch, mmd_test
@@ -201,10 +216,9 @@ def test_against(
     left_out: dict[str, str] = {}
     for place, file in enumerate((a, b)):
         if file not in sketches:
-            name = label(file)
-            frame, left_out = _chosen(load(file, reading, screen), name, sketch, screen)
+            frame, left_out = _as_in(sketch, file, reading, screen)
             given[file] = frame.height
-            samples.insert(place, Labelled(columns.check_complete(frame, name, reading, screen), name))
+            samples.insert(place, Labelled(frame, label(file)))
     with screen.waiting(f"comparing {given[a]:,} + {given[b]:,} rows") as bar:
         how: Any = {"n_resamples": testing.resamples, "rng": testing.seed, "nan_policy": reading.missing}
         kernel = kernel_of(testing.kernel)
@@ -212,4 +226,5 @@ def test_against(
     empty = pl.DataFrame(schema=list(sketch.columns))  # a sketch has columns and no rows
     pair = Loaded((empty,), (label(a), label(b)), left_out, (given[a], given[b]))
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
+    sentence = pair.told(sentence)
     return show_outcome(screen, pair, result, testing, sentence, pair.facts(result.sizes), found="differ")

@@ -39,7 +39,8 @@ def run_test(
 ) -> bool:
     """Do samples differ? An exact test, by files or by the groups of one file."""
     if sketches.is_sketch(a, b):
-        return sketches.test_against(screen, a, b, reading, testing, by_column)
+        of_rows = {"paired": paired, "weights": weights, "null": null != "permutation", "fast": fast}
+        return sketches.test_against(screen, a, b, reading, testing, by_column, **of_rows)
     loaded = load_samples(a, b, reading, screen, testing.seed)
     special = {"--paired": paired, "--weights": weights, "--null": null != "permutation"}
     if len(loaded.frames) > 2:

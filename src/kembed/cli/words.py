@@ -1,9 +1,10 @@
 """Words for people at a shell: what errors, kernels and p-values are called there."""
 
 import re
+from collections.abc import Collection
 from typing import Any
 
-from kembed.core.text import printable, shortened, visible
+from kembed.core.text import listing, printable, shortened, visible
 
 SAYS_LITTLE = 2  # letters: "m" and "f", "NY" and "LA" need the column beside them
 ANSWERS = ("yes", "no", "true", "false", "none", "other")
@@ -16,8 +17,9 @@ _OPTIONS = {
     r"kernel='(\w+)'": r"--kernel \1",
     r"\brng\b": "--seed",
     r"and null='wild' is for those": "and --null wild of kembed test is for those",
-    r"and null='shift' is for those": "and hsic_test in Python has null='shift' for those",
-    r"p-values of null='wild'": "p-values of --null wild",
+    r"and null='shift' is for those": "and --null shift of kembed independence is for those",
+    r"null='(permutation|wild|shift)'": r"--null \1",
+    r"or a kernel object$": "or a lengthscale",
     r"and prewhiten= is for those": "and --time takes slow changes out",
     r"and prewhiten= and memory= are for those": "and conditional_test in Python has prewhiten= and memory=",
     r"and unit= of mmd_test is for those": "and mmd_test in Python has unit= for those",
@@ -42,6 +44,18 @@ def readable(error: BaseException) -> str:
     for words, option in _OPTIONS.items():
         text = re.sub(words, option, text)
     return visible(text)
+
+
+def beside(sentence: str, left_out: Collection[str]) -> str:
+    """A verdict with the columns it does not speak of.
+
+    >>> beside("They differ.", ["name"]), beside("They differ.", [])
+    ("They differ. Left out: 'name'.", 'They differ.')
+    """
+    if not left_out:
+        return sentence
+    start, end = sentence.rstrip(".:"), sentence[-1]  # a colon, where regions follow
+    return f"{start}. Left out: {listing(left_out)}{end}"
 
 
 def of_columns(names: list[str]) -> str:

@@ -61,9 +61,13 @@ class Store:
         """What SQLite says as one line with a remedy."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (
+            sqlite3.Error,
+            UnicodeDecodeError,
+        ) as error:  # of a damaged file SQLite quotes bytes of any kind
             getattr(self, "close", lambda: None)()
-            said = " ".join(str(error).split())
+            damaged = isinstance(error, UnicodeDecodeError)
+            said = "it is damaged" if damaged else " ".join(str(error).split())
             remedy = next((then for word, then in REMEDIES.items() if word in said), "delete that file")
             seen = f"the cache {str(self.folder / FILE)!r} cannot be used ({said})"
             raise ValueError(f"{seen}; {remedy} or choose another folder") from None

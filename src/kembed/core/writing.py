@@ -51,11 +51,13 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def is_packed(path: str | Path) -> bool:
-    """Whether a file begins as those of kembed's do."""
+    """Whether a file begins as those of kembed's do; a pipe, which can be read but once, is none."""
     try:
+        if not Path(path).is_file():
+            return False
         with Path(path).open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC.encode()
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 

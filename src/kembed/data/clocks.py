@@ -19,16 +19,30 @@ if TYPE_CHECKING:
 DAYS, HOURS, SECONDS = "days since 1970-01-01", "hours since midnight", "seconds"
 ZONED = " in a zone"  # beside the unit of moments that have one: others may be hours away
 DAY = 86_400.0  # seconds
+LONGEST = 9e12  # seconds: 2⁶³ microseconds
 _EPOCH = datetime.datetime(1970, 1, 1)
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, which have names
+_TIME = r"(?:,?[T ] ?(\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?)"
 _MOMENT = re.compile(
-    r"(\d{4})([-/])(\d\d)\2(\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)( ?(?:Z|[-+]\d\d:?\d\d))?)?"
+    rf"(\d{{4}})([-/])(\d{{1,2}})\2(\d{{1,2}}){_TIME}( ?(?:Z|UTC|GMT|[-+]\d\d(?::?\d\d)?))?)?"
 )
-_CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
+_MONTH = re.compile(r"((?:1[6-9]|2[01])\d\d)-(0[1-9]|1[0-2])")  # 2020-12, in years that people write of
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_SPELLED = re.compile(  # 31 Dec 2020, December 31, 2020
+    r"(?:(\d{1,2})[-. /]{0,2}([A-Za-z]{3,9})|([A-Za-z]{3,9})\.? (\d{1,2}))"
+    rf"[-., /]{{1,2}}(\d{{4}}){_TIME})?"
+)
+_CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?(?: ?([AaPp])\.?[Mm]\.?)?")
 # Durations as ISO 8601 and Polars write them (P1DT2H), and as pandas does (1 days 02:00:00).
-_PERIOD = re.compile(r"([-+]?)P(?=\d|T\d|-)(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?[\d.]+)S)?)?")
+_PERIOD = re.compile(
+    r"([-+]?)P(?=\d|T\d|-)(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d+)?)S)?)?"
+)
 _LAPSE = re.compile(r"(-?\d+) days?(?: \+?(\d+):(\d\d):(\d\d(?:\.\d+)?))?")
-_LOCAL = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")  # 31/12/2020, or 12/31/2020
+_LOCAL = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2(\d{{4}}){_TIME})?")  # 31/12/2020, or 12/31/2020
+_SHORT = re.compile(r"(\d{1,2})([/-])(\d{1,2})\2\d\d|(\d\d)\.(\d\d)\.\d\d")  # 31/12/20
 
 
 class Clock(NamedTuple):
@@ -45,28 +59,63 @@ def read_clock(text: str) -> Clock | None:
     (Clock(kind='zoned', number=1.5), Clock(kind='duration', number=86401.0), None)
     """
     if found := _MOMENT.fullmatch(text):
-        return _moment(text, found[5] is not None, (found[6] or "").strip())
-    if found := _CLOCK.fullmatch(text):
-        hours = int(found[1]) + int(found[2]) / 60.0 + float(found[3] or 0.0) / 3600.0
-        return Clock("time of day", hours) if hours <= 24.0 else None
+        return _moment((found[1], found[3], found[4]), found[5], (found[6] or "").strip())
+    if found := _MONTH.fullmatch(text):
+        return _moment((found[1], found[2], "1"))
+    if found := _SPELLED.fullmatch(text):
+        name = (found[2] or found[3]).lower()
+        month = next((k for k, one in enumerate(_MONTHS, start=1) if one.startswith(name)), 0)
+        return _moment((found[5], month, found[1] or found[4]), found[6])
+    if (hours := _hours(text)) is not None and hours < 24.0:  # 24:00 is the next day's
+        return Clock("time of day", hours)
     if found := _PERIOD.fullmatch(text):
-        days, hours, minutes, seconds = (float(part or 0.0) for part in found.groups()[1:])
-        total = DAY * days + 3600.0 * hours + 60.0 * minutes + seconds
-        return Clock("duration", -total if found[1] == "-" else total)
+        return _lapse(found.groups()[1:], -1.0 if found[1] == "-" else 1.0)
     if found := _LAPSE.fullmatch(text):
-        days, hours, minutes, seconds = (float(part or 0.0) for part in found.groups())
-        return Clock("duration", DAY * days + 3600.0 * hours + 60.0 * minutes + seconds)
+        return _lapse(found.groups())
     return None
 
 
-def _moment(text: str, timed: bool, zone: str) -> Clock | None:
-    text = text.replace("/", "-")
-    try:
-        when = datetime.datetime.fromisoformat(text.replace(f" {zone}", zone) if zone else text)
-    except ValueError:  # the thirtieth of February
+def _lapse(parts: Iterable[str | None], sign: float = 1.0) -> Clock | None:
+    """Days, hours, minutes and seconds; None where no type of times holds so many."""
+    total = sum(unit * float(part or 0.0) for unit, part in zip((DAY, 3600.0, 60.0, 1.0), parts, strict=True))
+    return Clock("duration", sign * total) if abs(total) <= LONGEST else None
+
+
+def _hours(text: str) -> float | None:
+    """Hours since midnight, of 18:30 or 6:30 pm."""
+    found = _CLOCK.fullmatch(text)
+    if found is None:
         return None
-    kind = "zoned" if zone else "moment" if timed else "date"
-    return Clock(kind, days_of(when))
+    hour, half = int(found[1]), found[4]
+    if half and not 1 <= hour <= 12:
+        return None
+    hour += 12 * ((half in "Pp") - (hour == 12)) if half else 0
+    hours = hour + int(found[2]) / 60.0 + float(found[3] or 0.0) / 3600.0
+    return hours if hours <= 24.0 else None
+
+
+def _moment(date: Iterable[str | int], time: str | None = None, zone: str = "") -> Clock | None:
+    """Year, month and day, and a time of that day; None for the thirtieth of February."""
+    hours = _hours(time) if time else 0.0
+    try:
+        day = days_of(datetime.date(*map(int, date)))
+        ahead = _ahead(zone)
+    except ValueError:
+        return None
+    if hours is None:
+        return None
+    kind = "zoned" if zone else "moment" if time else "date"
+    return Clock(kind, day + (hours - ahead) / 24.0)
+
+
+def _ahead(zone: str) -> float:
+    """Hours by which the clocks of a zone such as +01:30 are before those of UTC."""
+    if zone in ("", "Z", "UTC", "GMT"):
+        return 0.0
+    hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+    if hours > 23 or minutes > 59:
+        raise ValueError(zone)
+    return (hours + minutes / 60.0) * (-1.0 if zone[0] == "-" else 1.0)
 
 
 def days_of(when: datetime.date) -> float:
@@ -84,28 +133,35 @@ def days_of(when: datetime.date) -> float:
 
 
 def looks_local(text: str) -> bool:
-    """Whether it is a date of the kind 3/4/2020."""
+    """Whether it is a date of the kind 3/4/2020, perhaps with a time of day."""
     return _LOCAL.fullmatch(text) is not None
 
 
-def read_local(texts: Iterable[str]) -> dict[str, float] | None:
+def looks_short(texts: Iterable[str]) -> bool:
+    """Whether they are dates such as 31/12/20, whose century nobody tells.
+
+    >>> looks_short(["31/12/20", "1/2/20"]), looks_short(["40-50-60"])
+    (True, False)
+    """
+    parts = [_SHORT.fullmatch(text) for text in texts]
+    days = [(int(found[1] or found[4]), int(found[3] or found[5])) for found in parts if found]
+    return len(days) == len(parts) and all(1 <= min(day) <= 12 and max(day) <= 31 for day in days)
+
+
+def read_local(texts: Iterable[str]) -> dict[str, Clock] | None:
     """Dates such as 31/12/2020, if some day beyond the twelfth tells which is the day; None if none does.
 
-    >>> read_local(["31/12/1969", "02/01/1970"]), read_local(["1/2/1970"])
-    ({'31/12/1969': -1.0, '02/01/1970': 1.0}, None)
+    >>> read_local(["31/12/1969"]), read_local(["1/2/1970"])
+    ({'31/12/1969': Clock(kind='date', number=-1.0)}, None)
     """
     parts = {text: found for text in texts if (found := _LOCAL.fullmatch(text))}
     highest = [max(int(found[place]) for found in parts.values()) for place in (1, 3)]
     if (highest[0] > 12) == (highest[1] > 12):
         return None
     day, month = (1, 3) if highest[0] > 12 else (3, 1)
-    try:
-        return {
-            text: days_of(datetime.date(int(one[4]), int(one[month]), int(one[day])))
-            for text, one in parts.items()
-        }
-    except ValueError:
-        return None
+    read = {text: _moment((one[4], one[month], one[day]), one[5]) for text, one in parts.items()}
+    known = {text: clock for text, clock in read.items() if clock is not None}
+    return known if len(known) == len(read) else None
 
 
 @cache

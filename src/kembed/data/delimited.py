@@ -25,9 +25,15 @@ _COMMA = r"^([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)$"  # a number with a decimal comma
 
 
 def read_delimited(
-    data: bytes, name: str, separator: str, header: bool, missing: tuple[str, ...], decimal_comma: bool
+    data: bytes,
+    name: str,
+    separator: str,
+    header: bool,
+    missing: tuple[str, ...],
+    decimal_comma: bool,
+    words: frozenset[str] = frozenset(),
 ) -> pl.DataFrame:
-    """The table in a text."""
+    """The table in a text; columns named in `words` stay as they are written."""
     import polars as pl
 
     text = decoded(data, name)
@@ -40,7 +46,14 @@ def read_delimited(
     frame = picked(frame, [column for column in frame.columns if column not in nothing])
     if frame.width > 1:
         frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
-    return pl.DataFrame([typed(series, missing, decimal_comma) for series in frame.iter_columns()])
+    return pl.DataFrame(
+        [
+            _present_text(nameless(series), missing).alias(series.name)
+            if series.name in words
+            else typed(series, missing, decimal_comma)
+            for series in frame.iter_columns()
+        ]
+    )
 
 
 def picked(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
@@ -52,7 +65,7 @@ def picked(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """
     import polars as pl
 
-    return pl.DataFrame([frame.get_column(name) for name in names])
+    return pl.DataFrame({name: frame.get_column(name) for name in names})
 
 
 def nameless(series: pl.Series) -> pl.Series:
@@ -127,12 +140,22 @@ def column_names(text: str, separator: str, header: bool, name: str) -> tuple[li
     if numbers and not all(column.isdigit() for column in names):  # 2019, 2020 are names of columns too
         seen = f"the first line of {name} holds numbers ({', '.join(names[:3])}) where names should be"
         raise InputError(f"{seen}; use --no-header")
-    names = [column or f"{UNNAMED} {place}" for place, column in enumerate(names, start=1)]
-    refuse_duplicates(names, name)
+    names = named(names, name)
     below = io.StringIO(text, newline="")
     for _ in range(lines):  # as the reader counted them
         below.readline()
     return names, below.read()
+
+
+def named(columns: list[str], name: str) -> list[str]:
+    """The names of columns, without spaces around them; those without one are called by their places.
+
+    >>> named([" a", ""], "t.csv")
+    ['a', 'unnamed 2']
+    """
+    names = [column.strip() or f"{UNNAMED} {place}" for place, column in enumerate(columns, start=1)]
+    refuse_duplicates(names, name)
+    return names
 
 
 def _records(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
@@ -184,6 +207,24 @@ def _refuse_ragged(text: str, separator: str, width: int, name: str) -> None:
             )
 
 
+def without_missing(frame: pl.DataFrame, missing: tuple[str, ...]) -> pl.DataFrame:
+    """A table whose text is as in a text table: no spaces around it, and null where it says so.
+
+    >>> import polars as pl
+    >>> without_missing(pl.DataFrame({"v": [" a", "NA", None]}), ("NA",))["v"].to_list()
+    ['a', None, None]
+    """
+    import polars as pl
+
+    texts = [one for one in frame if one.dtype == pl.String]
+    return frame.with_columns([_present_text(nameless(one), missing).alias(one.name) for one in texts])
+
+
+def _present_text(series: pl.Series, missing: tuple[str, ...]) -> pl.Series:
+    text = series.str.strip_chars()
+    return text.set(text.is_in(list(missing)), None)
+
+
 def typed(series: pl.Series, missing: tuple[str, ...], decimal_comma: bool) -> pl.Series:
     """A column of text as whole numbers, numbers, true and false, or text: what fits all of it."""
     return _typed_entries(nameless(series), missing, decimal_comma).alias(series.name)
@@ -192,8 +233,7 @@ def typed(series: pl.Series, missing: tuple[str, ...], decimal_comma: bool) -> p
 def _typed_entries(series: pl.Series, missing: tuple[str, ...], decimal_comma: bool) -> pl.Series:
     import polars as pl
 
-    text = series.str.strip_chars()
-    text = text.set(text.is_in(list(missing)), None)
+    text = _present_text(series, missing)
     plain = text.str.replace(_COMMA, "${1}.${2}") if decimal_comma else text
     for kind in (pl.Int64, pl.Float64):
         numbers = plain.cast(kind, strict=False)

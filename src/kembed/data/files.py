@@ -13,10 +13,11 @@ from kembed.data.delimited import (
     UNNAMED,
     column_names,
     decoded,
+    named,
     nameless,
     picked,
     read_delimited,
-    refuse_duplicates,
+    without_missing,
 )
 from kembed.data.sources import STANDARD_INPUT, InputError, label, missing_file, read_bytes, silent_stderr
 
@@ -57,12 +58,13 @@ def read_table(
     header: bool = True,
     missing: Iterable[str] = (),
     decimal_comma: bool = False,
+    words: Iterable[str] = (),
 ) -> pl.DataFrame:
     r"""The table in a file, by its suffix; "-" is CSV on standard input.
 
+    `missing` holds further words that mean "no value", in text of every kind of file. Of text tables alone:
     `delimiter` overrides the comma (the tab of .tsv); without a `header` columns are called by their places;
-    `missing` holds further words that mean "no value"; with `decimal_comma` 1,5 is a number. What is said of
-    text tables does not concern the other kinds.
+    with `decimal_comma` 1,5 is a number; columns named in `words` stay as they are written, 1.50 and TRUE.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "heights.csv"
@@ -74,10 +76,12 @@ def read_table(
     data = read_bytes(source)
     if suffix in TEXT:
         separator = _separator(TEXT[suffix], delimiter)
-        frame = read_delimited(data, name, separator, header, (*MISSING, *missing), decimal_comma)
+        kept = frozenset(words)
+        frame = read_delimited(data, name, separator, header, (*MISSING, *missing), decimal_comma, kept)
     else:
         frame = _typed(data, name, suffix)
-        refuse_duplicates(frame.columns, name)
+        frame.columns = named(frame.columns, name)
+        frame = without_missing(frame, (*MISSING, *missing))
     if not frame.width:
         raise InputError(f"{name} has no columns; give a table with at least one")
     if not frame.height:

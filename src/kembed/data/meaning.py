@@ -132,8 +132,10 @@ def understood_frames(
             doubts[name] = found.doubt, found.remedy
         elif found.note:
             notes[name] = f"is text {found.note}" if found.numbers and not found.clock else found.note
-            for k in texts if found.numbers else ():
-                frames[k] = frames[k].with_columns(_typed(nameless(frames[k][name]), found).alias(name))
+            for k in texts:  # what is told stays so: nobody reads it again
+                series = nameless(frames[k][name])
+                chosen = _typed(series, found) if found.numbers else series.cast(pl.Categorical)
+                frames[k] = frames[k].with_columns(chosen.alias(name))
     return Understood(frames, notes, doubts)
 
 

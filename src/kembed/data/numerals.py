@@ -16,22 +16,46 @@ from kembed.data import clocks
 # more of them make it a column of words.
 STRANGERS, STRANGE = 5, 0.2
 GLIMPSE = 100  # so many values tell whether it is worth looking at all
-_MINUS = str.maketrans("−﹣－", "---")
+# Signs of one meaning: minus signs of typesetters, and marks that nobody sees.
+_SIGNS = str.maketrans("−﹣－–‒", "-----", "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
 _SPACES = " '’_\u00a0\u2009\u202f"  # between thousands
-_MONEY = "$€£¥₹"
-_UNIT = r"[%‰°]|[°µμ]?[^\W\d_]{1,8}[²³]?(?:/[^\W\d_]{1,8}[²³]?)?"
+_MONEY = "$¢£¤¥฿\u20a0-\u20cf"
+_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|TRY|RUB|SGD|HKD"
+_BEFORE = rf"[A-Z]{{0,2}}[{_MONEY}]|{_CODES}"  # $, US$, R$, EUR
+_WORD = r"[^\W\d_²³¹¼½¾]{1,8}(?:[²³]|\^?-?[1-3])?\.?"  # m, m², s-1
+_UNIT = rf"[%‰°]|[°µμ]? ?{_WORD}(?:[/·* ]{_WORD}){{0,2}}"
+_BODY = rf"\d(?:[\d.,{_SPACES}]*\d)?[.,]?|[.,]\d+"
 _NUMBER = re.compile(
-    rf"([-+]?)([{_MONEY}]?) ?([-+]?)(\d(?:[\d.,{_SPACES}]*\d)?[.,]?|[.,]\d+)"
-    rf"((?:[eE][-+]?\d+)?)\s?({_UNIT}|[{_MONEY}])?"
+    rf"([-+]?)\s?((?:{_BEFORE})?)\s?([-+]?)\s?({_BODY})((?:[eE][-+]?\d+)?)\s?({_UNIT}|[{_MONEY}])?"
 )
-# A body under either decimal sign, and thousands by the other one or by spaces.
+_NEGATIVE = re.compile(rf"^((?:{_BEFORE})?) ?\(([^()]+)\)(%?)$")  # (1,234), as accountants write -1,234
+# A body under either decimal sign, and thousands by the other one or by spaces; in India 12,34,567.
 _STYLES = {
-    ".": re.compile(rf"(?:\d+|[1-9]\d{{0,2}}(?:[,{_SPACES}]\d{{3}})+)?(?:\.\d*)?"),
+    ".": re.compile(rf"(?:\d+|[1-9]\d{{0,2}}(?:[,{_SPACES}]\d{{3}})+|[1-9]\d?(?:,\d\d)+,\d{{3}})?(?:\.\d*)?"),
     ",": re.compile(rf"(?:\d+|[1-9]\d{{0,2}}(?:[.{_SPACES}]\d{{3}})+)?(?:,\d*)?"),
 }
-_STARTS = re.compile(rf"[-+−{_MONEY}]{{0,2}} ?[.,]?\d|[-+]?PT?-?\d|[-+]?inf", re.I)
+# Numbers with something to them that is no unit: why they are not read, and how they look.
+_ANY = rf"[-+]?(?:{_BEFORE})?\s?(?:{_BODY})"
+_ODD = {
+    "bounds or guesses": re.compile(rf"[<>≤≥~≈±='\"]{{1,2}}\s?{_ANY}\s?(?:{_UNIT}|\")?"),
+    "signs behind numbers": re.compile(rf"{_ANY}\s?[-*†‡]|[-+]?\d*[¼½¾]"),
+    "several numbers a value": re.compile(
+        rf"(?!(?:19|20)\d\d/\d)(?:\d+ )?{_ANY}\s?[/±×(]\s?{_ANY}\)?|{_ANY}\s?[x×*·]\s?10\^?[-+]?\d+"
+        r"|(?:\d+(?:[.,]\d+)?\s?(?:years?|yrs?|months?|mo|weeks?|wk|days?|d|hours?|hrs?|h|minutes?|min|m|"
+        r"seconds?|sec|s|ft|in|lbs?|oz|st|kg|g|cm|['\"′″°])[\s,]*){2,}"
+    ),
+    "durations that have no length in seconds": re.compile(r"[-+]?P(?=\d|T\d)[\dYMWDTHS.,]+"),
+    "times beyond those of a day": re.compile(r"\d+:[0-5]\d(?::[0-5]\d)?(?:\.\d+)?"),
+}
+_SIZES = {"", "k", "K", "M", "bn", "mio", "Mio"}  # thousands and millions
+_STARTS = re.compile(
+    rf"[-+({_MONEY}<>≤≥~≈±='\"]{{0,3}}(?:{_BEFORE})?\s?[-+]?\s?[.,(]?\d"
+    r"|[-+]?PT?-?\d|[-+]?inf|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d",
+    re.I,
+)
 _INFINITE = re.compile(r"[-+]?inf(?:inity)?", re.I)
 _PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_BARE = rf"[%‰°{_MONEY}]?"  # a unit that is no word
 _TRUTH = {"true": 1.0, "false": 0.0}
 _WRITE = "write plain numbers"
 
@@ -59,7 +83,7 @@ def read_words(values: Iterable[str], comma: str = "") -> Reading:
     "commas could be thousands or decimals ('12,345')"
     >>> read_words(["red", "blue"]).numbers
     """
-    words = {value: value.strip().translate(_MINUS) for value in values}
+    words = {value: value.translate(_SIGNS).strip() for value in values}
     seen = list(words.values())
     if seen and all(word.lower() in _TRUTH for word in seen):
         truth = {value: _TRUTH[word.lower()] for value, word in words.items()}
@@ -110,24 +134,31 @@ _TIMES = {
 
 
 def _local_dates(words: dict[str, str], _: str) -> Reading | None:
-    if not all(map(clocks.looks_local, words.values())):
-        return None
-    numbers = clocks.read_local(words.values())
-    first = next(iter(words))
-    if numbers is None:
-        doubt = f"its dates do not tell days from months ({first!r})"
+    if len(words) > STRANGERS and clocks.looks_short(words.values()):
+        doubt = f"its dates have years of two digits ({next(iter(words))!r})"
         return Reading(doubt=doubt, remedy="write dates as 2020-12-31")
-    found = {value: numbers[word] for value, word in words.items()}
+    local = {value: word for value, word in words.items() if clocks.looks_local(word)}
+    if len(local) < len(words):
+        return _strangers(words, local, "dates")
+    read = clocks.read_local(words.values())
+    if read is None:
+        doubt = f"its dates do not tell days from months ({next(iter(words))!r})"
+        return Reading(doubt=doubt, remedy="write dates as 2020-12-31")
+    found = {value: read[word].number for value, word in words.items()}
+    kind = "moment" if any(clock.kind == "moment" for clock in read.values()) else "date"
     day = sorted(words, key=lambda value: found[value])[-1]
-    return Reading(found, f"holds dates ({day!r}), compared as {clocks.DAYS}", unit=clocks.DAYS, clock="date")
+    return Reading(
+        found, f"holds {_TIMES[kind]} ({day!r}), compared as {clocks.DAYS}", unit=clocks.DAYS, clock=kind
+    )
 
 
 def _numbers(words: dict[str, str], comma: str) -> Reading | None:
-    parts = {value: found for value, word in words.items() if (found := _NUMBER.fullmatch(word))}
+    plainly = {value: _NEGATIVE.sub(r"-\1\2\3", word) for value, word in words.items()}
+    parts = {value: found for value, word in plainly.items() if (found := _NUMBER.fullmatch(word))}
     infinite = {value: word for value, word in words.items() if _INFINITE.fullmatch(word)}
     if len(parts) + len(infinite) < len(words):
-        plain = [value for value, found in parts.items() if (found[6] or "%") in "%‰°" + _MONEY]
-        return _strangers(words, {*plain, *infinite}, "numbers")
+        plain = {value for value, found in parts.items() if re.fullmatch(_BARE, found[6] or "")} | {*infinite}
+        return _odd_values(words, plain) or _strangers(words, plain, "numbers")
     units = {found[2] + (found[6] or "") for found in parts.values()}
     if len(units) > 1:
         return _mixed_units(units, parts)
@@ -149,7 +180,7 @@ def _numbers(words: dict[str, str], comma: str) -> Reading | None:
     unit = units.pop()
     numbers = {value: _value(found, sign) for value, found in parts.items()}
     numbers |= {value: float(word) for value, word in infinite.items()}
-    most = max(parts, key=lambda value: len(value.strip()))
+    most = max(parts, key=lambda value: ("(" in value, len(value.strip())))
     how = f"read as numbers{f' in {unit}' if unit else ''}: {most!r} is {numbers[most]:.15g}"
     if any(re.match(r"0\d", body) for body in bodies):
         how = f"read as numbers though some begin with 0: {most!r} is {numbers[most]:.15g}"
@@ -172,10 +203,24 @@ def _mixed_units(units: set[str], parts: dict[str, re.Match[str]]) -> Reading | 
     apart = all(
         re.search(rf"\d\s\S|[%‰°{_MONEY}]", found[0]) for found in parts.values() if found[2] or found[6]
     )
-    if len(units) > STRANGERS or not apart:
+    apart = apart or units <= _SIZES or any(re.search(r"[.,]", found[4]) for found in parts.values())
+    if len(units) > STRANGERS or not apart or any(" " in unit for unit in units):
         return None
     by_unit = {found[2] + (found[6] or ""): value for value, found in parts.items()}
     return Reading(doubt=f"it mixes units ({listing(by_unit.values(), 3)})", remedy=f"{_WRITE} in one unit")
+
+
+def _odd_values(words: dict[str, str], plain: Collection[str]) -> Reading | None:
+    """Numbers with signs or more numbers beside them: a doubt, or a note if so few could be classes."""
+    for what, pattern in _ODD.items():
+        odd = [value for value, word in words.items() if value not in plain and pattern.fullmatch(word)]
+        if odd and len(odd) + len(plain) == len(words):
+            seen = f"it holds {what} ({listing(odd, 2)})"
+            many = max(len(odd), len(plain)) > STRANGERS
+            return (
+                Reading(doubt=seen, remedy=_WRITE) if many else Reading(note=f"is compared as text: {seen}")
+            )
+    return None
 
 
 def _odd_bodies(bodies: set[str], parts: dict[str, re.Match[str]]) -> Reading | None:
@@ -187,7 +232,8 @@ def _odd_bodies(bodies: set[str], parts: dict[str, re.Match[str]]) -> Reading | 
     style = list(_STYLES.values())[fits.index(max(fits))]
     odd = [value for value, found in parts.items() if not style.fullmatch(found[4])]
     odd = odd or sorted(parts, key=lambda value: -len(_head(parts[value][4])))[:1]
-    usual = next((value for value in parts if value not in odd and "," in value), next(iter(parts)))
+    others = [value for value in parts if value not in odd]
+    usual = next((value for value in others if "," in value), others[0])
     return Reading(
         doubt=f"it writes numbers in more than one way ({listing([usual, odd[0]])})", remedy=_WRITE
     )

@@ -11,7 +11,10 @@ import numpy as np
 from kembed.data.columns import Labelled
 from kembed.engines.source import Source
 
-SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".gz", ".parquet", ".pq", ".feather", ".arrow", ".ipc")
+SUFFIXES = (
+    *(".csv", ".tsv", ".tab", ".txt", ".gz", ".parquet", ".pq", ".feather", ".arrow", ".ipc"),
+    *(".json", ".jsonl", ".ndjson", ".xlsx", ".xls", ".xlsb", ".ods"),
+)
 
 
 def is_large_source(value: Any) -> bool:

@@ -6,14 +6,14 @@ import glob
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kembed.core import checks
 from kembed.core.text import counted
 from kembed.data.columns import Column, Labelled, Sample, read_sample
-from kembed.data.files import InputError, file_kind, label, missing_file, unreadable
+from kembed.data.files import MISSING, InputError, file_kind, label, missing_file, read_table, unreadable
 from kembed.data.tables import matched
 from kembed.engines.batches import Engine, Here
 from kembed.engines.keeping import keeping
@@ -33,6 +33,9 @@ from kembed.engines.parts import (
     scan,
 )
 from kembed.engines.scheduling import current_engine
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PATTERN = "*?["  # what makes a name a pattern
 
@@ -69,7 +72,8 @@ def open_value(value: Any, argument: str, engine: Engine | None, rules: TextRule
         name, paths = _paths(value, argument)
         name = name if given == argument else given
         file_parts = _of_files(paths, name, rules, rows)
-        return Opened(name, file_parts, file_parts[0].names, True, 1, engine)
+        travel = all(part.travels for part in file_parts)
+        return Opened(name, file_parts, file_parts[0].names, True, 1, engine if travel else Here())
     if type(value).__module__.startswith("pyarrow") and hasattr(value, "read_next_batch"):
         raise TypeError(f"{given} can be read only once; give the files, a dataset or a table it comes from")
     local, framed = _in_memory(value, given, rows)
@@ -97,12 +101,17 @@ def _in_memory(value: Any, argument: str, rows: int) -> tuple[list[Part], bool]:
     columns = {
         name: _series(column, argument) for name, column in zip(sample.names, sample.columns, strict=True)
     }
-    frame, counts = pl.DataFrame(columns), tuple(column.counts for column in sample.columns)
-    sliced: list[Part] = [
-        Slice(argument, sample.names, number, frame.slice(at, size), counts)
+    counts = tuple(column.counts for column in sample.columns)
+    return _slices(argument, pl.DataFrame(columns), rows, counts), sample.framed
+
+
+def _slices(name: str, frame: pl.DataFrame, rows: int, counts: tuple[str, ...] = ()) -> list[Part]:
+    """The blocks of a table in memory; `counts` says what plain numbers count, where that is known."""
+    counts = counts or ("",) * frame.width
+    return [
+        Slice(name, tuple(frame.columns), number, frame.slice(at, size), counts)
         for number, (at, size) in enumerate(cut(frame.height, rows), start=1)
     ]
-    return sliced, sample.framed
 
 
 def _series(column: Column, argument: str) -> Any:
@@ -163,10 +172,16 @@ def _of_file(path: str, rules: TextRules, rows: int) -> tuple[tuple[str, ...], l
     import polars as pl
 
     kind = file_kind(path)
+    if Path(path).exists() and not Path(path).is_file():
+        seen = f"{label(path)} is a pipe or a device, and blocks of rows are read more than once"
+        raise InputError(f"{seen}; write it to a file first")
     if kind == "text":
         return text_parts(path, rules, BYTES * rows // ROWS)
     if not Path(path).exists():
         raise missing_file(Path(path))
+    if kind == "other":
+        frame = read_table(path, missing=rules.missing)
+        return tuple(frame.columns), _slices(label(path), frame, rows)
     try:
         lazy = scan(path, kind)
         names = tuple(lazy.collect_schema().names())
@@ -176,6 +191,6 @@ def _of_file(path: str, rules: TextRules, rows: int) -> tuple[tuple[str, ...], l
     if not names:
         raise InputError(f"{label(path)} has no columns; give a table with at least one")
     return names, [
-        Scan(label(path), names, number, path, kind, first, length)
+        Scan(label(path), names, number, path, kind, first, length, (*MISSING, *rules.missing))
         for number, (first, length) in enumerate(cut(size, rows), start=1)
     ]

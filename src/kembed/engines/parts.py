@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from kembed.data.delimited import without_missing
 from kembed.data.files import InputError
 from kembed.engines.checksums import verify_rows
 
@@ -91,6 +92,7 @@ class Scan(Part):
     kind: str = "parquet"
     first: int = 0
     rows: int = 0
+    missing: tuple[str, ...] = ()  # words that mean "no value"
 
     @property
     def where(self) -> str:
@@ -109,7 +111,7 @@ class Scan(Part):
             frame = scan(self.path, self.kind).slice(self.first, self.rows).select(columns).collect()
         if frame.height != self.rows:
             raise changed(self)
-        yield frame
+        yield without_missing(frame, self.missing)
 
 
 def scan(path: str, kind: str) -> pl.LazyFrame:
