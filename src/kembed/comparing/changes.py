@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.effects import fisher_pvalue, middle_ranks
+from kembed.comparing.effects import fisher_pvalue
 from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
+from kembed.core.ordering import middle_ranks
 from kembed.core.text import plain
 from kembed.data.clocks import DAYS, shown
 from kembed.data.tables import Table, Tables

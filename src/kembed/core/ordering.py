@@ -44,3 +44,13 @@ def comes_before(a: Float[np.ndarray, "n D"], b: Float[np.ndarray, "m D"]) -> bo
         return len(a) < len(b)
     different = np.flatnonzero((a != b).ravel())
     return bool(len(different)) and bool(a.ravel()[different[0]] < b.ravel()[different[0]])
+
+
+def middle_ranks(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Ranks from 1, equal values sharing the middle of theirs.
+
+    >>> middle_ranks(np.array([3.0, 1.0, 3.0])).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - 0.5 * (counts - 1))[where]

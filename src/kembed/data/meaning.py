@@ -116,8 +116,10 @@ def understood_frames(
             doubts[name] = found.doubt, found.remedy
         elif found.note:
             notes[name] = f"is text {found.note}" if found.numbers and not found.clock else found.note
-            for k in texts if found.numbers else ():
-                frames[k] = frames[k].with_columns(_typed(nameless(frames[k][name]), found).alias(name))
+            for k in texts:  # what is text after all is not read, nor told, a second time
+                own = nameless(frames[k][name])
+                own = _typed(own, found) if found.numbers else own.cast(pl.Categorical)
+                frames[k] = frames[k].with_columns(own.alias(name))
     return Understood(frames, notes, doubts)
 
 
