@@ -959,3 +959,17 @@ def test_copies_are_told_of_sides(place, call):
     assert (
         "note: every row of thrice.csv occurs 3 times" in call("graph", "thrice.csv", "--test", "fisher-z")[2]
     )
+
+
+def test_nothing_has_changed_where_nothing_was_found(place, call):
+    """A column may speak for itself at its own level where the whole test does not."""
+    rng = np.random.default_rng(0)
+    wide = {f"c{k}": rng.normal(size=40) for k in range(6)}
+    pl.DataFrame(wide).write_csv(place / "x.csv")
+    others = {name: rng.normal(size=40) for name in wide}
+    pl.DataFrame({**others, "c3": wide["c3"] + 0.8}).write_csv(place / "y.csv")
+    assert "changed    c3 (p at most 0.05" in call("test", "x.csv", "y.csv")[1]
+    out = call("test", "x.csv", "y.csv", "--alpha", "0.005")[1]
+    assert "No difference was found" in out
+    assert "changed" not in out
+    assert "by itself  c3 (p at most 0.05" in out
