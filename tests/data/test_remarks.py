@@ -220,3 +220,9 @@ def test_rows_that_belong_together_are_pointed_to_units(rng):
     panel = np.repeat(rng.normal(size=30), 5) + 0.1 * rng.normal(size=150)
     assert "unit= for rows that belong together" in notes(panel, rng.normal(size=90))
     assert any("unit= for rows" in note for note in hsic_test(panel, panel, **QUICK).notes)
+
+
+def test_a_graph_tells_once_of_rows_in_order(rng):
+    told = pc(np.cumsum(rng.normal(size=(200, 4)), axis=0), n_resamples=39).notes
+    assert [note for note in told if "neighbouring" in note] == [next(iter(told))]
+    assert "and 3 more (correlation" in told[0]

@@ -74,7 +74,8 @@ def of_sides(tables: Iterable[Table], *, ordered: bool = False, remedy: str = SH
     if not ordered and tables:
         whole = _beside(tables)
         notes += repeated(whole, fingerprints(whole.values))
-        notes += [note for table in tables for note in ordered_rows(table, remedy)]
+        for label in dict.fromkeys(table.label for table in tables):  # a graph has a table for every column
+            notes += ordered_rows(_beside([table for table in tables if table.label == label]), remedy)
     return tuple(notes)
 
 
@@ -83,7 +84,8 @@ def _beside(tables: list[Table]) -> Table:
     values = np.hstack([table.values for table in tables])
     categorical = np.concatenate([table.categorical for table in tables])
     label = " and ".join(dict.fromkeys(table.label for table in tables))
-    return replace(tables[0], values=values, categorical=categorical, label=label)
+    names = tuple(name for table in tables for name in table.names)
+    return replace(tables[0], values=values, names=names, categorical=categorical, label=label)
 
 
 def of_columns(tables: list[Table]) -> Iterator[str]:
