@@ -68,6 +68,10 @@ def test_pairs(rng):
     assert notes(before, after, paired=True) == ""
     assert "row by row" not in notes(np.sort(before), np.sort(rng.normal(size=60)))  # sorted alike
     assert "row by row" not in notes(before, after[::-1])
+    gaps = np.where(rng.random(60) < 0.1, np.nan, before)
+    assert any(
+        "row by row x and y go" in note for note in mmd_test(gaps, after, nan_policy="omit", **QUICK).notes
+    )
 
 
 def test_rows_in_order(rng):
@@ -97,6 +101,8 @@ def test_spellings():
     x = pd.DataFrame({"g": ["Yes", "no", "yes ", "ﬁne"]})
     assert "column 'g' has levels that differ in spelling alone ('Yes', 'yes ')" in notes(x, x.iloc[1:])
     assert "('fine', 'ﬁne')" in notes(x.iloc[2:], pd.DataFrame({"g": ["fine"]}))
+    unseen = pd.DataFrame({"g": ["A\u200bB", "AB", "other"]})
+    assert "levels that differ in spelling alone" in notes(unseen, unseen.iloc[1:])
 
 
 def test_numbers_of_any_size_make_no_trouble(rng):

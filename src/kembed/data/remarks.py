@@ -129,12 +129,17 @@ def spellings(table: Table) -> Iterator[str]:
         folded: dict[str, list[str]] = {}
         for level in levels:
             if isinstance(level, str):
-                plain = " ".join(unicodedata.normalize("NFKC", level).casefold().split())
-                folded.setdefault(plain, []).append(level)
+                folded.setdefault(_folded(level), []).append(level)
         same = next((found for found in folded.values() if len(found) > 1), None)
         if same:
             seen = f"column {name!r} has levels that differ in spelling alone ({listing(same, 3)})"
             yield f"{seen}; write them alike if they are one"
+
+
+def _folded(level: str) -> str:
+    """A level without capitals, Unicode's other spellings, signs that nobody sees, and needless spaces."""
+    plain = unicodedata.normalize("NFKC", level).casefold()
+    return " ".join("".join(sign for sign in plain if unicodedata.category(sign) != "Cf").split())
 
 
 def repeated(table: Table, marks: np.ndarray) -> Iterator[str]:
@@ -215,10 +220,11 @@ def _fine(column: Column) -> Bool[np.ndarray, " n"]:
 
 def pairs(x: Table, y: Table) -> Iterator[str]:
     """Columns in which row i of x and row i of y go together, as before and after."""
-    if len(x.values) != len(y.values) or x.given != y.given or not np.array_equal(x.rows, y.rows):
+    if x.given != y.given:
         return
+    _, own, other = np.intersect1d(x.rows, y.rows, assume_unique=True, return_indices=True)  # without gaps
     for d in np.flatnonzero(~x.categorical):
-        a, b = x.values[:, d], y.values[:, d]
+        a, b = x.values[own, d], y.values[other, d]
         # Files that are sorted alike are no pairs: steps from row to row must go together too.
         if (
             np.array_equal(a, b)
