@@ -947,3 +947,57 @@ def test_notes_name_options(place, call):
     said = call("independence", "walk.csv", "--x", "a", "--y", "b", *quick)[2]
     assert "--null shift of kembed independence is for those" in said
     assert "--time takes slow changes out" in call("graph", "walk.csv", "--test", "fisher-z")[2]
+
+
+def test_inflation_is_a_name(place, call):
+    rng = np.random.default_rng(0)
+    for file in ("x.csv", "y.csv"):
+        pl.DataFrame({"inf": rng.normal(size=30)}).write_csv(place / file)
+    code, out, err = call("test", "x.csv", "y.csv", "--kernel", "median", "--resamples", "19")
+    assert (code, err) == (0, "")
+    assert "columns  inf" in out
+    assert call("learn", "x.csv")[0] == 0
+
+
+def test_what_is_text_after_all_is_told_once(place, call):
+    rng = np.random.default_rng(0)
+    for file in ("x.csv", "y.csv"):
+        words = [*map(str, range(20)), *(f"A/{k}" for k in range(8))] * 3
+        pl.DataFrame({"ticket": words, "v": rng.normal(size=84)}).write_csv(place / file)
+    err = call("test", "x.csv", "y.csv", "--kernel", "median", "--resamples", "19")[2]
+    assert err.count("is compared as text: 8 of its 28 different values are not numbers") == 1
+
+
+def test_dates_that_rise_are_told_by_learn(place, call):
+    days = pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 2, 9), eager=True)
+    pl.DataFrame({"day": days, "v": np.random.default_rng(0).normal(size=40)}).write_parquet(
+        place / "d.parquet"
+    )
+    assert (
+        "column 'day' goes up a day from row to row, as clocks do; leave it out by"
+        in call("learn", "d.parquet")[2]
+    )
+
+
+def test_copies_are_told_of_sides(place, call):
+    x, y = np.repeat(np.random.default_rng(0).normal(size=(2, 20)), 3, axis=1)
+    pl.DataFrame({"x": x, "y": y}).write_csv(place / "thrice.csv")
+    said = call("independence", "thrice.csv", "--x", "x", "--y", "y", "--resamples", "39")[2]
+    assert "note: every row of the x side of thrice.csv and the y side of thrice.csv occurs 3 times" in said
+    assert (
+        "note: every row of thrice.csv occurs 3 times" in call("graph", "thrice.csv", "--test", "fisher-z")[2]
+    )
+
+
+def test_nothing_has_changed_where_nothing_was_found(place, call):
+    """A column may speak for itself at its own level where the whole test does not."""
+    rng = np.random.default_rng(0)
+    wide = {f"c{k}": rng.normal(size=40) for k in range(6)}
+    pl.DataFrame(wide).write_csv(place / "x.csv")
+    others = {name: rng.normal(size=40) for name in wide}
+    pl.DataFrame({**others, "c3": wide["c3"] + 0.8}).write_csv(place / "y.csv")
+    assert "changed    c3 (p at most 0.05" in call("test", "x.csv", "y.csv")[1]
+    out = call("test", "x.csv", "y.csv", "--alpha", "0.005")[1]
+    assert "No difference was found" in out
+    assert "changed" not in out
+    assert "by itself  c3 (p at most 0.05" in out

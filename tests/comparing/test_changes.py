@@ -161,3 +161,19 @@ def test_a_comparison_says_it_in_its_verdict_page_and_json(rng, tmp_path):
 def test_equal_samples_have_no_pairs(rng):
     x, y = rng.normal(size=(2, 60, 3))
     assert kembed.compare(x, y, n_resamples=99).pairs == ()
+
+
+def test_one_value_is_no_step(rng):
+    x, y = rng.integers(4, 18, 300).astype(float), rng.integers(4, 18, 300).astype(float)
+    y[:60], y[60:150] = 10.0, 12.0
+    (column,) = kembed.compare(x, y, n_resamples=19, alpha=0.1).columns
+    assert "multiples" not in column.change
+
+
+def test_what_is_left_aside_is_said(rng):
+    """Pay, of which most have none: the shares are those of the others."""
+    x = np.where(rng.random(400) < 0.7, 0.0, rng.lognormal(3.0, size=400).round(2))
+    y = rng.lognormal(3.0, size=400).round()
+    (column,) = kembed.compare(x, y, n_resamples=19, alpha=0.1).columns
+    assert "rounded to 1 in y (" in column.change
+    assert "% of x is), leaving aside 0" in column.change

@@ -170,3 +170,14 @@ def test_many_rows_take_random_features(rng):
 def test_refuses(options, error, message):
     with pytest.raises(error, match=message):
         compare([0.0, 1.0, 2.0], [0.0, 1.0, 3.0], **options)
+
+
+@pytest.mark.parametrize(
+    ("n", "shift", "told"),
+    [(400, 9.0, "more than 99%"), (20, 9.0, "about 95%"), (20, 1.0, "about 80%"), (400, 1.2, "78%")],
+)
+def test_separation_is_told_to_what_it_is_worth(n, shift, told, tmp_path):
+    rng = np.random.default_rng(0)
+    found = compare(rng.normal(size=n), rng.normal(shift, size=n), n_resamples=19, alpha=0.1)
+    assert f"tell which is which {told} of the time." in found.verdict
+    assert f'<p class="value">{told}</p>' in found.save_report(tmp_path / "r.html").read_text()

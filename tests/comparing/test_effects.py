@@ -6,8 +6,9 @@ from scipy import stats
 from tests import reference
 
 from kembed import compare
-from kembed.comparing.effects import auc_interval, fisher_pvalue, middle_ranks, superiority
+from kembed.comparing.effects import auc_interval, fisher_pvalue, superiority
 from kembed.comparing.histograms import MOST, histogram
+from kembed.core.ordering import middle_ranks
 from kembed.permutation.nulls import holm
 
 

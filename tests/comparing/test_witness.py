@@ -115,6 +115,18 @@ def test_many_rows_give_the_truth(rng):
 # Bands.
 
 
+@pytest.mark.parametrize("seed", [9, 11])
+def test_swapped_samples_have_the_same_witness_with_the_other_sign(seed):
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.normal(size=28), rng.integers(0, 3, 28)])
+    y = np.column_stack([rng.normal(1.5, 1, size=28), rng.integers(0, 4, 28)])
+    one, other = witness(x, y), witness(y, x)
+    assert one.widened == other.widened  # which decides on the separation too
+    np.testing.assert_array_equal(one.difference.mean(x), -other.difference.mean(x))
+    boxes = [{region.sign: region.box for region in w.where()} for w in (one, other)]
+    assert boxes[0] == {-sign: box for sign, box in boxes[1].items()}
+
+
 def test_bands_are_ordered(pair):
     w = witness(*pair, kernel=K)
     narrow, wide = w.at(POINTS, level=0.5), w.at(POINTS, level=0.99)

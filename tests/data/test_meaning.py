@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from kembed import mmd_test
 from kembed.data.files import read_table
 from kembed.data.meaning import understood_frames
 from kembed.data.numerals import read_words
@@ -135,6 +136,13 @@ def test_doubts_are_refused_with_the_remedy(case):
 def test_words_are_words(words):
     assert read_words(words) == read_words([])
     assert read_words([]).numbers is None
+
+
+def test_infinite_numbers_alone():
+    found = read_words(["inf", "-Infinity"])
+    assert found.numbers == {"inf": np.inf, "-Infinity": -np.inf}
+    with pytest.raises(ValueError, match="x has infinite values"):
+        mmd_test(["inf"] * 9, ["1", "2"] * 9)
 
 
 def test_many_words_among_numbers_are_told():

@@ -48,6 +48,9 @@ def test_repeated_rows(rng):
     assert "10 of 50 rows of x repeat others" in notes(np.vstack([x, x[:10]]), y)
     coded = pd.DataFrame({"g": ["a", "b", "c", "d", "e"] * 6})
     assert "every row of x occurs 6 times" in notes(coded, coded.iloc[:29])
+    even = pd.DataFrame({"g": np.repeat(list("abcdef"), [2, 4, 8, 6, 2, 4])})  # one in 64 by chance
+    assert notes(even, coded.iloc[:29]) == ""
+    assert "every row of x occurs twice" in notes(x[:6].repeat(2, axis=0), y)
 
 
 def test_the_same_rows_in_both(rng):
@@ -65,6 +68,10 @@ def test_pairs(rng):
     assert notes(before, after, paired=True) == ""
     assert "row by row" not in notes(np.sort(before), np.sort(rng.normal(size=60)))  # sorted alike
     assert "row by row" not in notes(before, after[::-1])
+    gaps = np.where(rng.random(60) < 0.1, np.nan, before)
+    assert any(
+        "row by row x and y go" in note for note in mmd_test(gaps, after, nan_policy="omit", **QUICK).notes
+    )
 
 
 def test_rows_in_order(rng):
@@ -94,6 +101,8 @@ def test_spellings():
     x = pd.DataFrame({"g": ["Yes", "no", "yes ", "ﬁne"]})
     assert "column 'g' has levels that differ in spelling alone ('Yes', 'yes ')" in notes(x, x.iloc[1:])
     assert "('fine', 'ﬁne')" in notes(x.iloc[2:], pd.DataFrame({"g": ["fine"]}))
+    unseen = pd.DataFrame({"g": ["A\u200bB", "AB", "other"]})
+    assert "levels that differ in spelling alone" in notes(unseen, unseen.iloc[1:])
 
 
 def test_numbers_of_any_size_make_no_trouble(rng):
@@ -150,3 +159,76 @@ def test_all_results_carry_notes():
     assert graph.to_dict()["notes"] == list(graph.notes)
     conditional = conditional_test(x[:, 0], x[:, 1], y[:1].repeat(120, axis=0), n_resamples=19)
     assert any("prewhiten= and memory= are for those" in note for note in conditional.notes)
+
+
+def test_chance_ties_are_no_copies(rng):
+    n = 1000
+    pay = np.where(rng.random(n) < 0.4, 0.0, rng.lognormal(size=n) * 1e4)  # many without pay, of few ages
+    jobs = np.column_stack([rng.integers(20, 30, n), rng.integers(0, 2, n), pay])
+    assert notes(jobs[:500], jobs[500:]) == ""
+    inches = np.column_stack([rng.normal(67, 2.5, n).round() * 2.54 / 3, rng.integers(8, 14, n)])
+    assert notes(inches[:500], inches[500:]) == ""
+    returns = np.where(rng.random(n) < 0.15, 0.0, rng.normal(size=n))  # days without a trade
+    assert notes(returns[:500], returns[500:]) == ""
+    prices = np.log(rng.integers(1000, 9000, n) / 1000)  # one column, rounded before the logarithm
+    assert notes(prices[:500], prices[500:]) == ""
+
+
+def test_copies_among_ties(rng):
+    pay = np.where(rng.random(400) < 0.4, 0.0, rng.lognormal(size=400))
+    jobs = np.column_stack([rng.integers(20, 70, 400), pay])
+    copied = np.vstack([jobs, jobs[:100]])
+    assert "repeat others" in notes(copied, rng.normal(size=(50, 2)))
+    assert "different rows in common" in notes(jobs, copied[350:])
+    values = rng.normal(size=100)
+    assert "100 of 200 rows of x repeat others" in notes(np.repeat(values, [1, 3] * 50), rng.normal(size=90))
+    drawn = rng.choice(values, 100)  # a bootstrap sample
+    assert "rows of x repeat others" in notes(drawn, rng.normal(size=90))
+
+
+def test_the_same_rounded_rows_in_another_order(rng):
+    x = rng.normal(size=(60, 3)).round(1)
+    assert "x and y have all different rows in common" in notes(x, rng.permutation(x))
+    assert notes(x, rng.normal(size=(60, 3)).round(1)) == ""
+    assert notes(np.tile([0.0, 1.0], 20), np.repeat([0.0, 1.0], 20)) == ""
+
+
+def test_rare_values_that_meet_are_no_series():
+    rng, said = np.random.default_rng(1), []
+    for _ in range(300):
+        few = np.zeros((60, 8))
+        few[rng.permuted(np.tile(np.arange(60), (8, 1)), axis=1)[:, :3], np.arange(8)[:, None]] = 1.0
+        wild = rng.standard_cauchy((60, 8)) ** 3
+        said += [notes(few[:30], few[30:]), notes(wild[:30], wild[30:])]
+    assert {*said} == {""}
+
+
+def test_dates_are_no_whole_numbers(rng):
+    days = pd.Series(pd.date_range("2020-01-01", periods=60))
+    assert "column 'column 0' goes up a day from row to row, as clocks do" in notes(days[:30], days[30:])
+    mixed = days.iloc[rng.permutation(60)]
+    assert "has a different day in every row, as clocks have" in notes(mixed[:30], mixed[30:])
+
+
+def test_repeated_rows_of_two_sides(rng):
+    x, y = np.repeat(rng.normal(size=(2, 30)), 3, axis=1)
+    copied = (
+        "every row of x and y occurs 3 times; the test takes rows for independent, so drop what was copied"
+    )
+    assert copied in hsic_test(x, y, **QUICK).notes
+    assert hsic_test(x, rng.normal(size=90), **QUICK).notes[0].startswith("neighbouring")
+    assert copied in conditional_test(x, y, n_resamples=19, rng=0).notes
+    assert "every row of data occurs 3 times" in " ".join(pc(np.column_stack([x, y]), test="fisher-z").notes)
+    assert copied not in hsic_test(x, y, unit=3, **QUICK).notes
+
+
+def test_rows_that_belong_together_are_pointed_to_units(rng):
+    panel = np.repeat(rng.normal(size=30), 5) + 0.1 * rng.normal(size=150)
+    assert "unit= for rows that belong together" in notes(panel, rng.normal(size=90))
+    assert any("unit= for rows" in note for note in hsic_test(panel, panel, **QUICK).notes)
+
+
+def test_a_graph_tells_once_of_rows_in_order(rng):
+    told = pc(np.cumsum(rng.normal(size=(200, 4)), axis=0), n_resamples=39).notes
+    assert [note for note in told if "neighbouring" in note] == [next(iter(told))]
+    assert "and 3 more (correlation" in told[0]

@@ -39,6 +39,7 @@ CORPUS: dict[str, bytes] = {
     "header.csv": b"a,b\n",
     "one.csv": b"a,b\n1,2\n",
     "plain.csv": f"a,b\n{LINES}\n".encode(),
+    "inflation.csv": f"inf,-inf\n{LINES}\n".encode(),
     "pattern.csv": f"^b.*$,*\n{LINES}\n".encode(),
     "income.csv": b"income\n" + b"\n".join(b'"%d,%03d"' % (15 + k, k * 7) for k in range(40)) + b"\n",
     "money.csv": b"price\n" + b"\n".join(b"$%d.34" % (k % 9) for k in range(40)) + b"\n",

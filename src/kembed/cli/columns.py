@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from math import isfinite
 from operator import and_
 from typing import TYPE_CHECKING
 
@@ -178,22 +179,29 @@ def tell_left_out(left_out: dict[str, str], screen: Screen) -> None:
 def is_number(name: str) -> bool:
     """Whether the name of a column reads as a number.
 
-    >>> is_number("5.1"), is_number("height")
-    (True, False)
+    >>> is_number("5.1"), is_number("height"), is_number("inf")
+    (True, False, False)
     """
     from kembed.data.numerals import read_words
 
-    return read_words([name]).numbers is not None
+    numbers = read_words([name]).numbers or {}
+    return any(map(isfinite, numbers.values()))  # inf is short for inflation
 
 
 def tell_counting(frame: pl.DataFrame, left_out: dict[str, str], screen: Screen) -> None:
     """Columns of numbers that look like row numbers or identifiers; tests tell of theirs themselves."""
+    import polars as pl
+
+    from kembed.data.clocks import DAYS
     from kembed.data.remarks import FEW, counting
 
     for series in frame:
-        if series.name not in left_out and _kind(series) == "numbers" and frame.height >= FEW:
-            whole = nameless(series).filter(_is_present(series))
-            what = counting([whole.cast(float).to_numpy()]) if len(whole) == frame.height else ""
+        if series.name not in left_out and _kind(series) != "text" and frame.height >= FEW:
+            whole, unit = (
+                nameless(series).filter(_is_present(series)),
+                DAYS if series.dtype == pl.Date else "",
+            )
+            what = counting([whole.cast(float).to_numpy()], unit) if len(whole) == frame.height else ""
             if what:
                 screen.note(f"column {series.name!r} {what}; leave it out by --columns if that is what it is")
 

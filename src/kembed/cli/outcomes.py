@@ -37,7 +37,7 @@ def show_outcome(
 
     screen.remark(result.notes)
     screen.say(sentence)
-    screen.facts([*facts, *evidence(result, testing.kernel)])
+    screen.facts([*facts, *evidence(result, testing)])
     columns = sorted(result.columns or (), key=lambda column: (column.adjusted_pvalue, column.pvalue))
     pvalues = [(column.name, column.pvalue, column.adjusted_pvalue) for column in columns]
     screen.table({"column": "", **PVALUES}, pvalues)
@@ -69,14 +69,16 @@ def resampling(result: TestOutcome) -> str:
     return f", all {resamples:,} arrangements" if result.enumerated else f", {resamples:,} resamples"
 
 
-def evidence(result: TestOutcome, kernel: str) -> list[tuple[str, str]]:
+def evidence(result: TestOutcome, testing: Testing) -> list[tuple[str, str]]:
     """The kernel and how strongly it speaks."""
     from kembed.testing.outcome import of_surprise
 
-    effect = f"{result.name} = {result.effect:.3g}"
+    kernel, effect = testing.kernel, f"{result.name} = {result.effect:.3g}"
     if len(result.members) == 1:
         return [("kernel", f"{_CHOSEN.get(kernel, '')}{words.of_kernel(result.kernel)}"), ("effect", effect)]
-    label = "pairs" if result.name.endswith("HSIC") else "changed"
+    # What speaks for itself where the whole does not has not changed, as the verdict says.
+    label = "changed" if result.pvalue <= testing.alpha else "by itself"
+    label = "pairs" if result.name.endswith("HSIC") else label
     return [
         ("kernel", f"{kernel}, {len(result.members)} members in one test"),
         ("strongest", words.of_kernel(result.kernel)),

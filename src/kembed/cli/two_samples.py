@@ -73,7 +73,7 @@ def _several(screen: Screen, loaded: Loaded, reading: options.Grouping, testing:
     yes, no = f"The {count} groups do not all follow one distribution", "No difference between them was found"
     sentence = loaded.told(verdict(found.test, testing.alpha, yes, no))
     screen.say(sentence)
-    screen.facts([*loaded.facts(found.test.sizes), *evidence(found.test, testing.kernel)])
+    screen.facts([*loaded.facts(found.test.sizes), *evidence(found.test, testing)])
     pairs = sorted(found.pairs, key=lambda pair: (pair.adjusted_pvalue, pair.pvalue))
     header = {"pair": "", "p, by itself": ".3g", "p, of all pairs": ".3g"}
     screen.table(header, [(" and ".join(one.labels), one.pvalue, one.adjusted_pvalue) for one in pairs])
@@ -179,7 +179,7 @@ def run_report(
         found.save_report(output, command=screen.repeated(testing.seed), **about)
     sentence = pair.told(found.verdict)
     screen.say(sentence)
-    screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing.kernel)])
+    screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing)])
     print_summaries(screen, found)
     told = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described}
     told |= {"verdict": sentence, "output": output}

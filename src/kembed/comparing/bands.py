@@ -12,7 +12,7 @@ import numpy as np
 
 from kembed.comparing.difference import Difference, Points, Samples, Values, balanced_rows, even_grid
 from kembed.core.backend import Bool, Float
-from kembed.core.ordering import sorted_rows
+from kembed.core.ordering import sorted_rows, turns
 from kembed.data.tables import Tables
 from kembed.embeddings.empirical import row_blocks
 from kembed.kernels.base import Kernel
@@ -113,7 +113,8 @@ def _resampled(
 ) -> tuple[Draws, Draws]:
     """How the empirical witness and its variance change when rows are drawn anew, with replacement."""
     change, variance = np.zeros((2, count, len(points)))
-    for rows, sign in zip(samples, (1.0, -1.0), strict=True):
+    for place in turns(samples):
+        rows, sign = samples[place], (1.0, -1.0)[place]
         total = len(rows)
         if total > RESAMPLED_ROWS:
             rows = rows[np.sort(rng.choice(total, RESAMPLED_ROWS, replace=False))]

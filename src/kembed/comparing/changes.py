@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.effects import fisher_pvalue, middle_ranks
+from kembed.comparing.effects import fisher_pvalue
 from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
+from kembed.core.ordering import middle_ranks
 from kembed.core.text import plain
 from kembed.data.clocks import DAYS, shown
 from kembed.data.tables import Table, Tables
@@ -163,8 +164,8 @@ def _rounding(columns: Columns, labels: tuple[str, str]) -> str | None:
     """The step of which surely more values of one sample are multiples, 0 and the most frequent one apart."""
     both = np.concatenate(columns)
     spread = float(robust_spread(both - np.median(both)))
-    values, counts = np.unique(both, return_counts=True)
-    parts = [column[(column != 0.0) & (column != values[np.argmax(counts)])] for column in columns]
+    usual = _commonest(both)
+    parts = [column[(column != 0.0) & (column != usual)] for column in columns]
     if not (0.0 < spread < np.inf and min(map(len, parts))):
         return None
     best = (SURE, "")
@@ -176,9 +177,23 @@ def _rounding(columns: Columns, labels: tuple[str, str]) -> str | None:
         on = [_on_step(part, step) for part in parts]
         shares = [float(side.mean()) for side in on]
         z = _shares_apart(on[0], on[1])
-        if z >= best[0] and abs(shares[0] - shares[1]) >= NOTABLE:
-            best = z, _rounded(step, shares, labels)
+        if z < best[0] or abs(shares[0] - shares[1]) < NOTABLE:
+            continue
+        commonest = _commonest(np.concatenate([part[side] for part, side in zip(parts, on, strict=True)]))
+        others = [side[part != commonest] for part, side in zip(parts, on, strict=True)]
+        if min(map(len, others)) and _shares_apart(others[0], others[1]) >= SURE:  # no matter of one value
+            whole = [float(_on_step(column, step).mean()) for column in columns]
+            same = [f"{share:.0%}" for share in shares] == [f"{share:.0%}" for share in whole]
+            apart = [plain(one) for one in dict.fromkeys((0.0, usual)) if one in both]
+            aside = "" if same else f", leaving aside {' and '.join(apart)}"
+            best = z, _rounded(step, shares, labels) + aside
     return best[1] or None
+
+
+def _commonest(values: Column) -> float:
+    """The value that occurs most often, the least of several."""
+    different, counts = np.unique(values, return_counts=True)
+    return float(different[np.argmax(counts)])
 
 
 def _on_step(column: Column, step: float) -> Any:

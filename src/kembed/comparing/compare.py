@@ -30,6 +30,8 @@ from kembed.testing.two_sample import test_pool, test_sources
 
 # An AUC below this is not worth a number: guessing gives 50%.
 HARDLY = 0.55
+# One whose interval is wider than twice this is told in steps of it; from the second on it would be "100%".
+VAGUE, NEARLY = 0.05, 0.995
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +71,14 @@ class Comparison(Drawn):
         """The 95% interval of the separation."""
         n, m = (min(size, ROWS) for size in self.test.sizes)
         return auc_interval(self.separation, n, m)
+
+    @property
+    def separation_in_words(self) -> str:
+        """The separation, to what it is worth."""
+        low, high = self.separation_interval
+        if high - low > 2 * VAGUE:
+            return f"about {min(round(self.separation / VAGUE) * VAGUE, 1.0 - VAGUE):.0%}"
+        return f"{self.separation:.0%}" if self.separation < NEARLY else f"more than {2 * NEARLY - 1.0:.0%}"
 
     @property
     def missing(self) -> tuple[ColumnSummary, ...]:
@@ -112,7 +122,9 @@ class Comparison(Drawn):
             n, m = self.test.sizes
             found = f"No difference between {first} and {second} was found ({p}, {n:,} and {m:,} rows)."
             return f"{found} That does not prove them the same: small differences may need more rows."
-        share = f"Given one row of each, their values tell which is which {self.separation:.0%} of the time."
+        share = (
+            f"Given one row of each, their values tell which is which {self.separation_in_words} of the time."
+        )
         if self.separation < HARDLY:
             share = "Single rows hardly tell which sample they come from."
         if not self.changed and self.pairs:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float, to_numpy
-from kembed.core.ordering import sorted_rows
+from kembed.core.ordering import sorted_rows, turns
 from kembed.data.space import Space, make_space
 from kembed.embeddings.empirical import row_blocks, weighted_sum
 from kembed.embeddings.landmarks import choose_landmarks
@@ -74,7 +74,8 @@ class Difference:
         for k, (pair, prior) in enumerate(zip(self.pairs[:size], self._priors, strict=False)):
             rows = np.arange(k, size, len(self.pairs))
             cross, among = prior.matrices(points)
-            for embedding, sign in zip(pair, (1.0, -1.0), strict=True):
+            for place in _turns(pair):
+                embedding, sign = pair[place], (1.0, -1.0)[place]
                 half = embedding.factor.half_solve(cross.T)
                 root = _root(among - half.T @ half)
                 deviation = rng.standard_normal((len(rows), root.shape[1])) @ root.T
@@ -118,6 +119,14 @@ class _Prior:
         return left @ self.to_landmarks, (left * self.weights) @ left.T
 
 
+def _turns(pair: tuple[PosteriorEmbedding, PosteriorEmbedding]) -> tuple[int, int]:
+    """The same of embeddings, by their rows and what they are at the landmarks."""
+    n, m = (embedding.n for embedding in pair)
+    x, y = (embedding.coefficients for embedding in pair)
+    where = np.argmax(np.abs(x - y))  # far from a tie: rounding does not turn them
+    return (1, 0) if (n, x[where]) < (m, y[where]) else (0, 1)
+
+
 def _root(covariance: Points) -> Points:
     """F with F Fᵀ = C, by the eigenvalues that are more than rounding: a smooth kernel has few."""
     values, vectors = np.linalg.eigh(covariance)
@@ -145,19 +154,20 @@ def fit_difference(
 def balanced_rows(samples: Samples, size: int, seed: int) -> Points:
     """At most `size` rows, half of them from each sample as far as it has so many; order does not matter."""
     rng = np.random.default_rng(seed)
-    parts = []
-    for rows in map(sorted_rows, samples):
+    parts = [sorted_rows(rows) for rows in samples]
+    for place in turns(parts):
+        rows = parts[place]
         half = min(size // 2, len(rows))
-        parts.append(rows[np.sort(rng.choice(len(rows), half, replace=False))])
+        parts[place] = rows[np.sort(rng.choice(len(rows), half, replace=False))]
     return np.concatenate(parts)
 
 
 def half_of_each(samples: Samples, size: int, seed: int) -> EmpiricalMeasure:
-    """ν = ½ of either sample, thinned to at most `size` point masses; those of x come first."""
-    rows = balanced_rows(samples, size, seed)
-    n = min(size // 2, len(samples[0]))
-    m = len(rows) - n
-    return EmpiricalMeasure(rows, np.repeat([0.5 / n, 0.5 / m], [n, m]))
+    """ν = ½ of either sample, thinned to at most `size` point masses; to the last bit that of (y, x)."""
+    parts = np.split(balanced_rows(samples, size, seed), [min(size // 2, len(samples[0]))])
+    parts = [parts[place] for place in turns(parts)]
+    sizes = [len(part) for part in parts]
+    return EmpiricalMeasure(np.concatenate(parts), np.repeat([0.5 / n for n in sizes], sizes))
 
 
 def even_grid(samples: Samples, size: int) -> Float[np.ndarray, "g 1"]:

@@ -3,20 +3,11 @@
 import numpy as np
 
 from kembed.core.backend import Float
+from kembed.core.ordering import middle_ranks
 
 Column = Float[np.ndarray, " n"]
 NORMAL = 1.959963984540054  # the 97.5% point of a normal law: intervals are 95% intervals
 STEPS = 60  # halvings of [0, 1]: more than double precision has digits
-
-
-def middle_ranks(values: Column) -> Column:
-    """Ranks from 1, equal values sharing the middle of theirs.
-
-    >>> middle_ranks(np.array([3.0, 1.0, 3.0])).tolist()
-    [2.5, 1.0, 2.5]
-    """
-    _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - 0.5 * (counts - 1))[where]
 
 
 def superiority(x: Column, y: Column) -> float:

@@ -1,5 +1,7 @@
 """The order of rows: whatever must not depend on how rows came in is computed from sorted ones."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
@@ -44,3 +46,25 @@ def comes_before(a: Float[np.ndarray, "n D"], b: Float[np.ndarray, "m D"]) -> bo
         return len(a) < len(b)
     different = np.flatnonzero((a != b).ravel())
     return bool(len(different)) and bool(a.ravel()[different[0]] < b.ravel()[different[0]])
+
+
+def turns(samples: Sequence[Float[np.ndarray, "n D"]]) -> tuple[int, int]:
+    """The places of two sorted samples in an order that swapping them does not change.
+
+    What is drawn for one and then for the other is drawn in this order.
+
+    >>> a, b = np.array([[1.0], [2.0]]), np.array([[0.0], [5.0]])
+    >>> turns((a, b)), turns((b, a))
+    ((0, 1), (1, 0))
+    """
+    return (1, 0) if comes_before(samples[0], samples[1]) else (0, 1)
+
+
+def middle_ranks(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Ranks from 1, equal values sharing the middle of theirs.
+
+    >>> middle_ranks(np.array([3.0, 1.0, 3.0])).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - 0.5 * (counts - 1))[where]

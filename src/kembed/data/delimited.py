@@ -136,7 +136,7 @@ def column_names(text: str, separator: str, header: bool, name: str) -> tuple[li
     names = [field.strip() for field in first]
     if not any(names):
         raise InputError(f"the first line of {name} has no column names; put them there, or use --no-header")
-    numbers = all(map(_is_number, names))
+    numbers = all(map(_is_number, names)) and any(any(map(str.isdigit, column)) for column in names)
     if numbers and not all(column.isdigit() for column in names):  # 2019, 2020 are names of columns too
         seen = f"the first line of {name} holds numbers ({', '.join(names[:3])}) where names should be"
         raise InputError(f"{seen}; use --no-header")

@@ -160,6 +160,8 @@ def _numbers(words: dict[str, str], comma: str) -> Reading | None:
         plain = {value for value, found in parts.items() if re.fullmatch(_BARE, found[6] or "")} | {*infinite}
         return _odd_values(words, plain) or _strangers(words, plain, "numbers")
     units = {found[2] + (found[6] or "") for found in parts.values()}
+    if not parts:
+        return Reading({value: float(word) for value, word in infinite.items()}, "read as infinite numbers")
     if len(units) > 1:
         return _mixed_units(units, parts)
     bodies = {found[4] for found in parts.values()}

@@ -94,9 +94,7 @@ def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator
         return distinct
     if rule.rule == "subset":
         return distinct[np.sort(rng.choice(len(distinct), count, replace=False))]
-    if (
-        float(np.abs(x).max()) > LARGEST
-    ):  # differences of rows would be infinite; a power of two costs no digit
+    if float(np.abs(x).max()) > LARGEST:  # over a power of two, which costs no digit
         return 4.0 * place(x / 4.0, rule, rng)
     rows = sorted_rows(x)
     if rule.rule == "quantiles" or (rule.rule == "support" and D == 1):  # the same thing, exactly
