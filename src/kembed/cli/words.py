@@ -20,11 +20,7 @@ _OPTIONS = {
     r"and null='shift' is for those, unit=": (
         "and --null shift of kembed independence is for those, in Python unit="
     ),
-    r"null='(permutation|wild|shift)'": r"--null     r"and null='wild' is for those": "and --null wild of kembed test is for those",
-    r"and null='shift' is for those": "and --null shift of kembed independence is for those",
     r"null='(permutation|wild|shift)'": r"--null \1",
-    r"or a kernel object$": "or a lengthscale",
-",
     r"or a kernel object$": "or a lengthscale",
     r"and prewhiten= is for those": "and --time takes slow changes out",
     r"and prewhiten= and memory= are for those": "and conditional_test in Python has prewhiten= and memory=",
