@@ -11,6 +11,7 @@ from kembed import (
     DriftDetector,
     Gaussian,
     Landmarks,
+    Matern32,
     choose_landmarks,
     compare,
     conditional_test,
@@ -73,6 +74,24 @@ def test_features_of_any_size(size, kernel):
     rows, chosen = (X, Gaussian(size)) if kernel == "object" else (X * size, kernel)
     found = pvalue(lambda: mmd_test(rows, rows.copy(), kernel=chosen, statistic="features", **QUICK))
     assert found in (None, 1.0)
+
+
+@pytest.mark.parametrize("size", [1e100, 1e155, 1e160, 1e165, 1e200, 1e-155, 1e-165, 1e-200])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda size: "median",
+        lambda size: Matern32(2.0 * size),
+        lambda size: Gaussian(2.0 * size) + Gaussian(0.5 * size),
+    ],
+    ids=["median", "Matérn", "sum"],
+)
+def test_features_find_a_shift_whatever_the_size(size, make):
+    """Squares of these lengthscales are no numbers, and their frequencies were all 0: p = 1."""
+    x, y = np.random.default_rng(1).normal(size=(2, 40, 2))
+    y += 1.5
+    found = mmd_test(x * size, y * size, kernel=make(size), statistic="features", **QUICK)
+    assert found.pvalue == 1.0 / (QUICK["n_resamples"] + 1)
 
 
 @pytest.mark.parametrize("way", [{"statistic": "features"}, {"null": "normal"}], ids=str)

@@ -21,6 +21,7 @@ Values = Float[np.ndarray, "b D"]
 
 
 CODES = 10**6  # more levels than this are no codes: nobody has a table of them
+TINY = np.finfo(float).tiny  # numbers below it lose digits
 STRIP = 512  # rows whose phases are worked on at once: with 256 frequencies two tables of a megabyte
 
 
@@ -102,7 +103,7 @@ def fourier(
 ) -> Fourier | None:
     """`count` features of a kernel on columns such as those of x; None where it has no spectral density.
 
-    `levels` says of every column how many codes there are, 0 for numbers; by default as many as x has.
+    Nor is there one where floats do not hold it. `levels` says of every column how many codes there are, 0 for numbers; by default as many as x has.
     """
     if not isinstance(kernel, Kernel):
         return None
@@ -151,6 +152,9 @@ def _phases(
     drawn = rng.choice(len(weights), half, p=weights / weights.sum())
     normal = rng.standard_normal((half, len(columns)))
     precision = np.asarray(parts.precision)
+    diagonal = precision if precision.ndim == 2 else np.diagonal(precision, axis1=1, axis2=2)
+    if not ((diagonal >= TINY) & (diagonal < np.inf)).all():
+        return None  # squares of lengthscales beyond floats, where those themselves are not
     if precision.ndim == 2:
         frequencies = normal * np.sqrt(precision[drawn])
     else:

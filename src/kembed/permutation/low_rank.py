@@ -172,8 +172,10 @@ def random_features(kernel: Any, x: Table, count: int, rng: np.random.Generator)
     """Random Fourier features of the rows."""
     found = fourier(kernel, x, count, rng)
     if found is None:
-        seen = f"statistic='features' with this null needs a kernel with a spectral density, not {kernel!r}"
-        raise TypeError(f"{seen}; give a word or a stationary kernel, or use statistic='unbiased'")
+        needed = "needs a kernel with a spectral density that floats hold"
+        raise TypeError(
+            f"statistic='features' with this null {needed}, not {kernel!r}; give a word or a stationary kernel, or use statistic='unbiased'"
+        )
     return LowRank(found(x))
 
 
