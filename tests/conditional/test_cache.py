@@ -16,6 +16,12 @@ def test_numbers_come_back(tmp_path):
     assert Store(tmp_path).get("a") == 0.25
 
 
+def test_a_cache_is_a_folder():
+    for path in (3, True, b"folder"):
+        with pytest.raises(TypeError, match=r"cache must be the name of a folder, but .* was given"):
+            Store(path)
+
+
 @pytest.mark.parametrize("bad", [1.5, -0.1, "many", b"x", 7])
 def test_what_is_no_pvalue_is_not_returned(tmp_path, bad):
     store = Store(tmp_path)

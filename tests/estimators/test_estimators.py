@@ -509,3 +509,11 @@ def test_what_is_no_table_at_all(nothing):
     for estimator in (DriftDetector(), KernelLearner(), MeanEmbedding()):
         with pytest.raises(TypeError, match=r"X must be an array or a data frame, but .* was given"):
             estimator.fit(nothing)
+
+
+def test_ragged_rows():
+    for estimator in (DriftDetector(), KernelLearner()):
+        with pytest.raises(
+            ValueError, match=r"X is not a rectangular table .*give every row the same number"
+        ):
+            estimator.fit([[1.0, 2.0], [3.0]])

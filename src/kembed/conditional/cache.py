@@ -5,6 +5,7 @@ not at all, and several processes may share one file.
 """
 
 import hashlib
+import os
 import sqlite3
 import weakref
 from collections.abc import Iterator
@@ -39,6 +40,8 @@ class Store:
     """
 
     def __init__(self, path: str | Path) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"cache must be the name of a folder, but {path!r} was given")
         self.folder = Path(path)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

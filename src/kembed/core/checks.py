@@ -35,7 +35,7 @@ def rectangular(value: Any, name: str, what: str = "table") -> np.ndarray:
 
 def some_rows(value: Any, name: str) -> Any:
     """What scikit-learn is to check, as NumPy knows it; what is no table at all is refused by name."""
-    found = as_numpy(value)
+    found = rectangular(value, name) if isinstance(value, list | tuple) else as_numpy(value)
     if not hasattr(found, "__len__") and not hasattr(found, "__array__"):
         raise TypeError(f"{name} must be an array or a data frame, but {value!r} was given")
     return found

@@ -90,8 +90,8 @@ def _named(own: Any, table: Table, name: str) -> np.ndarray:
     refuse_orders([(table.label, table.index), (name, sample.index)])
     if column.missing.any():
         raise ValueError(f"{name} has missing values; name the unit of every row")
-    entries = column.entries.astype(str) if column.categorical else column.entries
-    _, codes = np.unique(entries, return_inverse=True)
+    entries = column.entries if column.categorical else column.entries + 0.0  # -0 is 0
+    _, codes = np.unique(entries.astype(str), return_inverse=True)
     return codes.ravel()[table.rows]
 
 
