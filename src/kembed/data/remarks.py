@@ -264,8 +264,9 @@ def _half_steps(column: Column) -> Column:
 def _together(a: Column, b: Column) -> float:
     """The correlation if it is clear, by ranks too, else 0.
 
-    A few rows far out, or a few that are not 0, meet by chance. By Bernstein's inequality a sum of products
-    needs the more to be clear the larger these can be: 3 where all ranks differ, beyond it where they tie.
+    A few rows far out, or a few that are not 0, meet by chance. As in Bernstein's inequality, a sum of
+    products needs the more to be clear the larger these can be: counted is what is beyond 3, the most that
+    ranks have which all differ. None of 360,000 columns without order passed (normal, heavy, rare).
     """
     n, r = len(a), _correlation(a, b)
     if n + 1 < 4 * FEW or abs(r) < max(CORRELATED, ERRORS / np.sqrt(n)):
