@@ -103,7 +103,8 @@ def fourier(
 ) -> Fourier | None:
     """`count` features of a kernel on columns such as those of x; None where it has no spectral density.
 
-    Nor is there one where floats do not hold it. `levels` says of every column how many codes there are, 0 for numbers; by default as many as x has.
+    Nor has it one where floats do not hold that. `levels` says of every column how many codes there are, 0
+    for numbers; by default as many as x has.
     """
     if not isinstance(kernel, Kernel):
         return None
