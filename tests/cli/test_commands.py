@@ -934,6 +934,26 @@ def test_nulls_that_do_not_go_with_the_rest(place, call):
         assert said in err
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--null", "wild", "--by-column"], "--by-column goes with --null permutation"),
+        (["--null", "wild", "--by-column"], "leave --by-column out or change those\n"),
+        (
+            ["--paired", "--weights", "w"],
+            "--weights goes with --null permutation and unpaired samples; leave --we",
+        ),
+        (["--weights", "w"], "--weights of the first sample must be positive and finite"),
+        (["--fast", "--null", "wild"], "--fast with --null wild takes one kernel"),
+        (["--fast", "--null", "wild"], "give --kernel bkl or a lengthscale"),
+    ],
+)
+def test_options_that_do_not_go_together_are_called_by_their_names(call, options, said):
+    code, out, err = call("test", "before.csv", "after.csv", *options)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
 def test_notes_name_options(place, call):
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.normal(size=(2, 120)), axis=1).round(4)

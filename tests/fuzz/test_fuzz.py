@@ -4,8 +4,8 @@ import io
 
 from tests.fuzz import api, cli
 
-CALLS, RUNS = 120, 40  # a few seconds each
-SEED = 20
+CALLS, RUNS = 120, 80  # a few seconds each
+SEED = 17
 
 
 def test_library_under_hostile_arguments():
