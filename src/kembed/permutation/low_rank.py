@@ -172,10 +172,9 @@ def random_features(kernel: Any, x: Table, count: int, rng: np.random.Generator)
     """Random Fourier features of the rows."""
     found = fourier(kernel, x, count, rng)
     if found is None:
-        needed = "needs a kernel with a spectral density that floats hold"
-        raise TypeError(
-            f"statistic='features' with this null {needed}, not {kernel!r}; give a word or a stationary kernel, or use statistic='unbiased'"
-        )
+        needed = f"needs a kernel with a spectral density that floats hold, not {kernel!r}"
+        remedy = "give a word or a stationary kernel, or use statistic='unbiased'"
+        raise TypeError(f"statistic='features' with this null {needed}; {remedy}")
     return LowRank(found(x))
 
 
