@@ -504,7 +504,9 @@ def test_the_comparison_is_that_of_the_library(rng, reference):
     assert comparison.test.kernel == detector.test(batch).kernel
 
 
-@pytest.mark.parametrize("nothing", [slice(3), (row for row in [[1.0]]), None, object()], ids=str)
+@pytest.mark.parametrize(
+    "nothing", [slice(3), (row for row in [[1.0]]), None, object()], ids=lambda one: type(one).__name__
+)
 def test_what_is_no_table_at_all(nothing):
     for estimator in (DriftDetector(), KernelLearner(), MeanEmbedding()):
         with pytest.raises(TypeError, match=r"X must be an array or a data frame, but .* was given"):
