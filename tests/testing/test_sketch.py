@@ -378,3 +378,26 @@ def test_features_that_are_rounding_in_the_rows_set_aside():
 def test_rows_whose_sums_no_whole_number_holds(rng):
     made = Sketch.of(rng.normal(size=(60, 1)), kernel=lambda a, b: a @ b.T)
     refused(["rows lie so far from", "without like="], lambda: Sketch.of(np.full((20, 1), 1e30), like=made))
+
+
+def test_times_are_not_compared_with_numbers_nor_with_other_times(tmp_path):
+    """In memory and in files: what the numbers of a sketch count is kept in it."""
+    days = np.arange("2020-01-01", "2020-04-10", dtype="datetime64[D]")
+    tables = {
+        "dates": pl.DataFrame({"d": days}),
+        "times with a zone": pl.DataFrame({"d": days}).select(
+            pl.col("d").cast(pl.Datetime).dt.replace_time_zone("UTC")
+        ),
+        "durations": pl.DataFrame({"d": (days - days[0]).astype("timedelta64[ms]")}),
+        "numbers": pl.DataFrame({"d": np.arange(100.0)}),
+    }
+    for kept, reference in tables.items():
+        sketch = Sketch.load(Sketch.of(reference, kernel="median").save(tmp_path / "kept.kembed"))
+        for new, other in tables.items():
+            other.write_parquet(tmp_path / "new.parquet")
+            for sample in (other, str(tmp_path / "new.parquet")):
+                if new == kept:
+                    assert mmd_test(sketch, sample, n_resamples=19, rng=0).pvalue > 0.0
+                else:
+                    with pytest.raises(TypeError, match=f"holds .*{new} where the sketch has .*{kept}; give"):
+                        mmd_test(sketch, sample, n_resamples=19, rng=0)

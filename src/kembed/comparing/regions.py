@@ -70,8 +70,7 @@ def find_regions(at: At, tables: Tables, likeness: Callable[..., Any], seed: int
     """Intervals of one numeric column, else groups of rows; those with the largest share of rows first."""
     one = len(tables[0].names) == 1 and not tables[0].categorical[0]
     found = _intervals(at, tables) if one else _groups(at, tables, likeness, seed)
-    told = zip(tables[0].names, tables[0].units, strict=False)
-    units = {name: unit for name, unit in told if unit}
+    units = {name: unit for d, name in enumerate(tables[0].names) if (unit := tables[0].unit(d))}
     found = [replace(region, units=units) for region in found if _rests_on_rows(region, tables)]
     return sorted(found, key=lambda region: -max(region.share_x, region.share_y))
 

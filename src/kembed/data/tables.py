@@ -12,6 +12,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.text import counted, listing, rows
+from kembed.data.clocks import ZONED
 from kembed.data.columns import Column, Sample, read_sample, title
 from kembed.data.labels import refuse_orders
 from kembed.data.meaning import understood
@@ -31,7 +32,7 @@ class Table:
     given: int  # how many rows that had
     levels: tuple[tuple[Any, ...], ...] = ()  # of every column, in the order of its codes; () for numbers
     label: str = "x"  # what errors call it: the argument, or the name of a labelled sample
-    units: tuple[str, ...] = ()  # what the numbers of every column count, where the data say so
+    units: tuple[str, ...] = ()  # what numbers of every column count, and in a zone, where the data say so
     notes: tuple[str, ...] = ()  # how text was read; the same for samples that share their columns
     gaps: tuple[int, ...] = ()  # missing values of every column, in all rows that were given
     index: Any = None  # the labels of all rows that were given, of a pandas object
@@ -44,7 +45,7 @@ class Table:
 
     def unit(self, d: int) -> str:
         """What the numbers of column d count; empty where the data do not say."""
-        return self.units[d] if d < len(self.units) else ""
+        return self.units[d].removesuffix(ZONED) if d < len(self.units) else ""
 
     def decoded(self, d: int, value: float) -> Any:
         """The entry a number of column d stands for."""
@@ -124,7 +125,7 @@ def _coded(parts: list[Sample], kept: list[np.ndarray]) -> list[Table]:
             entries = [_codes(column, levels[d]) for column in entries]
         columns.append([column.astype(float) for column in entries])
     each = zip(zip(*columns, strict=True), parts, kept, strict=True)
-    units = tuple(next((p.columns[d].unit for p in parts if p.columns[d].unit), "") for d in range(D))
+    units = tuple(next((p.columns[d].counts for p in parts if p.columns[d].unit), "") for d in range(D))
     all_levels = tuple(levels)
     return [
         Table(

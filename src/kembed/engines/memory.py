@@ -68,5 +68,5 @@ def take_rows(block: Block) -> Stacked:
 
 def in_memory(table: Table, label: str | None = None) -> Memory:
     """A table of the door as a source."""
-    schema = Schema(table.names, tuple(map(bool, table.categorical)), table.levels)
+    schema = Schema(table.names, tuple(map(bool, table.categorical)), table.levels, table.units)
     return Memory(label or table.label, schema, table.values)

@@ -154,17 +154,19 @@ def _settled(
         _refuse_rows(one, survey, nan_policy, minimum)
     names = tuple(frame[d] for d in kept)
     levels: list[tuple[str, ...]] = []
+    units: list[str] = []
     in_groups: list[str] = []
     for d, name in enumerate(names):
         each_one = [each[mine[d]] for each, mine in zip(columns, own, strict=True)]
         here = {level for one in each_one for level in one.levels}
+        units.append(next((one.counts for one in each_one if one.counts), ""))
         if any(one.many for one in each_one) or len(here) > LEVELS:
             in_groups.append(name)
             levels.append(tuple(f"group {place:,} of {GROUPS:,}" for place in range(1, GROUPS + 1)))
             continue
         levels.append(tuple(sorted(here)))
     categorical = tuple(bool(here) for here in levels)
-    schema = Schema(names, categorical, tuple(levels))
+    schema = Schema(names, categorical, tuple(levels), tuple(units))
     sources: list[Batches] = []
     for one, survey, mine, each in zip(opened, found, own, columns, strict=True):
         meanings = tuple(

@@ -33,11 +33,12 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """What the columns are: names, which hold categories, and the sorted levels of those."""
+    """What the columns are: names, which hold categories, the sorted levels of those, units of numbers."""
 
     names: tuple[str, ...]
     categorical: tuple[bool, ...]
     levels: tuple[tuple[Any, ...], ...]  # of every column, in the order of its codes; () for numbers
+    units: tuple[str, ...] = ()  # what numbers of every column count, where that is known; as of `Table`
 
     @property
     def discrete(self) -> Bool[np.ndarray, " D"]:

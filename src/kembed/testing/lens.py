@@ -12,6 +12,7 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.core.ordering import sorted_rows
 from kembed.core.text import listing
+from kembed.data.meaning import TIMES, held_by
 from kembed.data.space import Space, make_space
 from kembed.engines.source import Block, Schema, Source, Stacked
 from kembed.permutation.atoms import Atoms
@@ -119,6 +120,11 @@ def recoding(schema: Schema, source: Source) -> Recoding:
         codes.append(
             np.array([code.get(level, len(levels)) for level in own.levels[place]]) if kind else None
         )
+    if schema.units and own.units:
+        for name, kept, place in zip(schema.names, schema.units, places, strict=True):
+            if own.units[place] != kept and {own.units[place], kept} & set(TIMES):
+                seen = f"column {name!r} of {label} holds {held_by(own.units[place])}"
+                raise TypeError(f"{seen} where the sketch has {held_by(kept)}; give it the same kind")
     return Recoding(places, tuple(codes))
 
 
@@ -133,7 +139,7 @@ def make_lens(source: Source, atoms: Atoms, kernel: Any, rng: np.random.Generato
         tuple(own.levels[c][int(code)] for code in np.unique(rows[:, c])) if kind else ()
         for c, kind in enumerate(own.categorical)
     ]
-    schema = Schema(own.names, own.categorical, tuple(present))
+    schema = Schema(own.names, own.categorical, tuple(present), own.units)
     coded = recoding(schema, source)(Block(rows, 0)).values
     space = make_space(sorted_rows(coded), schema.discrete)
     levels = tuple(len(one) + 1 if kind else 0 for one, kind in _columns(schema))
