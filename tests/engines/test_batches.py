@@ -515,3 +515,18 @@ def test_declared_categories_in_memory_beside_a_file(tmp_path):
     assert x.schema.categorical == y.schema.categorical == (True,)
     with pytest.raises(TypeError, match="column 'code' holds text or categories in x but numbers in"):
         open_sources({"x": digits.astype("category"), "y": tmp_path / "codes.csv"})
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_spaces_around_names_and_columns_without_one(suffix, tmp_path, rng):
+    """As in text tables and whole files."""
+    frames = [
+        pl.DataFrame({name: rng.normal(size=40) for name in names})
+        for names in ((" v ", ""), ("v", "unnamed 2"))
+    ]
+    paths = [str(tmp_path / f"{k}.{suffix}") for k in range(2)]
+    for frame, path in zip(frames, paths, strict=True):
+        (frame.write_parquet if suffix == "parquet" else frame.write_ipc)(path)
+    found = kembed.mmd_test(*paths, kernel="median", n_resamples=19, rng=0)
+    frames[0].columns = frames[1].columns
+    assert found.pvalue == kembed.mmd_test(*frames, kernel="median", n_resamples=19, rng=0).pvalue

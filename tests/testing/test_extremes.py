@@ -23,6 +23,8 @@ from kembed import (
     shrinkage,
     witness,
 )
+from kembed.data.pool import row_weights
+from kembed.data.tables import read_tables
 from kembed.permutation.fusion import Values
 from kembed.testing.members.pairs import _chosen
 
@@ -285,7 +287,7 @@ def test_kernels_of_which_products_are_no_numbers(size, way):
         lambda kernel: witness(X, y, kernel=kernel),
         lambda kernel: shrinkage(X, kernel),
     ):
-        with pytest.raises(ValueError, match="divide it by a constant"):
+        with pytest.raises(ValueError, match="multiply it by a constant"):
             call(size * gaussian)
 
 
@@ -336,3 +338,20 @@ def test_correlations_of_any_size_and_place(moved):
     )
     assert second.correlation == pytest.approx(first.correlation, abs=1e-3)
     assert second.pvalue == pytest.approx(first.pvalue, rel=1e-2)
+
+
+def test_features_of_a_kernel_that_is_positive_by_rounding_alone():
+    """Eigenvalues from -615 to 2e-13: the features would be those of rounding."""
+    x, y = np.random.default_rng(0).normal(size=(2, 120, 2))
+    with pytest.raises(ValueError, match="kernel is not positive definite, so that it has no features"):
+        mmd_test(x, y + 2.0, kernel=lambda a, b: -(a @ b.T), statistic="features", **QUICK)
+
+
+def test_even_weights_of_a_small_sample_beside_a_large_one():
+    """A row is a row: what is refused is a light one, not a sample of few."""
+    x, y = np.zeros((20, 1)), np.zeros((2_000_000, 1))
+    tables = [read_tables({name: rows}, "raise", minimum=2)[0][0] for name, rows in (("x", x), ("y", y))]
+    found = row_weights((np.ones(20), np.ones(2_000_000)), tables)
+    assert all((v == found[0][0]).all() for v in found)
+    with pytest.raises(ValueError, match="or of one sample, are nearly all there is"):
+        row_weights((np.full(20, 1e-7), np.ones(2_000_000)), tables)

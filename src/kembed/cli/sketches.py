@@ -131,15 +131,16 @@ def _table(
     """The columns of a table that can be compared; those of a sketch, where there is one."""
     from kembed.data.columns import Labelled
 
-    if is_large(reading, [file]):
-        (source,) = open_files([file], reading, screen, used=None if like is None else list(like.columns))
-        return source, getattr(source, "left_out", {})
     name, wanted = label(file), split(reading.columns)
     if like is not None:
         for option, given in (("--columns", wanted), ("--as-text", reading.as_text)):
             if given is not None:
                 seen = f"{option} is for new sketches, and this has the columns of another"
                 raise InputError(f"{seen}; leave it out")
+    if is_large(reading, [file]):
+        (source,) = open_files([file], reading, screen, used=None if like is None else list(like.columns))
+        return source, getattr(source, "left_out", {})
+    if like is not None:
         frame, more = _as_in(like, file, reading, screen)
         return Labelled(frame, name), more
     frame = load(file, reading, screen)

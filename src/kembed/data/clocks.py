@@ -137,6 +137,16 @@ def looks_local(text: str) -> bool:
     return _LOCAL.fullmatch(text) is not None
 
 
+def looks_like_seasons(texts: Iterable[str]) -> bool:
+    """Whether they are several years and the next ones, 2001-02 and 2011-12, which could be read as months.
+
+    >>> looks_like_seasons(["2001-02", "2011-12"]), looks_like_seasons(["2001-02", "2001-03"])
+    (True, False)
+    """
+    parts = [_MONTH.fullmatch(text) for text in texts]
+    return len(parts) > 1 and all(found and int(found[2]) == (int(found[1]) + 1) % 100 for found in parts)
+
+
 def looks_short(texts: Iterable[str]) -> bool:
     """Whether they are dates such as 31/12/20, whose century nobody tells.
 

@@ -15,20 +15,25 @@ from kembed.data import clocks
 # Of the different values of a column of numbers at most so many words, and at most this share, are strangers:
 # more of them make it a column of words.
 STRANGERS, STRANGE = 5, 0.2
+CLASSES = 20  # so many different values may be classes, whatever they look like
 GLIMPSE = 100  # so many values tell whether it is worth looking at all
 # Signs of one meaning: minus signs of typesetters, and marks that nobody sees.
 _SIGNS = str.maketrans("−﹣－–‒", "-----", "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
 _SPACES = " '’_\u00a0\u2009\u202f"  # between thousands
 _MONEY = "$¢£¤¥฿\u20a0-\u20cf"
 _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|TRY|RUB|SGD|HKD"
-_BEFORE = rf"[A-Z]{{0,2}}[{_MONEY}]|{_CODES}"  # $, US$, R$, EUR
-_WORD = r"[^\W\d_²³¹¼½¾]{1,8}(?:[²³]|\^?-?[1-3])?\.?"  # m, m², s-1
-_UNIT = rf"[%‰°]|[°µμ]? ?{_WORD}(?:[/·* ]{_WORD}){{0,2}}"
+_BEFORE = rf"[A-Z]{{0,2}}[{_MONEY}]|(?:{_CODES})(?=[-+\s]|\d*[.,]\d)"  # $, US$, R$, EUR; CAD1 is a name
+_LETTERS, _POWER = r"[^\W\d_²³¹¼½¾]{1,8}", r"(?:[²³]|\^-?[1-3]|-[1-3])"
+_LOW = rf"[a-zµμ]{{1,8}}(?:{_POWER}|[1-3])?"  # m2; but Q1 and A1 are no units
+_WORD = rf"(?:{_LOW}|{_LETTERS}{_POWER}?)\.?"
+# Words with spaces between them are a unit if they are small (fl oz) or have powers (W m-2): streets are not.
+_SEVERAL = rf"{_LOW}(?: {_LOW}){{1,2}}|{_LETTERS}(?: {_LETTERS}{_POWER}){{1,2}}"
+_UNIT = rf"[%‰°]|{_SEVERAL}|[°µμ]? ?{_WORD}(?:[/·*]{_WORD}){{0,2}}"
 _BODY = rf"\d(?:[\d.,{_SPACES}]*\d)?[.,]?|[.,]\d+"
 _NUMBER = re.compile(
     rf"([-+]?)\s?((?:{_BEFORE})?)\s?([-+]?)\s?({_BODY})((?:[eE][-+]?\d+)?)\s?({_UNIT}|[{_MONEY}])?"
 )
-_NEGATIVE = re.compile(rf"^((?:{_BEFORE})?) ?\(([^()]+)\)(%?)$")  # (1,234), as accountants write -1,234
+_NEGATIVE = re.compile(rf"^((?:{_BEFORE})?) ?\(([^-+()]+)\)(%?)$")  # (1,234), as accountants write -1,234
 # A body under either decimal sign, and thousands by the other one or by spaces; in India 12,34,567.
 _STYLES = {
     ".": re.compile(rf"(?:\d+|[1-9]\d{{0,2}}(?:[,{_SPACES}]\d{{3}})+|[1-9]\d?(?:,\d\d)+,\d{{3}})?(?:\.\d*)?"),
@@ -40,21 +45,24 @@ _ODD = {
     "bounds or guesses": re.compile(rf"[<>≤≥~≈±='\"]{{1,2}}\s?{_ANY}\s?(?:{_UNIT}|\")?"),
     "signs behind numbers": re.compile(rf"{_ANY}\s?[-*†‡]|[-+]?\d*[¼½¾]"),
     "several numbers a value": re.compile(
-        rf"(?!(?:19|20)\d\d/\d)(?:\d+ )?{_ANY}\s?[/±×(]\s?{_ANY}\)?|{_ANY}\s?[x×*·]\s?10\^?[-+]?\d+"
+        rf"(?!(?:1[6-9]|20)\d\d/\d)(?:\d+ )?{_ANY}\s?[/±×(]\s?{_ANY}\)?|{_ANY}\s?[x×*·]\s?10\^?[-+]?\d+"
         r"|(?:\d+(?:[.,]\d+)?\s?(?:years?|yrs?|months?|mo|weeks?|wk|days?|d|hours?|hrs?|h|minutes?|min|m|"
         r"seconds?|sec|s|ft|in|lbs?|oz|st|kg|g|cm|['\"′″°])[\s,]*){2,}"
     ),
-    "durations that have no length in seconds": re.compile(r"[-+]?P(?=\d|T\d)[\dYMWDTHS.,]+"),
+    "numbers in parentheses": re.compile(rf"\(\s?{_ANY}\s?\)"),
+    "durations that have no length in seconds": re.compile(
+        r"[-+]?P(?=\d|T\d)(?:[\d.,]+[YMWD])*(?:T(?:[\d.,]+[HMS])+)?(?<=[YMWDHS])"
+    ),
     "times beyond those of a day": re.compile(r"\d+:[0-5]\d(?::[0-5]\d)?(?:\.\d+)?"),
 }
 _SIZES = {"", "k", "K", "M", "bn", "mio", "Mio"}  # thousands and millions
 _STARTS = re.compile(
-    rf"[-+({_MONEY}<>≤≥~≈±='\"]{{0,3}}(?:{_BEFORE})?\s?[-+]?\s?[.,(]?\d"
+    rf"[-+({_MONEY}<>≤≥~≈±='\"]{{0,3}}\s?(?:{_BEFORE})?\s?[-+(]?\s?[.,]?\d"
     r"|[-+]?PT?-?\d|[-+]?inf|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d",
     re.I,
 )
 _INFINITE = re.compile(r"[-+]?inf(?:inity)?", re.I)
-_PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _BARE = rf"[%‰°{_MONEY}]?"  # a unit that is no word
 _TRUTH = {"true": 1.0, "false": 0.0}
 _WRITE = "write plain numbers"
@@ -88,7 +96,9 @@ def read_words(values: Iterable[str], comma: str = "") -> Reading:
     if seen and all(word.lower() in _TRUTH for word in seen):
         truth = {value: _TRUTH[word.lower()] for value, word in words.items()}
         return Reading(truth, "read as true and false, 1 and 0")
-    if not seen or 2 * sum(bool(_STARTS.match(word)) for word in seen[:GLIMPSE]) < len(seen[:GLIMPSE]):
+    # Of the sorted values some at even distances: whose they are, and in which order, must not matter.
+    glimpse = sorted(seen)[:: -(-len(seen) // GLIMPSE) or 1]
+    if 2 * sum(bool(_STARTS.match(word)) for word in glimpse) < len(glimpse) or not seen:
         return Reading()
     for reader in (_clocks, _local_dates, _numbers):
         found = reader(words, comma)
@@ -113,6 +123,8 @@ def _clocks(words: dict[str, str], _: str) -> Reading | None:
     kinds = {clock.kind for clock in read.values()}
     if len(read) < len(words):
         return _strangers(words, read, "dates or times")
+    if clocks.looks_like_seasons(words.values()):
+        return Reading(note=f"is compared as text: it holds seasons, not months ({listing(words, 2)})")
     kinds -= {"date"} if "moment" in kinds else set()
     if len(kinds) > 1:
         seen = "it mixes times with and without a zone" if "zoned" in kinds else "it mixes kinds of times"
@@ -134,7 +146,10 @@ _TIMES = {
 
 
 def _local_dates(words: dict[str, str], _: str) -> Reading | None:
-    if len(words) > STRANGERS and clocks.looks_short(words.values()):
+    if clocks.looks_short(words.values()):
+        if len(words) <= CLASSES:
+            seen = f"dates, if it holds any, have years of two digits ({next(iter(words))!r})"
+            return Reading(note=f"is compared as text: {seen}")
         doubt = f"its dates have years of two digits ({next(iter(words))!r})"
         return Reading(doubt=doubt, remedy="write dates as 2020-12-31")
     local = {value: word for value, word in words.items() if clocks.looks_local(word)}
@@ -153,7 +168,9 @@ def _local_dates(words: dict[str, str], _: str) -> Reading | None:
 
 
 def _numbers(words: dict[str, str], comma: str) -> Reading | None:
-    plainly = {value: _NEGATIVE.sub(r"-\1\2\3", word) for value, word in words.items()}
+    plainly = words
+    if any("(" not in word for word in words.values()):  # else they are pairs, or names
+        plainly = {value: _NEGATIVE.sub(r"-\1\2\3", word) for value, word in words.items()}
     parts = {value: found for value, word in plainly.items() if (found := _NUMBER.fullmatch(word))}
     infinite = {value: word for value, word in words.items() if _INFINITE.fullmatch(word)}
     if len(parts) + len(infinite) < len(words):
@@ -205,7 +222,9 @@ def _mixed_units(units: set[str], parts: dict[str, re.Match[str]]) -> Reading | 
     apart = all(
         re.search(rf"\d\s\S|[%‰°{_MONEY}]", found[0]) for found in parts.values() if found[2] or found[6]
     )
-    apart = apart or units <= _SIZES or any(re.search(r"[.,]", found[4]) for found in parts.values())
+    small = all(unit.islower() for unit in units)  # 1.5cm and 1.5m; but 9.5D and 9EE are shoes
+    points = small and any(re.search(r"[.,]", found[4]) for found in parts.values())
+    apart = apart or units <= _SIZES or points
     if len(units) > STRANGERS or not apart or any(" " in unit for unit in units):
         return None
     by_unit = {found[2] + (found[6] or ""): value for value, found in parts.items()}
@@ -218,10 +237,9 @@ def _odd_values(words: dict[str, str], plain: Collection[str]) -> Reading | None
         odd = [value for value, word in words.items() if value not in plain and pattern.fullmatch(word)]
         if odd and len(odd) + len(plain) == len(words):
             seen = f"it holds {what} ({listing(odd, 2)})"
-            many = max(len(odd), len(plain)) > STRANGERS
-            return (
-                Reading(doubt=seen, remedy=_WRITE) if many else Reading(note=f"is compared as text: {seen}")
-            )
+            if len(words) > CLASSES or len(plain) > max(len(odd), STRANGERS):
+                return Reading(doubt=seen, remedy=_WRITE)
+            return Reading(note=f"is compared as text: {seen}")
     return None
 
 

@@ -15,8 +15,8 @@ from kembed.data.tables import Table
 
 Rows = Float[np.ndarray, "n D"]
 SMALLEST = 1e-100  # weights below this share of the largest: their squares would be lost
-# Of all weight, what a sample must have, now and with a few of the heaviest rows on the other side (once in
-# 1,000 relabelings): sums of squares of less are lost beside those of the rest.
+# Of the mean weight, what the rows of a sample must have, and of all weight, what is left without a few of
+# the heaviest rows (on the other side once in 1,000 relabelings): squares of less are lost beside the rest.
 LEAST_SHARE, HEAVIEST = 1e-5, 10
 
 
@@ -103,8 +103,11 @@ def row_weights(weights: Any, tables: list[Table]) -> list[Float[np.ndarray, " n
     # Only their ratios count. A power of two changes no digit, and squares of 1e±160 are then numbers.
     found = [np.ldexp(v, -int(np.frexp(most)[1])) for v in found]
     each, every = [float(v.sum()) for v in found], np.sort(np.concatenate(found))
+    light = any(
+        own * len(every) < LEAST_SHARE * sum(each) * len(v) for own, v in zip(each, found, strict=True)
+    )
     heavy = max(min(HEAVIEST, *(len(v) - 1 for v in found)), 1)
-    if min(*each, float(every[:-heavy].sum())) < LEAST_SHARE * sum(each):
+    if light or float(every[:-heavy].sum()) < LEAST_SHARE * sum(each):
         seen = f"weights of {rows(heavy)}, or of one sample, are nearly all there is"
         raise ValueError(f"{seen}; make them more even, or leave the light rows out")
     return found

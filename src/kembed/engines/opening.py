@@ -13,6 +13,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.text import counted
 from kembed.data.columns import Column, Labelled, Sample, read_sample
+from kembed.data.delimited import named
 from kembed.data.files import MISSING, InputError, file_kind, label, missing_file, read_table, unreadable
 from kembed.data.tables import matched
 from kembed.engines.batches import Engine, Here
@@ -184,13 +185,14 @@ def _of_file(path: str, rules: TextRules, rows: int) -> tuple[tuple[str, ...], l
         return tuple(frame.columns), _slices(label(path), frame, rows)
     try:
         lazy = scan(path, kind)
-        names = tuple(lazy.collect_schema().names())
+        written = tuple(lazy.collect_schema().names())
         size = int(lazy.select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, OSError, ValueError):
         raise unreadable(label(path), kind) from None
-    if not names:
+    if not written:
         raise InputError(f"{label(path)} has no columns; give a table with at least one")
+    names, missing = tuple(named(list(written), label(path))), (*MISSING, *rules.missing)
     return names, [
-        Scan(label(path), names, number, path, kind, first, length, (*MISSING, *rules.missing))
+        Scan(label(path), names, number, path, kind, first, length, missing, written)
         for number, (first, length) in enumerate(cut(size, rows), start=1)
     ]

@@ -93,6 +93,7 @@ class Scan(Part):
     first: int = 0
     rows: int = 0
     missing: tuple[str, ...] = ()  # words that mean "no value"
+    written: tuple[str, ...] = ()  # the names of the columns in the file, spaces and all
 
     @property
     def where(self) -> str:
@@ -103,15 +104,21 @@ class Scan(Part):
         """The pages of the row groups that begin in it."""
         if self.kind == "parquet":
             with reading(self):
-                verify_rows(self.path, self.first, self.rows, columns)
+                verify_rows(self.path, self.first, self.rows, self._written(columns))
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
         """One block."""
         with reading(self):
-            frame = scan(self.path, self.kind).slice(self.first, self.rows).select(columns).collect()
+            whole = scan(self.path, self.kind).slice(self.first, self.rows)
+            frame = whole.select(self._written(columns)).collect()
+        frame.columns = list(columns)
         if frame.height != self.rows:
             raise changed(self)
         yield without_missing(frame, self.missing)
+
+    def _written(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        """What columns are called in the file."""
+        return tuple(self.written[self.names.index(name)] for name in columns)
 
 
 def scan(path: str, kind: str) -> pl.LazyFrame:

@@ -138,7 +138,7 @@ def refuse_entries(largest: float) -> None:
     """
     if largest and not 1.0 / LARGEST_ENTRY <= largest <= LARGEST_ENTRY:
         seen = f"kernel has values of {largest:.3g}, and products of four of them are no numbers"
-        raise ValueError(f"{seen}; divide it by a constant, which changes no p-value")
+        raise ValueError(f"{seen}; multiply it by a constant, which changes no p-value")
 
 
 def refuse_size(kernel: Kernel, x: Float[np.ndarray, "n D"]) -> None:

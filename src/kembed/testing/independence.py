@@ -112,6 +112,7 @@ def hsic_test(
     """
     procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng, (*NULLS, "normal", "shift"))
     if unit is not None:
+        unit = unit[()] if isinstance(unit, np.ndarray) and not unit.ndim else unit
         unit = unit if hasattr(unit, "__len__") else checks.count(unit, "unit", 1)
         if null != "permutation" or statistic in ("unbiased", "biased"):
             said = f"unit={unit}" if isinstance(unit, int | str) else "unit"

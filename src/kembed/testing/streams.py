@@ -231,10 +231,11 @@ def kernel_stream(
         (between,) = function_pairs(kernel, landmarks).rectangles(every, every)
     refuse_non_finite(between)
     values, vectors = np.linalg.eigh(0.5 * (between + between.T))
-    if not values[-1] > 0.0 and between.any():
+    least = ROUNDING * float(np.abs(values).max())
+    if not values[-1] > least and between.any():
         seen = "kernel is not positive definite, so that it has no features: no eigenvalue is positive"
         raise ValueError(f"{seen}; give one that is, or statistic='unbiased'")
-    kept = values > ROUNDING * values[-1]
+    kept = values > least
     linear = vectors[:, kept] / np.sqrt(values[kept]) if kept.any() else np.zeros((len(landmarks), 1))
     width = linear.shape[1]
     return Streamed(features, width, (width,), linear, diagonal=Norm(features, linear))
