@@ -211,3 +211,10 @@ def test_settled_makes_equal_what_rounding_tells_apart():
     for number in (np.nan, np.inf):
         with pytest.raises(ValueError, match="not finite"):
             Values(np.array([[1.0], [number]]), np.array([1.0])).settled(True)
+
+
+@pytest.mark.parametrize("well_scaled", [True, False])
+def test_the_size_of_an_entry_must_be_a_number(well_scaled):
+    """A share of it counts as rounding: with an infinite one all statistics would be the same, and p = 1."""
+    with pytest.raises(ValueError, match="the statistic is not finite"):
+        Values(np.array([[3.0], [1.0], [2.0]]), np.array([np.inf])).settled(well_scaled)
