@@ -24,6 +24,8 @@ def spread(function: Callable[[Any], Any], jobs: Iterable[Any]) -> list[Any]:
         os.environ[name] = "1"  # inherited by the workers, which have not loaded a BLAS yet
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     workers = int(os.environ.get("KEMBED_WORKERS", os.cpu_count() or 1))
+    if workers == 1:  # in this process; set OMP_NUM_THREADS=1
+        return [function(job) for job in jobs]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         return list(pool.map(function, jobs, chunksize=4))

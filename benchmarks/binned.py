@@ -17,8 +17,8 @@ from benchmarks._workers import SEED, seeded, spread
 from benchmarks.alternatives import HELD_OUT, SUITE
 from benchmarks.at_size import B, numbers, pooled, print_levels, print_powers, timed
 from kembed import mmd_test
-from kembed.data.tables import read_tables
-from kembed.engines.memory import in_memory
+from kembed.tables.reader import read_tables
+from kembed.tables.source import in_memory
 from kembed.testing import binned
 from kembed.testing.binned import binned_test
 from kembed.testing.procedure import read_procedure

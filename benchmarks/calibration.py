@@ -4,7 +4,7 @@
   draws data with that likelihood, so "truth from the prior, data from the model" has no meaning here. What
   has one is the density itself: in one dimension θ = log ℓ is drawn exactly from it, by quadrature, and its
   rank among draws of NUTS given the same data is uniform if NUTS draws from that density.
-- Intervals: of the embedding and of the separation (AUC). Those of the witness are `benchmarks bands`.
+- Intervals: of the embedding. Those of the witness are `benchmarks bands`, of AUCs `benchmarks separation`.
 - Edge frequencies of the bootstrap: against how often the edge is found in new data of the same size.
 - Levels: of every test and every null, on rows for which its hypothesis holds.
 
@@ -22,8 +22,6 @@ import numpy as np
 
 import kembed
 from benchmarks import coverage
-from kembed.comparing.effects import auc_interval, superiority
-from kembed.comparing.separation import separation
 
 SEED, LEVEL, B, N = 17, 0.05, 99, 30
 SETS = int(os.environ.get("KEMBED_SETS", "200"))
@@ -118,51 +116,12 @@ def embedding_interval(n: int, lengthscale: float, samples: int = 300) -> list[f
     return found
 
 
-def auc_of_new_rows(x: np.ndarray, y: np.ndarray, kernel: Any, fresh: Any, rng: np.random.Generator) -> float:
-    """The AUC on new rows of what half of the rows learn, over 20 halves."""
-    found = []
-    for _ in range(20):
-        halves = [rows[rng.permutation(len(rows))[: len(rows) // 2]] for rows in (x, y)]
-        scores = [
-            np.subtract(*(kernel.gram(points, half).mean(axis=1) for half in halves)) for points in fresh
-        ]
-        found.append(superiority(scores[1], scores[0]))
-    return float(np.mean(found))
-
-
-def auc_coverage(n: int, m: int, shift: float, D: int, samples: int = 300) -> tuple[float, Any, Any]:
-    """The mean AUC, and whether each 95% interval holds it, and what its own rows say of new ones."""
-    rng = generator("separation", n, m, shift, D)
-    kernel = kembed.Gaussian(1.5 * np.sqrt(D))
-    found, new = [], []
-    for number in range(samples):
-        x, y = rng.normal(size=(n, D)), rng.normal(shift, size=(m, D))
-        found.append(separation((x, y), kernel, number))
-        fresh = rng.normal(size=(500, D)), rng.normal(shift, size=(500, D))
-        new.append(auc_of_new_rows(x, y, kernel, fresh, rng))
-    ends = np.array([auc_interval(value, n, m) for value in found]).T
-    wanted = float(np.mean(new)) if shift else 0.5
-    held = [(ends[0] <= truth) & (truth <= ends[1]) for truth in (wanted, np.array(new))]
-    return wanted, *held
-
-
 def intervals() -> None:
     print("### Intervals: how often they hold the truth\n")
     print("| interval | case | wanted | covered (s.e.) |")
     print("|---|---|---|---|")
     for n in (20, 50, 200):
         print(f"| embedding, 90% | n = {n}, ℓ = 1 | .90 | {share(embedding_interval(n, 1.0))} |", flush=True)
-    for n, m, shift, D in (
-        (50, 50, 0.0, 1),
-        (50, 50, 0.5, 1),
-        (50, 50, 1.5, 1),
-        (30, 120, 0.5, 3),
-        (200, 200, 0.3, 3),
-    ):
-        value, held, own = auc_coverage(n, m, shift, D)
-        case = f"{n} + {m} rows, D = {D}, shift {shift}: AUC {value:.3f}"
-        print(f"| separation, 95%, the mean of samples | {case} | .95 | {share(held)} |", flush=True)
-        print(f"| separation, 95%, these rows on new ones | {case} | .95 | {share(own)} |", flush=True)
     print()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks._workers import spread
 from benchmarks.conditional_data import CONFOUNDERS, DEPENDENCES, DIMENSIONS, dependent, null
-from kembed import conditional_test
+from kembed import ConditionalTester, conditional_test
 from kembed.conditional.conditioning import as_variable
 from kembed.conditional.products import random_signs
 from kembed.conditional.sides import Settings, Sides, check
@@ -154,16 +154,19 @@ def _resample(task: int) -> list[bool]:
     x, y, Z = null("linear", 1, 200, rng)
     drawn = rng.integers(200, size=200)
     rows = (np.arange(200), drawn, np.unique(drawn))
-    return [conditional_test(x[r], y[r], Z[r], rng=0).pvalue <= ALPHA for r in rows]
+    found = [conditional_test(x[r], y[r], Z[r], rng=0).pvalue for r in rows]
+    shared = ConditionalTester(np.column_stack([x, y, Z]), rng=0).resampled(rows[-1], ALPHA)
+    return [p <= ALPHA for p in (*found, shared.pvalue(0, 1, tuple(range(2, 2 + Z.shape[1]))))]
 
 
 def resamples() -> None:
     """The level on a sample, on a bootstrap draw of it, and on the distinct rows of that draw."""
     repetitions = max(REPETITIONS // 4, 1)
-    sample, repeated, distinct = np.mean(spread(_resample, range(repetitions)), axis=0)
+    sample, repeated, distinct, shared = np.mean(spread(_resample, range(repetitions)), axis=0)
     print(
         f"\nLevel at {ALPHA}, linear confounder, n=200, {repetitions} draws, seed {SEED + 4}: the sample "
-        f"{sample:.3f}, a bootstrap draw of it {repeated:.3f}, its distinct rows {distinct:.3f}.",
+        f"{sample:.3f}, a bootstrap draw of it {repeated:.3f}, its distinct rows {distinct:.3f}, "
+        f"these with the regressions of the whole sample {shared:.3f}.",
         flush=True,
     )
 

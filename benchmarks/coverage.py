@@ -42,6 +42,21 @@ def truth(
     return total
 
 
+def impossible(seeds: int = 1_500) -> None:
+    """Count samples of 12 rows whose posterior has sd 0 or a mean that no embedding has, on a grid."""
+    grid, bad, farthest = np.linspace(-4.0, 4.0, 33)[:, None], 0, 0.0
+    for seed in range(seeds):
+        x = np.random.default_rng(seed).normal(size=(12, 1))
+        posterior = kembed.fit_embedding(x, kembed.Gaussian(1.0))
+        mean = posterior.mean(grid)
+        outside = max(-mean.min(), mean.max() - 1.0)
+        bad += bool(outside > 0.05 or posterior.sd(grid).min() == 0.0)
+        farthest = max(farthest, outside)
+    error = np.sqrt(bad / seeds * (1.0 - bad / seeds) / seeds)
+    print(f"\n12 rows of N(0, 1), ℓ = 1: impossible in {bad} of {seeds} samples (s.e. {error:.4f});")
+    print(f"the farthest mean outside [0, 1] is {farthest:.2g} away.")
+
+
 def main(samples: int = SAMPLES) -> None:
     print(f"Nominal {LEVEL:.0%}; seed {SEED}, {samples} samples a row; largest standard error in brackets.\n")
     print("| distribution | n | ℓ | " + " | ".join(NOISES) + " | (s.e.) |")
@@ -62,6 +77,7 @@ def main(samples: int = SAMPLES) -> None:
                 means = " | ".join(f"{value:.3f}" for value in covered.mean(axis=0))
                 error = covered.std(axis=0, ddof=1).max() / np.sqrt(samples)
                 print(f"| {name} | {n} | {lengthscale} | {means} | ({error:.3f}) |", flush=True)
+    impossible()
 
 
 if __name__ == "__main__":

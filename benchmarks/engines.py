@@ -60,9 +60,9 @@ def bare(folder: str, kind: str, rows: int = 2**17, work: bool = True) -> None:
 
 
 def opened(folder: str, kind: str, engine=None):
-    from kembed.engines.settling import open_sources
+    from kembed.tables.reader import read
 
-    return open_sources({"x": f"{folder}/*.{kind}"}, engine=engine)[0]
+    return read({"x": f"{folder}/*.{kind}"}, engine=engine)[0]
 
 
 def measured(call) -> dict:
@@ -90,8 +90,8 @@ def job(name: str, folder: str, kind: str) -> dict:
     else:
         source = opened(folder, kind)
         call = {
-            "our read": lambda: source.map_sum(first_entry),
-            "our cos": lambda: source.map_sum(cosines, weights()),
+            "our read": lambda: source.fold(first_entry),
+            "our cos": lambda: source.fold(cosines, weights()),
         }
         out = measured(call[name])
     return {**out, "peak": peak(), "before": before}
@@ -102,20 +102,20 @@ def cpu_of_workers(client) -> float:
 
 
 def with_dask(folder: str, workers: int) -> dict:
-    from kembed.engines.dask import local_engine
+    from kembed.tables.dask import local_engine
 
     with local_engine(workers) as engine:
         client = engine.client
         source = opened(folder, "parquet", engine)
-        source.map_sum(first_entry)  # warm
+        source.fold(first_entry)  # warm
         before, start = cpu_of_workers(client), time.perf_counter()
-        source.map_sum(cosines, weights())
+        source.fold(cosines, weights())
         wall, cpu = time.perf_counter() - start, cpu_of_workers(client) - before
         peaks = list(client.run(peak).values())
         few = opened_few(engine)
-        few.map_sum(first_entry)
+        few.fold(first_entry)
         start, here = time.perf_counter(), time.process_time()
-        few.map_sum(first_entry)
+        few.fold(first_entry)
         overhead = (time.perf_counter() - start) / len(few.parts)
         driver = (time.process_time() - here) / len(few.parts)
     return {"wall": wall, "cpu": cpu, "peak": max(peaks), "overhead": overhead, "driver": driver}
@@ -125,9 +125,9 @@ def opened_few(engine):
     """Four hundred blocks of one row: what a block costs that has nothing in it."""
     import dask.array as da
 
-    from kembed.engines.settling import open_sources
+    from kembed.tables.reader import read
 
-    return open_sources({"x": da.ones((400, D), chunks=(1, D))}, engine=engine)[0]
+    return read({"x": da.ones((400, D), chunks=(1, D))}, engine=engine)[0]
 
 
 def in_process(*arguments: str) -> dict:

@@ -584,7 +584,7 @@ WITNESS: Calls = {
         pd.DataFrame(mixed(1, 66)), pd.DataFrame(mixed(2, 54, 0.2)), labels=("old", "new"), kernel="median"
     ),
     "compare alike": lambda: compared(
-        normal(1, 66), with_gaps(normal(2, 56)), nan_policy="omit", rng=5, alpha=0.1
+        normal(1, 66), with_gaps(normal(2, 56)), missing="omit", rng=5, alpha=0.1
     ),
 }
 

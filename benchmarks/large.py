@@ -19,10 +19,10 @@ import polars as pl
 
 import kembed
 from kembed.core.ordering import sorted_rows
-from kembed.data.space import make_space
-from kembed.engines.scheduling import current_engine, scheduler
-from kembed.engines.settling import open_sources
-from kembed.engines.source import Block
+from kembed.kernels.space import make_space
+from kembed.tables.reader import read
+from kembed.tables.scheduling import current_engine, scheduler
+from kembed.tables.source import Block
 from kembed.testing.members.fresh import Fresh
 from kembed.testing.members.gaussians import AtLandmarks
 from kembed.testing.streams import choose_streams
@@ -101,8 +101,8 @@ def main() -> None:
             kembed.mmd_test(a, b, rng=0)
 
         def map_alone(many: int) -> None:
-            for source in open_sources({"a": a, "b": b}, engine=current_engine()):
-                source.map_sum(bare, many)
+            for source in read({"a": a, "b": b}, engine=current_engine()):
+                source.fold(bare, many)
 
         found = {}
         for where, workers in (("none", 0), ("local", 1), ("local", 2)):

@@ -20,12 +20,12 @@ from scipy.special import chdtrc
 from benchmarks._workers import spread
 from benchmarks.alternatives import NULLS
 from kembed import hsic_test, mmd_test
-from kembed.data.space import make_space
-from kembed.data.tables import read_tables
+from kembed.kernels.space import make_space
 from kembed.permutation.fusion import Values, fuse, in_places
 from kembed.permutation.low_rank import computed
 from kembed.permutation.nulls import resampled_pvalue
 from kembed.permutation.rings import draw_star
+from kembed.tables.reader import read_tables
 from kembed.testing.independence import meeting_values
 from kembed.testing.members import fused_relations
 from kembed.testing.members.rows import read_scales

@@ -15,11 +15,11 @@ import numpy as np
 from benchmarks._workers import LEVEL, SEED, B, seeded, spread
 from benchmarks.alternatives import HELD_OUT, SUITE
 from kembed import mmd_test
-from kembed.data.pool import make_pool
-from kembed.data.tables import read_tables
 from kembed.permutation.gram import space_pairs
 from kembed.permutation.labelings import draw_labelings
 from kembed.permutation.nulls import column_pvalues, resampled_pvalue
+from kembed.permutation.pool import make_pool
+from kembed.tables.reader import read_tables
 from kembed.testing.procedure import Choice, every_one, read_procedure
 from kembed.testing.two_sample import mmd_values
 

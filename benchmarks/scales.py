@@ -20,12 +20,12 @@ from benchmarks._workers import seeded
 from benchmarks.alternatives import HELD_OUT, SUITE
 from benchmarks.shapes import grid
 from kembed import learn_kernel
-from kembed.data.pool import make_pool
-from kembed.data.tables import read_tables
 from kembed.learning.objective import BACKGROUND_WIDTH, log_cauchy
 from kembed.permutation.gram import space_pairs
 from kembed.permutation.labelings import draw_labelings
 from kembed.permutation.nulls import resampled_pvalue
+from kembed.permutation.pool import make_pool
+from kembed.tables.reader import read_tables
 from kembed.testing.procedure import Choice, every_one, read_procedure
 from kembed.testing.two_sample import mmd_values
 

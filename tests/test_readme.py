@@ -65,6 +65,7 @@ def test_a_page_that_shows_something_else_is_noticed():
 def seen(page: str, slow: bool = False) -> str:
     """The page with the output that its code really gives; with `slow` that of `py` blocks as well."""
     namespace: dict = {}
+    of_slow: dict = {}  # names that `py` blocks made: later ones see them, `python` blocks do not
 
     def run(block: re.Match) -> str:
         code = block["code"]
@@ -76,7 +77,10 @@ def seen(page: str, slow: bool = False) -> str:
                 _run_command(code.splitlines()[0])
             else:
                 # What a slow block sets must not change what comes after it, since tests leave it out.
-                exec(code, dict(namespace) if block["kind"] == "py" else namespace)
+                names = {**namespace, **of_slow} if block["kind"] == "py" else namespace
+                exec(code, names)
+                if block["kind"] == "py":
+                    of_slow.update((key, value) for key, value in names.items() if key not in namespace)
         output = "".join(f"{line.rstrip()}\n" for line in printed.getvalue().splitlines())
         if command:
             return f"```console\n{code.splitlines()[0]}\n{output}```\n"

@@ -7,7 +7,7 @@ what differentiates.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -54,25 +54,75 @@ _HOME = {
     "learn_kernel": "learning.learn",
     "log_pseudolikelihood": "learning.paper.likelihood",
     "median_lengthscale": "embeddings.landmarks",
-    "load_ozone": "data.datasets",
+    "load_ozone": "tables.datasets",
     "mmd_test": "testing.two_sample",
     "pc": "graphs.pc",
     "sample_kernel": "learning.nuts",
-    "resuming": "engines.keeping",
-    "scheduler": "engines.scheduling",
+    "scheduler": "tables.scheduling",
     "shrinkage": "embeddings.shrinkage",
     "witness": "comparing.witness",
 }
 
 __all__ = ["__version__", *_HOME]
 
+if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
+    from kembed.comparing.compare import Comparison as Comparison
+    from kembed.comparing.compare import compare as compare
+    from kembed.comparing.witness import Witness as Witness
+    from kembed.comparing.witness import witness as witness
+    from kembed.conditional.independence import conditional_test as conditional_test
+    from kembed.conditional.outcome import ConditionalOutcome as ConditionalOutcome
+    from kembed.conditional.tester import ConditionalTester as ConditionalTester
+    from kembed.embeddings.empirical import Embedding as Embedding
+    from kembed.embeddings.empirical import empirical as empirical
+    from kembed.embeddings.landmarks import Landmarks as Landmarks
+    from kembed.embeddings.landmarks import choose_landmarks as choose_landmarks
+    from kembed.embeddings.landmarks import median_lengthscale as median_lengthscale
+    from kembed.embeddings.posterior import PosteriorEmbedding as PosteriorEmbedding
+    from kembed.embeddings.posterior import fit_embedding as fit_embedding
+    from kembed.embeddings.shrinkage import shrinkage as shrinkage
+    from kembed.estimators.drift import DriftDetector as DriftDetector
+    from kembed.estimators.kernel_learner import KernelLearner as KernelLearner
+    from kembed.estimators.mean_embedding import MeanEmbedding as MeanEmbedding
+    from kembed.graphs.background import Background as Background
+    from kembed.graphs.graph import CausalGraph as CausalGraph
+    from kembed.graphs.pc import pc as pc
+    from kembed.kernels.base import Kernel as Kernel
+    from kembed.kernels.composite import Product as Product
+    from kembed.kernels.composite import Scaled as Scaled
+    from kembed.kernels.composite import Sum as Sum
+    from kembed.kernels.convolution import Convolved as Convolved
+    from kembed.kernels.discrete import Delta as Delta
+    from kembed.kernels.discrete import OnColumns as OnColumns
+    from kembed.kernels.measures import EmpiricalMeasure as EmpiricalMeasure
+    from kembed.kernels.measures import GaussianMeasure as GaussianMeasure
+    from kembed.kernels.measures import Lebesgue as Lebesgue
+    from kembed.kernels.stationary import Gaussian as Gaussian
+    from kembed.kernels.stationary import Matern12 as Matern12
+    from kembed.kernels.stationary import Matern32 as Matern32
+    from kembed.kernels.stationary import Matern52 as Matern52
+    from kembed.kernels.stationary import MultiScale as MultiScale
+    from kembed.kernels.stationary import RationalQuadratic as RationalQuadratic
+    from kembed.learning.kernel_samples import KernelSamples as KernelSamples
+    from kembed.learning.learn import learn_kernel as learn_kernel
+    from kembed.learning.learned_kernel import LearnedKernel as LearnedKernel
+    from kembed.learning.nuts import sample_kernel as sample_kernel
+    from kembed.learning.paper.likelihood import log_pseudolikelihood as log_pseudolikelihood
+    from kembed.tables.datasets import load_ozone as load_ozone
+    from kembed.tables.scheduling import scheduler as scheduler
+    from kembed.testing.independence import hsic_test as hsic_test
+    from kembed.testing.outcome import TestOutcome as TestOutcome
+    from kembed.testing.several import k_sample_test as k_sample_test
+    from kembed.testing.sketch import Sketch as Sketch
+    from kembed.testing.two_sample import mmd_test as mmd_test
+else:  # a type checker would take any name, misspelt ones too, for `Any`
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'kembed' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"kembed.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module 'kembed' has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"kembed.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

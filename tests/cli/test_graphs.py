@@ -67,7 +67,7 @@ def test_the_answer_comes_first_and_says_what_marks_mean(call):
     assert (code, err) == (0, "")
     assert lines[0] == "3 of 6 pairs of columns are connected directly at the 5% level: 3 with a direction."
     assert [line.split("  ")[0] for line in lines[3:6]] == ["a --> c", "b --> c", "c --> d"]
-    assert "a --> b: a is a direct cause of b." in lines
+    assert "a --> b: the tests suggest that a causes b, and not the other way round." in lines
     assert "a --- b" not in out
     assert "nothing unmeasured" in out
     assert "four.csv  120 rows" in lines
@@ -198,6 +198,12 @@ def test_columns_that_cannot_be_variables_are_left_out(answer):
     assert "column 'n' counts up by 1 from row to row" in " ".join(found["notes"])
 
 
+def test_missing_values_are_part_of_their_column(answer, place):
+    found = answer("gaps.csv", *QUICK)
+    assert (found["columns"], found["samples"][0]["used"]) == (["a", "b", "c"], ROWS)
+    assert {edge["a"] for edge in found["edges"]} | {edge["b"] for edge in found["edges"]} <= {"a", "b", "c"}
+
+
 def test_rows_with_gaps_are_left_out_on_request(answer, place):
     found = answer("gaps.csv", *LINEAR, "--missing", "omit")
     assert found["samples"] == [{"name": "gaps.csv", "rows": ROWS, "used": ROWS - 1}]
@@ -245,12 +251,13 @@ def test_a_failed_write_leaves_the_old_file(call, tmp_path, monkeypatch):
     [
         ("one.csv", "a graph needs two columns that vary, but one.csv has 'a'"),
         ("nowhere.csv", "nowhere.csv does not exist"),
-        ("gaps.csv", "gaps.csv has missing values in 1 of 120 rows"),
+        ("gaps.csv --missing raise", "gaps.csv has missing values in 1 of 120 rows"),
+        ("gaps.csv --test fisher-z", "gaps.csv has missing values in 'a', and partial correlation has no"),
         ("four.csv --columns a,x", "four.csv has no column 'x'; it has 'a', 'b', 'c', 'd'"),
         ("text.csv --columns a,same", "column 'same' cannot be used: it does not vary"),
         ("days.csv --time when", "days.csv has no column 'when'"),
         ("days.csv --time day --columns day,a", "column 'day' is the time and no variable"),
-        ("text.csv --time kind", "--time 'kind' must hold times"),
+        ("text.csv --time kind", "--time 'kind' must hold numbers, but in text.csv it holds text"),
         ("days.csv --time day --least-timescale 0", "--least-timescale must be"),
         ("days.csv --least-timescale 20", "--least-timescale is about --time; name the column of times"),
         ("days.csv --time day --test fisher-z", "--time is for --test residuals"),

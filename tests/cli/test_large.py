@@ -4,6 +4,8 @@ import polars as pl
 import pytest
 
 from kembed import conditional_test
+from kembed.cli import samples
+from kembed.tables import source
 
 QUICK = ["--resamples", "39"]
 
@@ -40,17 +42,58 @@ def test_a_pattern_of_json_is_one_sample(answer, place):
     assert told["pvalue"] == answer("test", "old?.csv", "new0.csv", *QUICK)["pvalue"]
 
 
-def test_what_needs_memory_is_said(call):
+@pytest.mark.parametrize(
+    "options", [[], ["--group", "k"], ["--as-text", "k"], ["--paired"], ["--missing", "omit"]]
+)
+def test_named_or_matched_a_file_means_the_same(answer, place, options):
+    """A unique text column was once left out of files with names and kept in those of patterns."""
+    folder = place / "ids"
+    folder.mkdir(exist_ok=True)
+    for name in ("old0", "new0"):
+        table = pl.read_csv(place / f"{name}.csv").with_columns(
+            id=pl.format("{}-{}", pl.lit(name), pl.int_range(pl.len())),
+            v=pl.when(pl.int_range(pl.len()) % 9 == 0).then(None).otherwise(pl.col("v")),
+        )
+        table.write_csv(folder / f"{name}.csv")
+        table.write_parquet(folder / f"{name}.parquet")
+        for part, rows in (("p", table[:60]), ("q", table[60:])):
+            rows.write_csv(folder / f"cut-{name}-{part}.csv")
+    told = []
+    for pattern in ("{}.csv", "{}?csv", "{}.parquet", "cut-{}-*.csv"):
+        files = [f"ids/{pattern.format(name)}" for name in ("old0", "new0")]
+        found = answer("test", *(files[:1] if "--group" in options else files), *options, *QUICK)
+        told.append((found["pvalue"], found["statistic"], found["columns"], found["left_out"]))
+    assert "id" in told[0][3]
+    assert all(one == told[0] for one in told[1:])
+
+
+def test_what_needs_memory_is_said(call, monkeypatch):
     for options, words in (
-        (["old*.csv", "--group", "k"], "groups of one such file"),
-        (["old*.csv", "new*.csv", "--weights", "w"], "--weights is for files that fit into memory"),
-        (["old*.csv", "new*.csv", "--as-text", "k"], "--as-text is for files that fit into memory"),
         (["older*.csv", "new*.csv"], "older*.csv"),
         (["old0.csv", "new0.csv", "--scheduler", "local:many"], "takes a number of workers"),
     ):
         code, _, err = call("test", *options, *QUICK)
         assert code == 2
         assert words in err
+    monkeypatch.setattr(samples, "HELD", 100)
+    monkeypatch.setattr(source, "HELD", 100)
+    for options, words in (
+        (["old0.csv", "--group", "k"], "groups of one such file cannot be compared"),
+        (["old*.csv", "new*.csv", "--weights", "w"], "--weights is for samples that fit into memory"),
+        (["old*.csv", "new*.csv", "--paired"], "more than are held at once"),
+    ):
+        code, _, err = call("test", *options, *QUICK)
+        assert code == 2
+        assert words in err
+
+
+def test_what_is_held_is_decided_by_rows_and_columns(answer, monkeypatch):
+    """The same schema and notes, whether rows are held or not; the test goes by features."""
+    small = answer("test", "old*.csv", "new*.csv", *QUICK)
+    monkeypatch.setattr(source, "HELD", 100)
+    large = answer("test", "old*.csv", "new*.csv", *QUICK)
+    for key in ("columns", "left_out", "samples", "differ", "schema_differences"):
+        assert large[key] == small[key]
 
 
 def test_other_commands_take_patterns_too(call, place):
@@ -65,21 +108,6 @@ def test_other_commands_take_patterns_too(call, place):
     code, out, err = call("test", "old.kembed", "new0.csv", *QUICK)
     assert code == 0, err
     assert "differ" in out
-
-
-def test_an_interrupted_run_is_resumed(call, place):
-    again = ["test", "old0.csv", "new0.csv", "--kernel", "median", "--resume", "kept", *QUICK]
-    code, first, err = call(*again)
-    assert code == 0, err
-    assert "taken from" not in err
-    assert list((place / "kept").iterdir())
-    code, second, err = call(*again)
-    assert code == 0
-    assert "passes that were finished before are taken from kept" in err
-    assert second == first
-    code, _, err = call("test", "old0.csv", "new0.csv", "--resume", "old1.csv", *QUICK)
-    assert code == 2
-    assert "passes cannot be kept in old1.csv" in err
 
 
 def test_independence_of_a_pattern_is_of_all_rows(call, answer):

@@ -53,6 +53,19 @@ main()
 """
 
 
+# Says when the workers are there, and then waits.
+WORKING = """
+import sys, time
+from kembed.tables import dask
+def waits(client):
+    sys.stderr.write("ready\\n"); sys.stderr.flush()
+    time.sleep(60)
+dask.Dask = waits
+from kembed.cli import main
+main()
+"""
+
+
 def stopped(folder, number: int, *command: str) -> tuple[int, str]:
     """Send a signal once the process is ready: its exit code and what it said."""
     process = subprocess.Popen(
@@ -103,3 +116,24 @@ def test_a_signal_in_a_callback_of_the_collector_is_not_lost(tmp_path):
         said = process.stderr.read()
         assert process.wait(60) == 130
         assert "Traceback" not in said
+
+
+def test_an_interrupt_says_nothing_of_workers(tmp_path):
+    """A terminal sends Ctrl-C to the whole process group: to the workers of `--scheduler local` too."""
+    rows = "\n".join(map(str, range(50)))
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text(f"u\n{rows}\n")
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKING, "test", "a.csv", "b.csv", "--scheduler", "local:1"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a process group of its own
+    )
+    with process:
+        assert process.stderr.readline() == "ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.stderr.read()
+        assert process.wait(60) == 130
+    assert said == "kembed: interrupted\n"

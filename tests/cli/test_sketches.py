@@ -36,7 +36,7 @@ def place(tmp_path_factory):
 def test_a_reference_is_kept(call, place):
     code, out, err = call("summarise", "monday.csv", "-o", "reference.kembed")
     assert code == 0, err
-    assert "column 'id' left out" in err
+    assert "column 'id' is left out" in err
     for words in ("A sketch of 300 rows in v, town; 100 rows were set aside", "wrote reference.kembed", "MB"):
         assert words in out
     assert "'Oslo', 'Rome'" in out
@@ -101,6 +101,8 @@ def test_days_are_put_together(call, answer, place):
         (["test", "monday.kembed", "new.csv", "--kernel", "median"], "--kernel"),
         (["test", "monday.kembed", "narrow.csv"], "narrow.csv has no column 'town'"),
         (["test", "monday.kembed", "gaps.csv"], "gaps.csv has missing values"),
+        (["summarise", "gaps.csv", "-o", "a.kembed"], "nan_policy='omit', --missing omit"),
+        (["summarise", "gaps.csv", "--missing", "include", "-o", "a.kembed"], "--missing takes omit, raise"),
         (["report", "monday.kembed", "new.csv"], "monday.kembed has no rows"),
         (["learn", "monday.kembed"], "monday.kembed has no rows"),
         (["test", "cut.kembed", "new.csv"], "cut.kembed is not whole"),
@@ -110,7 +112,8 @@ def test_days_are_put_together(call, answer, place):
 )
 def test_one_line_says_what_is_wrong(call, place, arguments, words):
     table(np.random.default_rng(3), 50).drop("town").write_csv(place / "narrow.csv")
-    table(np.random.default_rng(3), 50).with_columns(v=pl.lit(None)).write_csv(place / "gaps.csv")
+    gaps = pl.when(pl.int_range(pl.len()) < 6).then(None).otherwise(pl.col("v"))
+    table(np.random.default_rng(3), 50).with_columns(v=gaps).write_csv(place / "gaps.csv")
     whole = (place / "monday.kembed").read_bytes()
     (place / "cut.kembed").write_bytes(whole[:1_000])
     (place / "later.kembed").write_bytes(whole.replace(b"kembed-file 1", b"kembed-file 9", 1))
@@ -137,22 +140,22 @@ def test_text_is_read_as_in_tables(call, answer, place):
 
     def write(name, codes):
         pl.DataFrame({
-            "income": [f"{value:,.0f}" for value in rng.lognormal(10.0, 0.3, 90)],
+            "income": [f"{value:,.1f}" for value in rng.lognormal(10.0, 0.3, 90)],
             "price": [f"${value}.50" for value in rng.integers(1, 40, 90)],
             "code": rng.choice(codes, 90),
         }).write_csv(place / name)  # fmt: skip
 
-    write("first.csv", ["TRUE", "FALSE", "1.50", "x"])
+    write("first.csv", ["TRUE", "FALSE", "none", "x"])
     write("second.csv", ["TRUE", "FALSE"])
     assert call("summarise", "first.csv", "-o", "first.kembed")[0] == 0
     told = answer("test", "first.kembed", "second.csv", *QUICK)
-    assert [note.partition(":")[0] for note in told["notes"]] == [
-        "column 'income' is text read as numbers",
-        "column 'price' is text read as numbers in $",
+    assert [note.partition(" (")[0] for note in told["notes"]] == [
+        "column 'income' read as numbers",
+        "column 'price' read as numbers in $",
     ]
     assert call("summarise", "second.csv", "--like", "first.kembed", "-o", "second.kembed")[0] == 0
     assert kembed.Sketch.load(place / "second.kembed").to_dict()["by_column"][2]["levels"] == [
-        *("1.50", "FALSE", "TRUE", "x"),
+        *("FALSE", "TRUE", "none", "x"),
     ]
 
 

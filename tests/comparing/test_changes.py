@@ -6,7 +6,7 @@ import pytest
 
 import kembed
 from kembed.comparing.changes import of_numbers, pair_changes
-from kembed.data.tables import read_tables
+from kembed.tables.reader import read_tables
 from kembed.testing.outcome import Finding
 
 LABELS = ("before", "after")
@@ -87,7 +87,8 @@ def test_a_correlation_is_told_with_both_numbers(rng):
     x[1] = 0.8 * x[0] + 0.6 * x[1]
     (said,) = of_pair(frame(*x), frame(*y))
     first, second = (kembed_spearman(*side) for side in (x, y))
-    assert said == f"the correlation of a and b went from {first:.2f} in before to {second:.2f} in after"
+    went = f"went from {first:.2f} in before to {second:.2f} in after"
+    assert said == f"the rank correlation (Spearman) of a and b {went}"
 
 
 def test_a_correlation_that_hardly_moved_is_not_told(rng):
@@ -150,12 +151,15 @@ def test_a_comparison_says_it_in_its_verdict_page_and_json(rng, tmp_path):
     found = kembed.compare(*frames, labels=LABELS, n_resamples=199)
     assert [pair.columns for pair in found.pairs] == [("a", "b")]
     assert not found.changed
-    assert "No column differs clearly by itself, but the correlation of a and b went from" in found.verdict
+    assert (
+        "No column differs clearly by itself, but the rank correlation (Spearman) of a and b went from"
+        in found.verdict
+    )
     assert found.to_dict()["by_pair"][0]["columns"] == ["a", "b"]
     assert str(found.pairs[0]) in repr(found)
     page = found.save_report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Columns that go together otherwise" in page
-    assert "the correlation of a and b went from" in page
+    assert "the rank correlation (Spearman) of a and b went from" in page
 
 
 def test_equal_samples_have_no_pairs(rng):

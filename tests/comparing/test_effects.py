@@ -63,7 +63,7 @@ def test_missing_values_are_a_difference_of_their_own(rng):
     x, y = rng.normal(size=(300, 2)), rng.normal(size=(300, 2))
     y[:90, 1] = np.nan
     x[:3, 0] = np.nan
-    found = compare(x, y, nan_policy="omit", n_resamples=99, labels=("old", "new"))
+    found = compare(x, y, missing="omit", n_resamples=99, labels=("old", "new"))
     (worst,) = found.missing
     assert worst.name == "column 1"
     assert worst.missing == (0.0, 0.3)

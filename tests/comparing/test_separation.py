@@ -1,53 +1,93 @@
-"""The effect size: an AUC, counted over pairs, on rows that the witness has not seen."""
+"""The effect size: a cross-validated AUC of single rows."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from tests import reference
 
-from kembed import Gaussian
-from kembed.comparing.separation import SPLITS, separation
-
-
-def test_separation_counts_pairs(rng):
-    """Against a loop over all pairs of either half of every split, where many rows are tied."""
-    k = Gaussian(1.0)
-    x = rng.integers(0, 5, (12, 1)).astype(float)
-    y = rng.integers(1, 6, (9, 1)).astype(float)
-    seen = []
-    for seed in range(4):
-        generator = np.random.default_rng(seed)
-        rows = [np.sort(part, axis=0) for part in (y, x)]  # the smaller sample comes first
-        for part in rows:
-            generator.permutation(len(part))  # all of them are used
-        halves = [[generator.permutation(len(part)) % 2 for _ in range(SPLITS)] for part in rows]
-        found = []
-        for split in range(SPLITS):
-            for judge in (0, 1):
-                fitted = [part[half[split] == judge] for part, half in zip(rows, halves, strict=True)]
-                judged = [part[half[split] != judge] for part, half in zip(rows, halves, strict=True)]
-                w = [
-                    k.gram(part, fitted[0]).mean(axis=1) - k.gram(part, fitted[1]).mean(axis=1)
-                    for part in judged
-                ]
-                found.append(reference.superiority(*w))
-        seen.append(separation((x, y), k, seed))
-        assert seen[-1] == pytest.approx(np.mean(found), rel=1e-12)
-    assert len(set(seen)) > 2
+from kembed import Gaussian, compare
+from kembed.comparing.separation import separation
 
 
 def test_separation_is_a_function_of_the_unordered_samples(rng):
     x, y = rng.normal(size=(90, 3)), rng.normal(0.3, size=(90, 3))
-    found = separation((x, y), Gaussian(1.0), 0)
-    assert separation((y, x), Gaussian(1.0), 0) == found
-    assert separation((x[::-1], rng.permutation(y)), Gaussian(1.0), 0) == found
+    found = separation((x, y), Gaussian(1.0))
+    assert separation((y, x), Gaussian(1.0)) == found
+    assert separation((x[::-1], rng.permutation(y)), Gaussian(1.0)) == found
 
 
 def test_separation_of_two_normals(rng):
-    x, y = rng.normal(size=(2_000, 1)), rng.normal(1.0, size=(2_000, 1))
+    x, y = rng.normal(size=(1_000, 1)), rng.normal(1.0, size=(1_000, 1))
     # P{X < Y} = Φ(1/√2) = .7602; the standard error of 1,000 + 1,000 rows is .011
-    assert separation((x, y), Gaussian(2.0), 0) == pytest.approx(0.760, abs=0.03)
+    auc, (low, high) = separation((x, y), Gaussian(2.0))
+    assert auc == pytest.approx(0.760, abs=0.03)
+    assert low < 0.76 < high
 
 
 def test_separation_is_judged_on_other_rows(rng):
     x, y = rng.normal(size=(300, 5)), rng.normal(size=(300, 5))
-    assert abs(separation((x, y), Gaussian(0.3), 0) - 0.5) < 0.08  # its own rows would give almost 1
+    assert abs(separation((x, y), Gaussian(0.3)).auc - 0.5) < 0.08  # its own rows would give almost 1
+
+
+def test_equal_rows_are_ties():
+    x = np.full((37, 3), [0.1, 0.7, 1.3])
+    assert separation((x, x[:23]), Gaussian(0.3)).auc == 0.5
+
+
+def test_a_classifier_finds_what_no_column_shows(rng):
+    """XOR among noise: the best classifier has an AUC of .9, and that of the witness alone was about .55."""
+    x, y = rng.normal(size=(400, 8)), rng.normal(size=(400, 8))
+    for part, sign in ((x, 1.0), (y, -1.0)):
+        flip = sign * part[:, 0] * part[:, 1] < 0.0
+        part[flip & (rng.random(400) < 0.9), 1] *= -1.0
+    found = compare(x, y, n_resamples=19, alpha=0.1)
+    assert found.separation > 0.8
+    assert found.separation_interval[0] > 0.75
+
+
+def test_it_is_no_less_than_the_best_column(rng):
+    """One column of 30 decides, the others are noise; and a category of many levels decides."""
+    x, y = rng.normal(size=(60, 30)), rng.normal(size=(60, 30))
+    y[:, 7] += 2.5
+    found = compare(x, y, n_resamples=19, alpha=0.1)
+    best = max(max(column.auc, 1.0 - column.auc) for column in found.columns)
+    assert found.separation >= best > 0.9
+    levels = rng.permutation(300)
+    x, y = (
+        pd.DataFrame({"village": [f"v{k}" for k in rng.choice(half, 600)]}) for half in np.split(levels, 2)
+    )
+    assert compare(x, y, n_resamples=19, alpha=0.1).separation > 0.95
+
+
+def test_the_verdict_names_the_auc_and_its_interval(rng):
+    found = compare(rng.normal(size=400), rng.normal(1.2, size=400), n_resamples=19, alpha=0.1)
+    low, high = found.separation_interval
+    assert f"AUC at least {found.separation:.2f} (95% CI {low:.2f}-{high:.2f})" in found.verdict
+
+
+def test_folds_respect_clusters():
+    """Rows of a cluster share its numbers, and clusters of one sample differ as those of both do.
+
+    A classifier that sees other rows of a cluster recognises it: the AUC was .9 without `unit`.
+    """
+    rng = np.random.default_rng(0)
+    tables = [np.repeat(rng.normal(size=(30, 3)), 10, axis=0) for _ in range(2)]
+    x, y = (
+        pd.DataFrame(rows + 0.05 * rng.normal(size=rows.shape)).assign(
+            village=[f"{name}{k // 10}" for k in range(300)]
+        )
+        for rows, name in zip(tables, "ab", strict=True)
+    )
+    found = compare(x, y, unit="village", n_resamples=99)
+    assert "village" not in [column.name for column in found.columns]
+    assert not found.differ
+    low, high = found.separation_interval
+    assert low < 0.5 < high
+    assert abs(found.separation - 0.5) < 0.25
+    assert high - low > 0.2  # 30 clusters of either sample; of 300 rows it would be .09
+    rows = compare(x.drop(columns="village"), y.drop(columns="village"), n_resamples=99)
+    assert rows.separation > 0.8
+    one = (np.repeat(np.arange(30), 10),) * 2
+    assert (
+        compare(x.drop(columns="village"), y.drop(columns="village"), unit=one, n_resamples=99).test.pvalue
+        == found.test.pvalue
+    )

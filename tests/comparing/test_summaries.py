@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kembed.comparing.summaries import summarise
-from kembed.data.tables import read_tables
+from kembed.tables.reader import read_tables
 from kembed.testing.outcome import ColumnResult
 
 

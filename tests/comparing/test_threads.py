@@ -22,6 +22,12 @@ def with_threads(count, what):
         return what()
 
 
+@pytest.fixture(autouse=True)
+def as_many_as_set(monkeypatch):
+    """Whoever sets a number of threads has it for few rows too."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+
+
 @pytest.fixture(scope="module")
 def samples():
     rng = np.random.default_rng(0)

@@ -147,8 +147,30 @@ def test_pointwise_interval_is_students(pair):
     first, second = w.difference.pairs[0]
     v, u = first.sd([[0.0]])[0] ** 2, second.sd([[0.0]])[0] ** 2
     freedom = (v + u) ** 2 / (v**2 / 39 + u**2 / 29)
-    bands = w.at([0.0])
-    assert bands.upper[0] - bands.mean[0] == pytest.approx(t.ppf(0.95, freedom) * np.sqrt(v + u), rel=1e-9)
+    bands, largest = w.at([0.0]), w.at_rows(w.reference).sd.max()
+    reach = t.ppf(0.95, freedom) * np.sqrt(v + u + (0.05 * largest) ** 2)
+    assert bands.upper[0] - bands.mean[0] == pytest.approx(reach, rel=1e-9)
+
+
+def test_pointwise_intervals_cover_in_long_tails():
+    """90% intervals hold the true witness of lognormal and gamma rows over the whole range of the rows.
+
+    Without a floor under the sd they held it on .81 of the range (standard error .03 over 40 samples), with
+    it on .92 (.017); .87 is between them, 2 to 3 standard errors from either.
+    """
+    from scipy import stats
+
+    P, Q, levels = stats.lognorm(1.0), stats.gamma(2.0), (np.arange(2_000) + 0.5) / 2_000
+    covered = []
+    for repetition in range(40):
+        rng = np.random.default_rng([3, repetition])
+        x, y = P.rvs(200, random_state=rng), Q.rvs(200, random_state=rng)
+        w = witness(x, y, kernel="median")
+        points = np.linspace(min(x.min(), y.min()), max(x.max(), y.max()), 101)
+        truth = [Gaussian(w.kernel.lengthscale).gram(points, law.ppf(levels)).mean(axis=1) for law in (P, Q)]
+        bands = w.at(points)
+        covered.append(np.mean((bands.lower <= truth[0] - truth[1]) & (truth[0] - truth[1] <= bands.upper)))
+    assert np.mean(covered) > 0.87
 
 
 def test_draws_have_the_moments_of_the_posterior(pair):

@@ -17,7 +17,7 @@ from kembed.conditional.conditioning import Conditioner, as_variable, bent, vari
 from kembed.conditional.prewhitening import autocorrelation, prewhiten, times
 from kembed.conditional.products import BINS
 from kembed.conditional.sides import BINNED_ROWS
-from kembed.data.space import make_space
+from kembed.kernels.space import make_space
 from kembed.permutation.series import crossed, lack
 from kembed.testing.kernel_words import choose_kernel
 
@@ -673,3 +673,79 @@ def test_pvalue_of_what_is_no_column(place):
         tester.pvalue(0, place)
     with pytest.raises((TypeError, ValueError), match=r"^given "):
         tester.pvalue(0, 1, (place,))
+
+
+def test_a_resample_shares_the_regressions_of_all_rows():
+    """They are most of a search for a graph: ten resamples took ten times as long as all rows."""
+    tester = ConditionalTester(np.column_stack(confounded(link=0.3)), rng=0)
+    tester.pvalue(0, 1, (2,))
+    assert tester.n_regressed == 2
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        some = tester.resampled(np.unique(rng.integers(150, size=150)), alpha=0.05)
+        some.pvalue(0, 1, (2,))
+        assert some.n_rows < 110
+        assert (some.n_regressed, tester.n_regressed) == (0, 2)
+        assert some.n_resamples == 199
+        assert some.tables[0].values.shape == (some.n_rows, 1)
+    assert tester.resampled(np.arange(100), alpha=0.001).n_resamples == 999
+
+
+@pytest.mark.parametrize(("link", "least", "most"), [(0.0, 0, 4), (1.0, 20, 20)])
+def test_resamples_keep_level_and_power(link, least, most):
+    """Of 20 resamples of as many tables: at a level of .05, 5 and more of 20 have odds of 1 in 390."""
+    rejected = 0
+    for seed in range(20):
+        x, y, z = confounded(link=link, seed=seed)
+        tester = ConditionalTester(np.column_stack([x, y, z]), rng=0)
+        rows = np.unique(np.random.default_rng(seed).integers(150, size=150))
+        rejected += tester.resampled(rows, alpha=0.05).pvalue(0, 1, (2,)) <= 0.05
+    assert least <= rejected <= most
+
+
+def test_p_values_of_resamples_are_kept_apart_from_those_of_rows(tmp_path):
+    data, rows = np.column_stack(confounded(link=0.3)), np.arange(100)
+    tester = ConditionalTester(data, cache=tmp_path, n_resamples=99)
+    for part in (tester.on_rows(rows), tester.resampled(rows, alpha=0.1)):
+        part.pvalue(0, 1, (2,))
+        assert part.n_computed == 1
+
+
+def thresholds(seed, effect=0.0, n=500):
+    """A common cause with two thresholds."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 2))
+    f = 1.5 * (z[:, 0] > 0.5) + (z[:, 1] < -0.3)
+    a, b = 0.5 * rng.normal(size=(2, n))
+    return f + a, f + effect * a + b, z
+
+
+def test_a_common_cause_with_thresholds_is_no_dependence():
+    # Without forests 97% of draws are rejected. At a level of .08, 5 or more of 8 have probability 2e-4.
+    assert sum(pvalue(*thresholds(seed)) <= 0.05 for seed in range(8)) < 5
+
+
+def test_an_effect_beside_thresholds_is_found():
+    assert all(pvalue(*thresholds(seed, effect=0.5)) <= 0.05 for seed in range(3))
+
+
+def test_a_large_pvalue_needs_no_forest(monkeypatch):
+    from sklearn.ensemble import RandomForestRegressor
+
+    monkeypatch.setattr(RandomForestRegressor, "fit", None)  # not called: the smooth regression suffices
+    assert pvalue(*confounded()) > 0.2
+
+
+def test_linear_effects_are_found_nearly_as_often_as_by_the_partial_correlation():
+    found = []
+    for seed in range(18):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(size=(200, 3))
+        a, b = rng.normal(size=(2, 200))
+        x, y = 0.5 * z[:, 0] + a, 0.5 * z[:, 0] + 0.2 * a + b
+        result = conditional_test(x, y, z, rng=0, n_resamples=199)
+        found.append((result.pvalue <= 0.05, result.linear.pvalue <= 0.05))
+    ours, linear = np.sum(found, axis=0)
+    assert (
+        ours >= linear - 3
+    )  # the same draws, so only those where the two disagree vary: 12, 14; before 8, 14

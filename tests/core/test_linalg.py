@@ -13,7 +13,7 @@ from kembed.core.linalg import (
     pivoted_cholesky,
 )
 from kembed.core.ordering import row_order
-from kembed.data.space import MEDIAN_ROWS, make_space
+from kembed.kernels.space import MEDIAN_ROWS, make_space
 
 CASES = {
     "normal": lambda rng, n: rng.normal(size=n),

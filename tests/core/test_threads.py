@@ -44,3 +44,37 @@ def test_a_search_among_few_rows_takes_one_thread(two):
     kembed.pc(np.random.default_rng(0).normal(size=(50, 3)), test=ranks)
     assert seen == {1}
     assert threads() == 2
+
+
+X, Y, Z = np.random.default_rng(0).normal(size=(3, 40, 1))
+CALLS = {
+    "mmd_test": lambda: kembed.mmd_test(X, Y, n_resamples=19),
+    "k_sample_test": lambda: kembed.k_sample_test(X, Y, Z, n_resamples=19),
+    "hsic_test": lambda: kembed.hsic_test(X, Y, n_resamples=19),
+    "hsic_test of columns": lambda: kembed.hsic_test("x", "y", data={"x": X[:, 0], "y": Y[:, 0]}),
+    "conditional_test": lambda: kembed.conditional_test(X, Y, Z, n_resamples=19),
+    "compare": lambda: kembed.compare(X, Y, n_resamples=19, alpha=0.1),
+    "witness": lambda: kembed.witness(X, Y),
+    "learn_kernel": lambda: kembed.learn_kernel(X),
+    "fit_embedding": lambda: kembed.fit_embedding(X, kembed.Gaussian(1.0)),
+    "shrinkage": lambda: kembed.shrinkage(X, kembed.Gaussian(1.0)),
+    "drift": lambda: kembed.DriftDetector(n_resamples=19).fit(X).test(Y),
+    "bags": lambda: kembed.MeanEmbedding(kembed.Gaussian(1.0)).fit_transform([X, Y]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_public_functions_of_few_rows_take_one_thread(two, call):
+    """Asked wherever floating-point errors are handled, which all of them do where they compute."""
+    CALLS[call]()  # imports
+    seen, usual = set(), np.errstate.__enter__
+
+    class Spy(np.errstate):
+        def __enter__(self):
+            seen.add(threads())
+            return usual(self)
+
+    two.setattr(np, "errstate", Spy)
+    CALLS[call]()
+    assert threads() == 2
+    assert seen == {1}

@@ -239,12 +239,15 @@ def test_default_measure_is_placed_by_the_data():
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
-def test_interval_has_the_level_in_the_middle(level):
-    mu, s = fit_embedding(data(20, 1), Gaussian(0.8), landmarks=LANDMARKS[1]), data(3, 1, 1)
+@pytest.mark.parametrize("noise", ["full", "diagonal", 0.3])
+def test_interval_has_the_level_in_the_middle(level, noise):
+    """Normal under given noise; estimated noise: Student's t and four pseudo-rows."""
+    mu, s = fit_embedding(data(20, 1), Gaussian(0.8), landmarks=LANDMARKS[1], noise=noise), data(3, 1, 1)
     lower, upper = mu.interval(s, level=level)
+    law, width = (stats.norm, 1.0) if noise == 0.3 else (stats.t(df=19), math.sqrt(24 / 20))
     for low, high, mean, sd in zip(lower, upper, mu.mean(s), mu.sd(s), strict=True):
-        assert stats.norm.cdf(low, mean, sd) == pytest.approx((1 - level) / 2, rel=1e-10)
-        assert stats.norm.sf(high, mean, sd) == pytest.approx((1 - level) / 2, rel=1e-10)
+        assert law.cdf((low - mean) / (width * sd)) == pytest.approx((1 - level) / 2, rel=1e-10)
+        assert law.sf((high - mean) / (width * sd)) == pytest.approx((1 - level) / 2, rel=1e-10)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 90, -0.1, math.nan])

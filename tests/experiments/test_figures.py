@@ -1,6 +1,7 @@
 """The experiments in small: what they measure, and that their files come whole."""
 
 import importlib.util
+import inspect
 import re
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 
 from kembed import Gaussian, GaussianMeasure, fit_embedding
 from kembed.core.writing import write_text
-from kembed.experiments import NAMES, figure2, figure3, output, reproduce
+from kembed.experiments import NAMES, QUICK_NOTE, figure2, figure3, output, ozone, reproduce
 from kembed.experiments.errors import Setting, measure_errors
 from kembed.experiments.figure2_defects import Plan
 from kembed.experiments.mixtures import grid_sample, mixture_embedding, true_witness
@@ -65,6 +66,22 @@ def test_all_is_every_name(tmp_path, monkeypatch):
     paths = reproduce("all", tmp_path, progress=False, say=said.append)
     assert [path.name for path in paths] == [f"{name}.txt" for name in NAMES]
     assert said == ["progress False"] * len(NAMES)
+
+
+def test_a_quick_run_uses_the_small_plan_and_says_so(tmp_path, monkeypatch):
+    stub = SimpleNamespace(run=lambda progress, size=50: size, FIGURES={}, QUICK={"size": 5})
+    stub.report = lambda size: [f"size {size}"]
+    monkeypatch.setattr("kembed.experiments.importlib.import_module", lambda name: stub)
+    said = []
+    reproduce("figure2", tmp_path, quick=True, say=said.append)
+    assert said == [f"{QUICK_NOTE}: figure2.", "size 5"]
+    reproduce("figure2", tmp_path, say=said.append)
+    assert said[2:] == ["size 50"]
+
+
+@pytest.mark.parametrize("module", [figure2, figure3, ozone])
+def test_every_quick_plan_is_one_that_the_figure_takes(module):
+    inspect.signature(module.run).bind(progress=None, **module.QUICK)
 
 
 def test_a_folder_that_takes_no_files_is_refused_before_any_work(tmp_path, monkeypatch):
@@ -233,6 +250,7 @@ def test_figure3_in_small(tmp_path):
     sentences = "\n".join(figure3.report(result))
     assert f"n = 200: draws;\n  the 80% band of the witness excludes 0 on {band.excluded:.0%}" in sentences
     assert "over 15 null data sets" in sentences
+    assert "joint maximum is at ℓ = 2n(m - D) = 15,200" in sentences  # 400 pooled rows, 20 landmarks
 
 
 def test_bands_exclude_zero_as_often_as_they_should():

@@ -9,17 +9,17 @@ import sqlite3
 import numpy as np
 import pytest
 
-from kembed import Gaussian
+from kembed import Gaussian, Landmarks, learn_kernel
 from kembed.conditional.cache import FILE
 from kembed.conditional.tester import ConditionalTester
-from kembed.data.datasets import OZONE_VARIABLES, load_ozone
 from kembed.experiments import KEEPING, NAMES, ozone, ozone_study
 from kembed.experiments.output import save
 from kembed.experiments.ozone_study import KERNELS, Plan, mark, measure, shares, take_out
 from kembed.graphs.graph import CausalGraph, Edge
 from kembed.graphs.pc import pc
+from kembed.tables.datasets import OZONE_VARIABLES, load_ozone
 
-SMALL = Plan(orders=3, resamples=2, lengthscales=(0.3, 1.0), signs=19, workers=1)
+SMALL = Plan(orders=3, resamples=2, lengthscales=(0.3, 1.0), landmarks=(10,), signs=19, workers=1)
 
 
 def table():
@@ -45,6 +45,7 @@ def test_settings_are_those_that_were_fixed_beforehand():
     np.testing.assert_allclose(plan.lengthscales, np.geomspace(0.1, 4.0, 9))
     assert (ozone_study.ALPHA, ozone_study.SEED, ozone_study.LEAST) == (0.05, 0, 7.0)
     assert KERNELS == ("median", "bkl")
+    assert plan.landmarks == (25, 50, 100)
 
 
 def test_each_graph_is_what_pc_says(study):
@@ -66,6 +67,18 @@ def test_each_graph_is_what_pc_says(study):
     assert study.sweep[0.3].pvalues == pc(None, test=swept, rng=0).pvalues
     assert study.marginal["0.3"] == swept.pvalue(0, 1, ())
     assert list(study.sweep) == [0.3, 1.0]
+
+
+def test_the_paper_s_own_rule_is_the_published_objective_with_unit_noise(study):
+    """Nothing given, the kernel of temperature is what `learn_kernel` says of that column."""
+    column = take_out(table(), 7.0)[0]["temp"].to_numpy()
+    column = (column - column.mean()) / column.std()
+    learned = learn_kernel(column, objective="paper", noise=1.0, landmarks=Landmarks("subset", 10))
+    found = study.scales["published, 10 landmarks"][0]
+    assert found == pytest.approx(learned.kernel.lengthscale, rel=1e-6)
+    assert list(study.published) == [10]
+    assert "10 landmarks, lengthscales" in "\n".join(ozone.report(study))
+    assert "10" in json.loads(ozone.TEXTS["ozone.json"](study))["published_objective"]
 
 
 def test_known_beforehand_means_that_ozone_causes_nothing(study):

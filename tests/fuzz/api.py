@@ -61,7 +61,8 @@ OPTIONS: dict[str, Sequence[Any]] = {
     "statistic": ("auto", "unbiased", "biased", "features"),
     "null": ("permutation", "permutation", "gamma", "spectral", "wild", "shift", "normal"),
     "n_resamples": (19, 19, 39, 99, 1),
-    "nan_policy": ("raise", "omit", "omit", "propagate"),
+    "nan_policy": ("raise", "omit", "include", "propagate"),
+    "missing": ("raise", "omit", "include", "propagate"),
     "memory": (None, 1.0, 5.0, 1e-3, 1e9),
     "batch": (None, 1, 7),
     "paired": (False, True),
@@ -192,7 +193,7 @@ CALLS: dict[str, tuple[Callable[..., Any], int, tuple[str, ...]]] = {
         ("kernel", "n_resamples", "prewhiten", "memory", "cross_fit", "rng", "nan_policy"),
     ),
     "k_sample_test": (kembed.k_sample_test, 3, ("kernel", "n_resamples", "rng", "nan_policy")),
-    "compare": (kembed.compare, 2, ("kernel", "alpha", "n_resamples", "nan_policy", "rng", "labels")),
+    "compare": (kembed.compare, 2, ("kernel", "alpha", "n_resamples", "missing", "rng", "labels")),
     "witness": (looked_at, 2, ("kernel", "level", "landmarks", "nan_policy", "rng")),
     "learn_kernel": (kembed.learn_kernel, 1, ("prior", "rng")),
     "pc": (

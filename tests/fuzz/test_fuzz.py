@@ -1,10 +1,10 @@
-"""A short run of either fuzzer; by hand they run for minutes, with other seeds (see their files)."""
+"""A short run of every fuzzer; by hand they run for minutes, with other seeds (see their files)."""
 
 import io
 
-from tests.fuzz import api, cli
+from tests.fuzz import api, cli, routes
 
-CALLS, RUNS = 120, 80  # a few seconds each
+CALLS, RUNS, CASES = 120, 80, 60  # a few seconds each
 SEED = 17
 
 
@@ -20,6 +20,13 @@ def test_command_line_under_hostile_files():
     assert not found, "\n".join(found)
     assert made == RUNS
     assert codes["exit 0"] > RUNS / 10
+
+
+def test_one_question_by_every_route():
+    counted, found, made = routes.fuzz(CASES, SEED)
+    assert not found, "\n".join(found)
+    assert made == CASES
+    assert sum(count for name, count in counted.items() if name.endswith("answered")) > CASES / 4
 
 
 def test_every_file_of_the_corpus(tmp_path, monkeypatch):

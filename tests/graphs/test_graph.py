@@ -232,18 +232,38 @@ def test_graphs_beside_each_other_have_their_variables_in_the_same_places():
 
 def test_picture_shows_marks_and_frequencies():
     ax = drawn(two_runs())
-    arrows = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
-    assert [to_hex(arrow.get_edgecolor()).upper() for arrow in arrows] == [BLUE, VERMILION, GREY]
-    widths = [arrow.get_linewidth() for arrow in arrows]
+    patches = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
+    lines = [patch for patch in patches if patch.get_linewidth() > 0.0]
+    heads = [patch for patch in patches if patch.get_linewidth() == 0.0]
+    assert [to_hex(line.get_edgecolor()).upper() for line in lines] == [GREY, VERMILION, GREY]
+    widths = [line.get_linewidth() for line in lines]
     assert widths == pytest.approx([0.4 + 2.2 * f for f in (0.75, 0.5, 1.0)])
-    solid = [arrow.get_linestyle() in ("-", "solid") for arrow in arrows]
-    assert solid == [True, False, True]
-    assert [arrow.get_arrowstyle().arrow for arrow in arrows] == ["-|>", "<|-|>", "-"]
-    marks = ["→ causes", "— direction open", "↔ conflicting"]
+    assert [line.get_linestyle() in ("-", "solid") for line in lines] == [True, False, True]
+    assert [line.get_arrowstyle().arrow for line in lines] == ["-"] * 3
+    assert [head.get_arrowstyle().arrow for head in heads] == ["-|>", "<|-|>"]
+    assert [to_hex(head.get_facecolor()).upper() for head in heads] == [BLUE, VERMILION]
+    marks = ["→ direction the tests suggest", "— direction open", "↔ conflicting directions"]
     apart = "not in the graph, but in ≥ 25% of resamples"  # a --- d
-    assert words(ax) == [*marks, apart, "line width: share of 1 resamples"]
+    directions = "arrowhead and %: share with this direction"
+    assert words(ax) == [*marks, apart, "line width: share of 1 resample", directions]
     orders = drawn(replace(two_runs(), over_bootstrap=None, n_bootstrap=0))
-    assert words(orders) == [*marks, "line width: share of 4 orders"]
+    assert words(orders) == [*marks, "line width: share of 4 orders", directions]
+
+
+def test_picture_shows_how_sure_a_direction_is():
+    # Every resample has the edge, one in five this direction: the line is bold and the arrowhead is faint.
+    certain = Edge("a", "b", "-->", 0.01, 1.0, 1.0)
+    doubtful = Edge("c", "d", "-->", 0.01, 1.0, 0.2)
+    table = np.zeros((4, 4, 3))
+    table[0, 1, 0], table[2, 3, 0], table[3, 2, 0] = 1.0, 0.2, 0.8
+    g = CausalGraph(NAMES, (certain, doubtful), over_bootstrap=table, n_bootstrap=10)
+    ax = drawn(g)
+    opacity = [patch.get_alpha() for patch in ax.patches if patch.get_arrowstyle().arrow == "-|>"]
+    assert opacity == [1.0, 0.2]
+    assert [text.get_text() for text in ax.texts if "%" in text.get_text()] == ["100%", "20%"]
+    assert not any("cause" in text for text in words(ax))
+    assert 'label="20%", arrowhead=empty];' in g.to_dot()
+    assert 'label="100%"];' in g.to_dot()
 
 
 def test_picture_shows_frequent_edges_that_the_graph_lacks():

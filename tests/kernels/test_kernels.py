@@ -551,3 +551,18 @@ def test_a_full_covariance_is_no_lengthscale():
 
 def test_several_scales_are_no_lengthscale():
     assert not hasattr(MultiScale([1.0, 2.0]), "lengthscale")
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_many_columns_lose_no_digits(offset):
+    """Distances of 200 columns: rows far from 0, nearly equal ones, equal ones and an outlier."""
+    rng = np.random.default_rng(0)
+    x, y = offset + rng.normal(size=(40, 200)), offset + rng.normal(size=(30, 200))
+    y[0], y[1] = x[0], x[1] + 1e-7
+    y[2] += 1e4
+    distances = np.array([[float(np.sum((a - b) ** 2)) for b in y] for a in x])
+    wanted = np.exp(-0.5 * distances / 20.0**2)
+    np.testing.assert_allclose(Gaussian(20.0).gram(x, y), wanted, rtol=1e-9)
+    assert Gaussian(20.0).gram(x, y)[0, 0] == 1.0
+    gram = Gaussian(20.0).gram(x)
+    assert np.array_equal(gram, gram.T)

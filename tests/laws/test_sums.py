@@ -10,9 +10,8 @@ from hypothesis.extra import numpy as arrays
 from tests.properties import numbers, pairs_of_tables, tables
 
 from kembed import Gaussian, MeanEmbedding, Sketch, compare, empirical, fit_embedding, mmd_test, witness
-from kembed.engines.memory import Memory, take_rows
-from kembed.engines.sampling import sampled_table
-from kembed.engines.source import Block, Schema, tree_sum
+from kembed.tables.schema import Schema
+from kembed.tables.source import Block, Memory, take_rows, tree_sum
 
 fewer = settings(max_examples=settings().max_examples // 2)
 
@@ -29,13 +28,12 @@ def moments(block: Block) -> dict:
 @given(tables(rows=st.integers(1, 40)), st.integers(1, 41))
 def test_blocks_do_not_matter(rows, block):
     """Numbers are eighths, so that their sums have no rounding."""
-    found = source(rows, block).map_sum(moments)
+    found = source(rows, block).fold(moments)
     np.testing.assert_array_equal(found["sum"], rows.sum(axis=0))
     np.testing.assert_array_equal(found["second"], rows.T @ rows)
     assert found["first"] == [sum(range(0, len(rows), block))]
-    np.testing.assert_array_equal(source(rows, block).map_sum(take_rows).table, rows)
-    some, _ = sampled_table(source(rows, block), count=max(1, len(rows) // 2))
-    whole, _ = sampled_table(source(rows, len(rows)), count=max(1, len(rows) // 2))
+    np.testing.assert_array_equal(source(rows, block).fold(take_rows).table, rows)
+    some, whole = (source(rows, size).sample(max(1, len(rows) // 2))[0] for size in (block, len(rows)))
     np.testing.assert_array_equal(some.values, whole.values)
 
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from kembed import Gaussian, sample_kernel
+from kembed import Gaussian, Landmarks, log_pseudolikelihood, sample_kernel
 from kembed.learning.kernel_samples import mode_shares, nearest_mode
 
 RNG = np.random.default_rng
@@ -40,6 +40,24 @@ def test_posterior_of_the_lengthscale_is_that_of_quadrature(data, samples):
     assert samples.ess > 100
     assert abs(drawn.mean() - mean) < 0.4 * sd
     assert 0.75 < drawn.std() / sd < 1.33
+
+
+def test_the_published_posterior_given_the_noise_is_that_of_quadrature(data):
+    """`objective="paper"`: the published objective plus the paper's Gamma(1, 1) on ℓ, by a grid."""
+    how = {"objective": "paper", "noise": 1.0, "landmarks": Landmarks("subset", 10)}
+    samples = sample_kernel(data, n_chains=1, n_warmup=150, n_draws=300, progress=False, **how)
+    log_scale = np.linspace(-3.5, 2.0, 221)
+    z = samples.learned.landmarks
+    density = [
+        float(log_pseudolikelihood(data, kernel=Gaussian(np.exp(a)), noise=1.0, landmarks=z)) + a - np.exp(a)
+        for a in log_scale
+    ]
+    weight = np.exp(np.array(density) - max(density))
+    mean = np.average(log_scale, weights=weight)
+    sd = np.sqrt(np.average((log_scale - mean) ** 2, weights=weight))
+    assert samples.ess > 100  # so 4 standard errors of the mean are 0.4 sd
+    assert abs(np.log(samples.lengthscale).mean() - mean) < 0.4 * sd
+    assert 0.75 < np.log(samples.lengthscale).std() / sd < 1.33
 
 
 def test_chains_agree_without_divergences(samples):

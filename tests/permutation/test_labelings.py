@@ -8,7 +8,7 @@ from tests import reference
 from tests.testing.alike import matrices
 
 from kembed.core.progress import showing_progress
-from kembed.data.space import make_space
+from kembed.kernels.space import make_space
 from kembed.permutation import labelings as module
 from kembed.permutation import statistics
 from kembed.permutation.counts import packed

@@ -7,7 +7,7 @@ from tests import reference
 from tests.testing.alike import matrices
 
 from kembed import Gaussian, Matern32, hsic_test, mmd_test
-from kembed.data.space import make_space
+from kembed.kernels.space import make_space
 from kembed.permutation import statistics
 from kembed.permutation.gram import KernelSums, function_pairs, kernel_pairs, matrix_pairs, space_pairs
 from kembed.permutation.labelings import (

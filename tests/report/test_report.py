@@ -57,7 +57,7 @@ def nasty():
     x, y = table(120, [0.7, 0.1, 0.1, 0.1], rng), table(120, [0.1, 0.7, 0.1, 0.1], rng)
     x[SCRIPT][4] = None
     frames = (pl.DataFrame(x), pl.DataFrame(y))
-    return kembed.compare(*frames, labels=LABELS, kernel="median", n_resamples=199, nan_policy="omit", rng=7)
+    return kembed.compare(*frames, labels=LABELS, kernel="median", n_resamples=199, missing="omit", rng=7)
 
 
 @pytest.fixture(scope="module")
@@ -209,10 +209,10 @@ def test_numbers_are_those_of_the_comparison(nasty, page):
     said = page.said
     assert " ".join(words.clean(nasty.verdict).split()) in said
     assert "A difference was found" in said
-    assert f"Separation {nasty.separation_in_words} 50%: cannot tell 100%: always" in said
+    assert f"Separation {nasty.separation:.2f} 0.5: guessing 1: certain" in said
     assert f"p-value {nasty.test.pvalue:.3f} If both" in said
     low, high = nasty.separation_interval
-    assert f"95% interval {low:.0%} to {high:.0%}" in said
+    assert f"(95% CI {low:.2f}-{high:.2f})" in said
     assert "Columns that differ by themselves 1 of 8 The clearest is 😀 mood." in said
     assert "119 rows and 120 rows · 8 columns" in said
     for column in nasty.columns:
@@ -252,7 +252,7 @@ def test_how_to_repeat_it(page):
     assert given["rng"] == 7
     assert given["kernel"] == "median"
     assert given["labels"] == tuple(map(words.clean, LABELS))
-    assert given["nan_policy"] == "omit"
+    assert given["missing"] == "omit"
     assert (given["n_resamples"], given["alpha"]) == (199, 0.05)
 
 
@@ -363,12 +363,12 @@ def test_saved_whole(same, pages, tmp_path):
 
 def test_failure_leaves_what_was_there(same, tmp_path):
     broken = dataclasses.replace(same, separation="half")
-    with pytest.raises(TypeError, match="can only concatenate"):
+    with pytest.raises(TypeError, match="must be real number"):
         save(broken, tmp_path / "new.html")
     assert list(tmp_path.iterdir()) == []
     old = tmp_path / "old.html"
     old.write_text("old")
-    with pytest.raises(TypeError, match="can only concatenate"):
+    with pytest.raises(TypeError, match="must be real number"):
         broken.save_report(old)
     assert old.read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["old.html"]
@@ -413,10 +413,20 @@ def test_missing_values_are_on_the_page():
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=(100, 2)), rng.normal(size=(100, 2))
     y[:40, 1] = np.nan
-    found = kembed.compare(x, y, nan_policy="omit", n_resamples=99)
+    found = kembed.compare(x, y, missing="omit", n_resamples=99)
     said = Page(render(found, date=DATE)).said
     assert "Missing values Column x y p column 1 0% 40% < 0.001" in said
     assert "Missing values differ: column 1" in said
+
+
+def test_included_missing_values_are_columns_of_the_page():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(100, 2)), rng.normal(size=(100, 2))
+    y[:40, 1] = np.nan
+    found = kembed.compare(x, y, n_resamples=99)
+    said = Page(render(found, date=DATE)).said
+    assert found.differ
+    assert "The clearest is column 1 (missing): missing in 0.0% of x and 40.0% of y." in said
 
 
 def test_dates_are_dates_on_the_page():

@@ -10,9 +10,9 @@ from scipy import stats
 from tests import reference
 
 from kembed import Gaussian, hsic_test
-from kembed.data.tables import read_tables
-from kembed.engines.memory import in_memory
 from kembed.permutation.crossings import bin_rows, crossings, draw_orders_of_each, unit_rows
+from kembed.tables.reader import read_tables
+from kembed.tables.source import in_memory
 from kembed.testing.crossed import independence_of
 from kembed.testing.procedure import read_procedure
 

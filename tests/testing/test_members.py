@@ -7,9 +7,18 @@ from scipy.stats import rankdata
 from tests.testing.alike import matrices
 
 from kembed import hsic_test, mmd_test
-from kembed.data.space import make_space
+from kembed.kernels.space import make_space
 from kembed.permutation.counts import leaf_features
-from kembed.testing.members import GROUPS, axes, density, fused_members, fused_relations, neighbours, trees
+from kembed.testing.members import (
+    GROUPS,
+    axes,
+    density,
+    fused_members,
+    fused_relations,
+    neighbours,
+    repeated,
+    trees,
+)
 from kembed.testing.members.polynomials import DEGREE, indicators, rank_polynomials
 from kembed.testing.members.rows import read_scales
 
@@ -36,7 +45,13 @@ def constant_beside(rng):
     return make_space(np.column_stack([np.full(N, 0.3), rng.integers(0, 2, N)]), np.array([False, False]))
 
 
-SPACES = [continuous, tied, mixed, constant, constant_beside]
+def copied(rng):
+    rows = rng.normal(size=(N, 2))
+    rows[-8:] = rows[:8]
+    return make_space(rows, np.array([False, False]))
+
+
+SPACES = [continuous, copied, tied, mixed, constant, constant_beside]
 
 
 @pytest.mark.parametrize("make", SPACES)
@@ -48,7 +63,7 @@ def test_members_are_functions_of_the_unordered_rows(group, make, rng):
     first, other = (group.two_sample(read_scales(each)) for each in (space, turned))
     if first is None:
         assert other is None
-        assert space.values.shape[1] == 1 or group in (axes, density, neighbours)
+        assert space.values.shape[1] == 1 or group in (axes, density, neighbours, repeated)
         return
     assert repr(first.kernels) == repr(other.kernels)
     ours, theirs = matrices(first.members), matrices(other.members)
@@ -78,7 +93,7 @@ def test_a_side_of_a_relation_does_not_know_the_pairing(group, make, rng):
 @pytest.mark.parametrize("group", GROUPS)
 def test_equal_rows_are_treated_alike(group, rng):
     """Whatever place a row has among its equals: its sample decides the place, and must not be seen."""
-    values = rng.integers(0, 2, (N, 2)).astype(float)
+    values = rng.integers(0, 2 if group is not repeated else 9, (N, 2)).astype(float)
     found = group.two_sample(read_scales(make_space(values, np.array([False, False]))))
     same = (values[:, None] == values).all(axis=2)
     for K in matrices(found.members):
@@ -110,7 +125,7 @@ def test_every_kernel_of_a_relation_has_a_name_and_a_voice(make, rng):
 
 
 def test_a_fused_test_has_every_group(rng):
-    rows = read_scales(continuous(rng), names=("a", "b"))
+    rows = read_scales(copied(rng), names=("a", "b"))
     parts = [group.two_sample(rows) for group in GROUPS]
     whole = fused_members(rows)
     assert repr(whole.kernels) == repr(tuple(kernel for part in parts for kernel in part.kernels))
@@ -464,3 +479,29 @@ def test_a_rare_flag_and_text_with_many_rows_are_no_trouble(rng):
     assert mmd_test(*frames, statistic="features", rng=0, n_resamples=99).pvalue > 0.01
     shifted = frames[1].assign(c=np.where(rng.random(150) < 0.4, "p", frames[1]["c"]))
     assert mmd_test(frames[0], shifted, statistic="features", rng=0, n_resamples=99).pvalue == 0.01
+
+
+# Repeated rows.
+
+
+def test_copies_in_one_sample_are_found():
+    """16% copies: power .28 by the other members (40 draws), 1 by counting rows that occur twice."""
+    found = 0
+    for seed in range(10):
+        rng = np.random.default_rng([5, seed])
+        x, y = rng.normal(size=(150, 4)), rng.normal(size=(150, 4))
+        y[-24:] = y[:24]
+        result = mmd_test(x, y, n_resamples=99, rng=seed)
+        found += result.pvalue <= 0.05
+    assert found == 10
+    assert repr(result.kernel) == "repeated rows"
+
+
+def test_repeated_rows_alone_are_no_difference():
+    """Independent rows of a law with 60 values: at level .05, 16 of 150 has odds of 1 in 270."""
+    rejected = 0
+    for seed in range(150):
+        rng = np.random.default_rng([6, seed])
+        x, y = rng.normal(size=(60, 2))[rng.integers(0, 60, (2, 40))]
+        rejected += mmd_test(x, y, n_resamples=39, rng=seed).pvalue <= 0.05
+    assert rejected < 16

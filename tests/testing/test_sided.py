@@ -5,8 +5,7 @@ import polars as pl
 import pytest
 
 from kembed import ConditionalTester, conditional_test, hsic_test, pc
-from kembed.data.sources import InputError
-from kembed.testing import sided
+from kembed.tables.parts import InputError
 
 HOW = {"kernel": "median", "n_resamples": 49, "rng": 0}
 X, Y = ["a", "z"], ["b", "town"]
@@ -90,7 +89,7 @@ def test_rows_that_miss_something_on_either_side_go(table, place, tmp_path):
 
 def test_more_rows_than_are_held_are_tested_in_one_pass(table, place, monkeypatch):
     limit = hsic_test(X, Y, data=table, null="normal", **HOW)
-    monkeypatch.setattr(sided, "HELD", 799.0)  # of 800 numbers
+    monkeypatch.setattr("kembed.tables.source.HELD", 799.0)  # of 800 numbers
     monkeypatch.setattr("kembed.testing.crossed.HELD", 799.0)
     monkeypatch.setattr("kembed.testing.procedure.CROSSED_ROWS", 100)
     for there in (hsic_test(X, Y, data=place / "t.parquet", **HOW), limit):
@@ -98,7 +97,8 @@ def test_more_rows_than_are_held_are_tested_in_one_pass(table, place, monkeypatc
         assert there.pvalue == 0.02
     with pytest.raises(ValueError, match=r"200 rows of 4 columns, more than are held at once"):
         hsic_test(X, Y, data=place / "t.parquet", statistic="unbiased", **HOW)
-    with pytest.raises(ValueError, match="put both into one table and give it as data="):
+    monkeypatch.setattr("kembed.tables.source.HELD", 399.0)  # of 400 on each side
+    with pytest.raises(ValueError, match="more than are held at once"):
         hsic_test(place / "x.parquet", place / "y.csv", **HOW)
     with pytest.raises(ValueError, match="draw some rows, or name fewer columns"):
         conditional_test("a", "b", ["z", "town"], data=place / "t.parquet", rng=0)

@@ -1,7 +1,8 @@
 """The commands of `kembed`, in the order of its help; each is a function of the module that does its work."""
 
+import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from kembed import __version__
 from kembed.cli import graphs, one_sample, sketches, tour, two_samples
+from kembed.cli.words import UsageError
 
 # What stands below the help of every command, and of all.
 CODES = (
@@ -32,30 +34,28 @@ COMMANDS = {
     "demo": tour.run_demo,
 }
 
+# What options take whose values are shown as these letters in the help.
+NUMBERS = {"N": "a whole number", "P": "a number between 0 and 1", "T": "a number"}
+
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
-class Command(TyperCommand):
-    """A command that converts only what needs it: newer Typers load all of pydantic for the first value."""
+class Light:
+    """Converts only what needs it: newer Typers load all of pydantic for the first value."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self: Any, ctx: Any, args: list[str]) -> Any:
         """Read the command line."""
-        _convert_less(self.get_params(ctx))
-        return super().parse_args(ctx, args)
+        for parameter in self.get_params(ctx):
+            parameter.process_value = partial(_converted, parameter, parameter.process_value)
+        return super().parse_args(ctx, args)  # type: ignore[misc]
 
 
-class Commands(TyperGroup):
-    """The same of all commands together."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line."""
-        _convert_less(self.get_params(ctx))
-        return super().parse_args(ctx, args)
+class Command(Light, TyperCommand):
+    """A command."""
 
 
-def _convert_less(parameters: Iterable[Any]) -> None:
-    for parameter in parameters:
-        parameter.process_value = partial(_converted, parameter, parameter.process_value)
+class Commands(Light, TyperGroup):
+    """All commands together."""
 
 
 def _converted(parameter: Any, convert: Callable[..., Any], context: Any, value: Any) -> Any:
@@ -63,8 +63,23 @@ def _converted(parameter: Any, convert: Callable[..., Any], context: Any, value:
     wanted = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     left_out = value is parameter.default and not parameter.required
     if parameter.multiple or not (left_out or (wanted is str and type(value) is str)):
-        return convert(context, value)
+        try:
+            return convert(context, value)
+        except Exception as error:
+            if parameter.metavar in NUMBERS and hasattr(error, "format_message"):
+                raise _no_number(parameter, value, error.format_message()) from None
+            raise
     return value if parameter.callback is None else parameter.callback(context, parameter, value)
+
+
+def _no_number(parameter: Any, value: Any, message: str) -> UsageError:
+    """The error for an option that takes a number, in the same words for every version of Typer."""
+    least = re.search(r"(?:equal to |>=)(\d+)", message)
+    wanted = NUMBERS[parameter.metavar] + (f" of at least {least[1]}" if least else "")
+    hint = ""
+    if percent := re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%\s*", str(value)):
+        hint = f"; for {percent[1]}% write {float(percent[1]) / 100:g}"
+    return UsageError(f"{max(parameter.opts, key=len)} must be {wanted}, got {value!r}{hint}")
 
 
 app = typer.Typer(

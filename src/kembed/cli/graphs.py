@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kembed.cli import outputs
-from kembed.cli.inputs import load_variables
 from kembed.cli.options import GraphFile, OneFile, Reading, Searching, arrow, command, kernel_of, split
 from kembed.cli.screen import Screen
-from kembed.core.text import counted, plain
+from kembed.cli.words import UsageError
+from kembed.core.text import counted, listing, plain
 from kembed.core.writing import write_text
-from kembed.data import files
 
 if TYPE_CHECKING:
     from kembed.graphs.background import Background
@@ -22,8 +21,8 @@ KERNELS = ("fused", "bkl", "median")  # residuals have one unit, so that there i
 OFTEN = 0.25
 # What the marks of edges mean, for those who see them for the first time.
 MEANINGS = {
-    "-->": "a --> b: a is a direct cause of b.",
-    "---": "a --- b: one is a direct cause of the other; the tests do not say which.",
+    "-->": "a --> b: the tests suggest that a causes b, and not the other way round.",
+    "---": "a --- b: connected directly; the tests do not say which causes which.",
     "<->": "a <-> b: there are reasons for both directions; trust neither.",
 }
 
@@ -37,18 +36,27 @@ def run_graph(
     outputs.check_target(output, FILES, (file,))
     if searching.cache is not None:
         outputs.folder(searching.cache, "--cache")
-    loaded, times = load_variables(file, searching.time, reading, screen)
-    frame = loaded.frame
-    background = _background(searching, frame.columns, loaded.labels[0])
-    screen.spare_threads(frame.height)
-    with screen.waiting(f"testing {frame.width} columns of {frame.height:,} rows") as bar:
-        graph, prewhitened = _searched(loaded.labelled[0], times, kernel, background, searching, bar)
+    from kembed.cli import samples
+    from kembed.conditional.tester import MINIMUM
+
+    loaded, times = samples.load_variables(file, reading, screen, searching.time, minimum=MINIMUM)
+    (source,), width = loaded.sources, len(loaded.columns)
+    if width < 2:
+        seen = f"a graph needs two columns that vary, but {loaded.labels[0]} has {listing(loaded.columns)}"
+        raise UsageError(f"{seen}; name columns with --columns to use what was left out")
+    if searching.test != "residuals" and any(source.schema.missing_of):
+        seen = f"{loaded.labels[0]} has missing values in {listing(filter(None, source.schema.missing_of))}"
+        raise UsageError(f"{seen}, and partial correlation has no place for them; use --missing omit")
+    background = _background(searching, loaded.columns, loaded.labels[0])
+    with screen.waiting(f"testing {width} columns of {source.size:,} rows") as bar:
+        graph, prewhitened = _searched(source, times, kernel, background, searching, bar)
     residuals = searching.test == "residuals"
-    sentence = loaded.told(_sentence(graph))
+    sizes = (source.size,)
+    sentence = loaded.told(_sentence(graph), sizes)
     screen.remark(graph.notes)
     payload = {
         "verdict": sentence,
-        **loaded.described((frame.height,)),
+        **loaded.described(sizes),
         **graph.to_dict(),
         "prewhitened": [vars(one) for one in prewhitened],
         "test": searching.test,
@@ -73,7 +81,7 @@ def run_graph(
     orders = f"{counted(graph.n_orders, 'order')} of the columns"
     resamples = f", {counted(graph.n_bootstrap, 'resample')} of the rows" if graph.n_bootstrap else ""
     level = f"at the {100 * graph.alpha:g}% level"
-    facts = [*loaded.facts((frame.height,)), ("tests", f"{graph.n_tests:,} {level}, {_how(searching)}")]
+    facts = [*loaded.facts(sizes), ("tests", f"{graph.n_tests:,} {level}, {_how(searching)}")]
     facts += [("known before", known)] if background.names else []
     facts += [("runs", orders + resamples)] if graph.n_runs > 1 else []
     screen.facts(facts)
@@ -81,21 +89,22 @@ def run_graph(
 
 
 def _searched(
-    frame: Any, times: Any, kernel: Any, background: Background, how: Searching, progress: bool
+    source: Any, times: Any, kernel: Any, background: Background, how: Searching, progress: bool
 ) -> tuple[CausalGraph, tuple[Any, ...]]:
     """The graph, and what pre-whitening did."""
+    from kembed.cli.samples import variables_of
     from kembed.conditional.prewhitening import WEEK
-    from kembed.conditional.tester import ConditionalTester
-    from kembed.data.columns import Labelled
+    from kembed.conditional.tester import ConditionalTester, WholeTables
     from kembed.graphs.pc import pc
+    from kembed.tables.frames import Labelled
 
     options: Any = {"alpha": how.alpha, "max_given": how.max_given, "orientation": how.orientation}
     options |= {"n_orders": how.orders, "n_bootstrap": how.bootstrap, "rng": how.seed}
     options |= {"background": background, "progress": progress}
     if how.test != "residuals":
-        return pc(frame, test=how.test, **options), ()
+        return pc(source, test=how.test, **options), ()
     with ConditionalTester(
-        frame,
+        WholeTables(variables_of(source)),
         kernel=kernel,
         n_resamples=how.resamples,
         prewhiten=None if times is None else Labelled(times, f"--time {how.time!r}"),
@@ -109,12 +118,13 @@ def _searched(
 def _background(searching: Searching, columns: list[str], name: str) -> Background:
     """What the options say about causes, all of it about columns of the file."""
     from kembed.graphs.background import Background
+    from kembed.tables.files import checked
 
     forbidden = [arrow(text, "--forbid") for text in searching.forbid or ()]
     required = [arrow(text, "--require") for text in searching.require or ()]
     tiers = [split(text) or [] for text in searching.tier or ()]
     named = [column for group in (*forbidden, *required, *tiers) for column in group]
-    files.checked(named, columns, f"the graph of {name}")
+    checked(named, columns, f"the graph of {name}")
     return Background(forbidden=tuple(forbidden), required=tuple(required), tiers=tuple(map(tuple, tiers)))
 
 

@@ -1,18 +1,14 @@
 """`kembed independence` and `kembed learn`: columns of one file."""
 
-from itertools import combinations
 from typing import Annotated, Any, Literal
 
 import typer
 
 from kembed.cli import options, outputs, words
-from kembed.cli.inputs import held, load_columns, load_numbers, load_source
-from kembed.cli.large import is_large
-from kembed.cli.loaded import Loaded
 from kembed.cli.options import command, split
 from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
-from kembed.data.files import InputError, picked
+from kembed.cli.words import UsageError
 
 # What is learned, while one waits.
 FAMILIES = {"gaussian": "one lengthscale", "ard": "a lengthscale for every column", "auto": "best of five"}
@@ -37,35 +33,36 @@ def run_independence(
     named = {"x": split(x) or [], "y": split(y) or [], **({"given": split(given) or []} if given else {})}
     for option, used in (("--fast", fast), (f"--null {null}", null != "permutation")):
         if given and used:
-            raise InputError(f"{option} is for the test without --given; leave out one of them")
+            raise UsageError(f"{option} is for the test without --given; leave out one of them")
     if reading.columns is not None:
-        raise InputError("--columns is not for independence; name columns with --x and --y")
-    for one, other in combinations(named, 2):
-        if both := [column for column in named[one] if column in named[other]]:
-            raise InputError(f"column {both[0]!r} is in --{one} and in --{other}; leave it out of one")
+        raise UsageError("--columns is not for independence; name columns with --x and --y")
     wanted = [column for names in named.values() for column in names]
-    large = is_large(reading, [file])
-    loaded = (load_source if large else load_columns)(file, wanted, reading, screen)
-    if large and given:  # regressions need all rows at once
-        loaded = held(loaded, screen)
-    sides: list[Any] = list(named.values()) if loaded.sources else _labelled_sides(loaded, named)
-    table = loaded.sources[0] if loaded.sources else None
     from kembed import conditional_test, hsic_test
+    from kembed.cli import samples
+    from kembed.conditional.tester import MINIMUM
+    from kembed.tables.source import rows_of
+    from kembed.testing import independence
 
-    screen.spare_threads(loaded.given[0])
+    loaded = samples.load_table(
+        file, reading, screen, wanted, minimum=MINIMUM if given else independence.MINIMUM
+    )
+    (table,) = loaded.sources
+    if given and not table.held:  # regressions need all rows at once
+        table = rows_of(table, samples.table_of(table, screen))
     with screen.waiting(f"pairing {loaded.given[0]:,} rows") as bar:
         if given:
-            how = testing.settings(reading, bar)
+            how = testing.settings(bar)
             how.pop("progress")
-            result: Any = conditional_test(*sides, data=table, **how)
+            result: Any = conditional_test(*named.values(), data=table, **how)
         else:
-            result = hsic_test(*sides, data=table, null=null, **testing.settings(reading, bar, fast))
+            how = testing.settings(bar, fast)
+            result = hsic_test(*named.values(), data=table, null=null, **how)
     if null == "shift" and testing.alpha * result.sizes[0] < 1.0:
         seen = f"moved in time {result.sizes[0]} rows give no p-value below {1.0 / result.sizes[0]:.3g}"
-        raise InputError(f"{seen}, so nothing can be found at --alpha {testing.alpha:g}; give more rows")
+        raise UsageError(f"{seen}, so nothing can be found at --alpha {testing.alpha:g}; give more rows")
     fixed = f" given {words.of_columns(named['given'])}" if given else ""
     yes, no = f"The two sides depend on each other{fixed}", f"No dependence was found{fixed}"
-    sentence = verdict(result, testing.alpha, yes, no, "independence")
+    sentence = loaded.told(verdict(result, testing.alpha, yes, no, "independence"), result.sizes)
     columns = [(side, words.of_columns(names)) for side, names in named.items()]
     facts = [loaded.facts(result.sizes)[0], *columns]
     if second := getattr(result, "second_opinion", None):
@@ -75,20 +72,12 @@ def run_independence(
     )
 
 
-def _labelled_sides(loaded: Loaded, named: dict[str, list[str]]) -> list[Any]:
-    """The columns of every side, under names that errors know."""
-    from kembed.data.columns import Labelled
-
-    frame, of = loaded.frame, loaded.labels[0]
-    return [Labelled(picked(frame, names), f"the {side} side of {of}") for side, names in named.items()]
-
-
 @command()
 def run_learn(
     screen: Screen,
     file: options.OneFile,
     *,
-    reading: options.Reading,
+    reading: options.Complete,
     seeded: options.Seeded,
     family: Annotated[
         Literal["gaussian", "ard", "auto"],
@@ -98,36 +87,41 @@ def run_learn(
 ) -> None:
     """Which lengthscale do the data speak for? Learned without labels, every mode shown."""
     outputs.check_target(output, outputs.FIGURES, (file,))
-    loaded = load_numbers(file, reading, screen)
-    screen.spare_threads(loaded.frame.height)
-    with screen.waiting(f"learning from {loaded.frame.height:,} rows ({FAMILIES[family]})"):
+    from kembed.cli import samples
+    from kembed.learning.learn import MINIMUM_ROWS
+    from kembed.tables import diagnostics
+
+    loaded, _ = samples.load_variables(file, reading, screen, minimum=MINIMUM_ROWS, numeric=True)
+    (source,), table = loaded.sources, loaded.sources[0].table()
+    screen.remark(diagnostics.of_sides([table], ordered=True))
+    with screen.waiting(f"learning from {source.size:,} rows ({FAMILIES[family]})"):
         from kembed.learning.evidence import typical_lengthscale
 
-        learned, space = _learned(loaded.labelled[0], family, reading.missing, seeded.seed)
+        learned, space = _learned(table, family, seeded.seed)
         if output is not None:
             outputs.save_plot(learned, output)
-    one = loaded.frame.width == 1
+    one = len(loaded.columns) == 1
     unit = float(space.spread[0]) if one else 1.0
     best, median = unit * typical_lengthscale(learned.kernel), unit * space.median()
     spoken = f"a lengthscale of {best:.3g}{'' if one else ' spreads of the columns'}"
     sentence = f"The data speak for {spoken}; the median rule gives {median:.3g}."
     if learned.rivals:
         sentence += f" {learned.rivals}"
-    sentence = loaded.told(sentence)
+    sentence = loaded.told(sentence, (learned.n,))
     scaled = words.lengthscales(learned.kernel, space.spread)
     screen.say(sentence)
     rows, _ = loaded.facts((learned.n,))
-    facts = [rows, ("family", learned.family), ("log evidence", f"{learned.log_evidence:.2f}")]
+    facts = [rows, ("family", learned.family), ("predictive score", f"{learned.log_evidence:.2f}")]
     families = sorted((learned.families or {}).items(), key=lambda item: -item[1])
     if families:
         facts.append(("families", ", ".join(f"{name} {score:.1f}" for name, score in families)))
     screen.facts(facts)
     scales = [" and ".join(f"{scale:.4g}" for scale in scales) for scales in scaled]
-    spreads = list(zip(loaded.frame.columns, space.spread, scales, strict=True))
+    spreads = list(zip(loaded.columns, space.spread, scales, strict=True))
     screen.table({"column": "", "spread": ".4g", "lengthscale": ">"}, spreads)
     modes = enumerate(learned.modes if len(learned.modes) > 1 else (), start=1)
     ranked = [(rank, typical_lengthscale(mode.kernel), mode.log_evidence) for rank, mode in modes]
-    screen.table({"modes, best first": "", "lengthscale": ".3g", "log evidence": ".2f"}, ranked)
+    screen.table({"modes, best first": "", "lengthscale": ".3g", "predictive score": ".2f"}, ranked)
     payload = {
         "verdict": sentence,
         **loaded.described((learned.n,)),
@@ -138,7 +132,7 @@ def run_learn(
         "log_evidence": learned.log_evidence,
         "by_column": [
             {"name": name, "spread": spread, "lengthscale": own[0] if len(own) == 1 else own}
-            for name, spread, own in zip(loaded.frame.columns, space.spread, scaled, strict=True)
+            for name, spread, own in zip(loaded.columns, space.spread, scaled, strict=True)
         ],
         "modes": [{"kernel": repr(mode.kernel), "log_evidence": mode.log_evidence} for mode in learned.modes],
         "families": learned.families,
@@ -148,16 +142,13 @@ def run_learn(
     screen.finish(payload)
 
 
-def _learned(sample: Any, family: str, missing: str, seed: int) -> tuple[Any, Any]:
+def _learned(table: Any, family: str, seed: int) -> tuple[Any, Any]:
     """The kernel in the coordinates that words for kernels mean, and the space that has them."""
     import numpy as np
 
     from kembed import Gaussian, learn_kernel
-    from kembed.data.space import make_space
-    from kembed.data.tables import read_tables
-    from kembed.learning.learn import MINIMUM_ROWS
+    from kembed.kernels.space import make_space
 
-    (table,), _ = read_tables({"x": sample}, missing, minimum=MINIMUM_ROWS)
     space = make_space(table.values, table.categorical)
     pattern: Any = "auto" if family == "auto" else Gaussian()
     if family == "ard" and len(table.names) > 1:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import filterfalse
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 from typer.models import OptionInfo
 
 from kembed.cli.screen import Screen
-from kembed.data.files import InputError
+from kembed.cli.words import UsageError
 
 # The words of `kembed.testing.kernel_words`, which is too heavy for `--help`.
 KERNELS = ("fused", "bkl", "ard", "median", "median-raw")
@@ -66,10 +66,13 @@ Fast = Annotated[bool, method("Random features: time linear in the rows.", "", "
 class Reading:
     """How to read a file."""
 
+    policies: ClassVar[tuple[str, ...]] = ("include", "omit", "raise")
     columns: Annotated[Text, data("Use only these columns.", "A,B,...")] = None
     exclude: Annotated[Text, data("Leave these columns out.", "A,B,...")] = None
-    missing: Annotated[str, data("Rows with missing values: an error, or left out.", "raise|omit")] = "raise"
-    na: Annotated[Text, data("More words that mean missing.", "A,B,...")] = None
+    missing: Annotated[
+        str, data("Missing values: compared too, their rows left out, or an error.", "include|omit|raise")
+    ] = "include"
+    na: Annotated[Text, data("More words and numbers that mean missing.", "A,B,...")] = None
     delimiter: Annotated[Text, data("What separates fields; 'tab' for tabs.", "CHAR")] = None
     decimal_comma: Annotated[bool, data("Read 1,5 as a number.", "", "--decimal-comma")] = False
     as_text: Annotated[
@@ -79,13 +82,19 @@ class Reading:
     scheduler: Annotated[
         str, data("Read files with Dask: N workers here, or a scheduler's address.", "none|local[:N]|ADDRESS")
     ] = "none"
-    resume: Annotated[
-        Text, data("Keep finished passes over large files here; go on after an interruption.", "FOLDER")
-    ] = None
 
     def __post_init__(self) -> None:
-        if self.missing not in ("raise", "omit"):
-            raise InputError(f"--missing takes 'raise' or 'omit', but {self.missing!r} was given")
+        if self.missing not in self.policies:
+            seen = f"{self.missing!r} was given"
+            raise UsageError(f"--missing takes {', '.join(self.policies)}, but {seen}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Complete(Reading):
+    """How to read what can hold no missing values."""
+
+    policies: ClassVar[tuple[str, ...]] = ("omit", "raise")
+    missing: Annotated[str, data("Rows with missing values: an error, or left out.", "omit|raise")] = "raise"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,11 +127,11 @@ class Testing(Seeded):
         check_level(self.alpha, self.resamples)
         kernel_of(self.kernel)
 
-    def settings(self, reading: Reading, progress: bool, fast: bool | None = None) -> dict[str, Any]:
+    def settings(self, progress: bool, fast: bool | None = None) -> dict[str, Any]:
         """The options as the library's functions call them; with `fast` also the statistic of a test."""
         how = {"kernel": kernel_of(self.kernel), "n_resamples": self.resamples, "rng": self.seed}
         how |= {} if fast is None else {"statistic": "features" if fast else "auto"}
-        return how | {"nan_policy": reading.missing, "progress": progress}
+        return how | {"progress": progress}
 
     @property
     def described(self) -> dict[str, Any]:
@@ -180,12 +189,12 @@ class Searching(Seeded):
             usual = {one.name: one.default for one in fields(self)}
             for name in ("kernel", "resamples", "time", "cache"):
                 if getattr(self, name) != usual[name]:
-                    raise InputError(f"--{name} is for --test residuals; leave it out, or leave out --test")
+                    raise UsageError(f"--{name} is for --test residuals; leave it out, or leave out --test")
         least = self.least_timescale
         if least is not None and self.time is None:
-            raise InputError("--least-timescale is about --time; name the column of times, or leave it out")
+            raise UsageError("--least-timescale is about --time; name the column of times, or leave it out")
         if least is not None and not 0.0 < least < float("inf"):
-            raise InputError(f"--least-timescale must be a positive number, but {least:g} was given")
+            raise UsageError(f"--least-timescale must be a positive number, but {least:g} was given")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +252,8 @@ def command(printing: type[Quiet] = Printing) -> Callable[..., Callable[..., Non
             screen = Screen(context.obj, **printed)
             panels_given = {name: packed(panel) for name, panel in panels.items()}
             with screen.resources:
+                if "reading" in panels_given:
+                    screen.begin_with_one_thread()
                 found = function(screen, **panels_given, **given)
             if found and fail:
                 raise typer.Exit(1)
@@ -267,10 +278,10 @@ def check_level(alpha: float, resamples: int | None = None) -> None:
     """Refuse a level that is none, or that no p-value of so many resamples can reach."""
     if not 0.0 < alpha < 1.0:
         hint = ", 0.05 for 5%" if alpha >= 1.0 else ""
-        raise InputError(f"--alpha is a number between 0 and 1{hint}, but {alpha:g} was given")
+        raise UsageError(f"--alpha is a number between 0 and 1{hint}, but {alpha:g} was given")
     if resamples is not None and (resamples + 1) * alpha < 1.0:
         least = 1.0 / (resamples + 1)
-        raise InputError(
+        raise UsageError(
             f"with --resamples {resamples} no p-value is below {least:.3g}, so nothing can be found at "
             f"--alpha {alpha:g}; use --resamples {int(1.0 / alpha)} or more"
         )
@@ -284,9 +295,13 @@ def split(text: str | None) -> Texts:
     """
     if text is None:
         return None
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    try:
+        parts = next(csv.reader([text], skipinitialspace=True), []) if '"' in text else text.split(",")
+    except csv.Error:  # a line ends outside quotes
+        parts = []
+    names = [name.strip() for name in parts]
     if not names or not all(names):
-        raise InputError(f"names are given with commas between them, as in a,b,c, but {text!r} was given")
+        raise UsageError(f"names are given with commas between them, as in a,b,c, but {text!r} was given")
     return names
 
 
@@ -299,7 +314,7 @@ def arrow(text: str, option: str) -> tuple[str, str]:
     ends = [name.strip() for name in re.split("-{1,2}>|→", text)]
     if len(ends) != 2 or not all(ends):
         hint = "; a shell needs quotes around it" if text.endswith("-") else ""
-        raise InputError(f"{option} takes a cause and an effect, as in 'a->b', but {text!r} was given{hint}")
+        raise UsageError(f"{option} takes a cause and an effect, as in 'a->b', but {text!r} was given{hint}")
     return ends[0], ends[1]
 
 
@@ -317,7 +332,7 @@ def kernel_of(text: str, words: tuple[str, ...] = KERNELS) -> Any:
         lengthscale = 0.0
     if not 0.0 < lengthscale < float("inf"):
         wanted = f"--kernel takes {', '.join(words)} or a lengthscale such as 2.5"
-        raise InputError(f"{wanted}, but {text!r} was given")
+        raise UsageError(f"{wanted}, but {text!r} was given")
     from kembed import Gaussian
 
     return Gaussian(lengthscale)

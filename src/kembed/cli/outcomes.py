@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kembed.cli import words
-from kembed.cli.loaded import Loaded
 from kembed.cli.options import Testing
 from kembed.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from kembed.cli.samples import Samples
     from kembed.testing.outcome import TestOutcome
 
 PVALUES = {"p, by itself": ".3g", "p, of all columns": ".3g"}  # of columns, in tables
@@ -24,7 +24,7 @@ _CHOSEN = {
 
 def show_outcome(
     screen: Screen,
-    loaded: Loaded,
+    loaded: Samples,
     result: TestOutcome,
     testing: Testing,
     sentence: str,
@@ -42,7 +42,7 @@ def show_outcome(
     pvalues = [(column.name, column.pvalue, column.adjusted_pvalue) for column in columns]
     screen.table({"column": "", **PVALUES}, pvalues)
     told = {**more, **loaded.described(result.sizes), **outcome_to_dict(result), **testing.described}
-    so = bool(result.pvalue <= testing.alpha)
+    so = bool(result.pvalue <= testing.alpha or loaded.differences)
     screen.finish({"verdict": sentence, found: so, **told, "output": None}, resampling(result))
     return so
 

@@ -6,8 +6,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from kembed.cli.words import UsageError, label
 from kembed.core.writing import place_of, write_whole
-from kembed.data.files import InputError, label
 
 FIGURES = (".png", ".svg", ".pdf")  # what matplotlib writes and browsers and papers show
 PAGES = (".html", ".htm")
@@ -19,18 +19,18 @@ def check_target(path: Path | None, suffixes: tuple[str, ...], inputs: Iterable[
         return
     name = label(path)
     if path.suffix.lower() not in suffixes:
-        raise InputError(f"-o {name} must end in {' or '.join(suffixes)}; change its ending")
+        raise UsageError(f"-o {name} must end in {' or '.join(suffixes)}; change its ending")
     if path.is_dir():
-        raise InputError(f"-o {name} is a folder; name a file in it")
+        raise UsageError(f"-o {name} is a folder; name a file in it")
     place = place_of(path)
     if not place.parent.is_dir():
-        raise InputError(f"the folder of -o {name} does not exist; make it, or choose another place")
+        raise UsageError(f"the folder of -o {name} does not exist; make it, or choose another place")
     pipe = place.exists() and not place.is_file()
     if not os.access(place if pipe else place.parent, os.W_OK):
         what = f"-o {name}" if pipe else f"the folder of -o {name}"
-        raise InputError(f"{what} cannot be written to; choose another place")
+        raise UsageError(f"{what} cannot be written to; choose another place")
     if any(source and Path(source).exists() and path.exists() and path.samefile(source) for source in inputs):
-        raise InputError(f"-o {name} is one of the inputs; choose another name")
+        raise UsageError(f"-o {name} is one of the inputs; choose another name")
 
 
 def folder(path: Path, option: str = "-o") -> Path:
@@ -38,10 +38,10 @@ def folder(path: Path, option: str = "-o") -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{option} {label(path)} is, or lies in, a file; choose another name") from None
+        raise UsageError(f"{option} {label(path)} is, or lies in, a file; choose another name") from None
     except OSError as error:
         seen = f"{option} {label(path)} cannot be made ({error.strerror})"
-        raise InputError(f"{seen}; choose another place") from None
+        raise UsageError(f"{seen}; choose another place") from None
     return path
 
 

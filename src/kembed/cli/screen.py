@@ -17,12 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from kembed import __version__
-from kembed.cli.words import readable
+from kembed.cli.words import label, readable
 from kembed.core.progress import making_room, telling_stages
 from kembed.core.text import printable, visible
-from kembed.core.threads import THREADS, is_for_one_thread, one_thread
+from kembed.core.threads import FEW_ROWS, THREADS, is_for_one_thread, one_thread
 from kembed.core.writing import SCHEMA, jsonable
-from kembed.data.files import label
 
 FORETOLD = 0.3  # the share of the work after which the time left can be told
 
@@ -71,6 +70,7 @@ class Screen:
         self.arguments, self.json, self.quiet = arguments, json, quiet
         self.out, self.err = _Pipe(highlight=False), Console(stderr=True, highlight=False)
         self.notes: list[str] = []
+        self.limited = False  # to one thread, before the rows were counted
         self.resources = ExitStack()  # what is let go when the command ends, such as workers
         # The library's warnings are notes; what calls a command puts Python's own way back.
         warnings.showwarning = lambda message, *_, **__: self.note(readable(Warning(message)))
@@ -81,22 +81,36 @@ class Screen:
         _aside(self.err, "note: ", "yellow", message)
 
     def remark(self, notes: Sequence[str]) -> None:
-        """The notes of a result, in the words of the shell."""
-        for note in notes:
-            self.note(readable(Warning(note)))
+        """The notes of a result, each once."""
+        for note in dict.fromkeys(map(visible, notes)):
+            if note not in self.notes:
+                self.note(note)
+
+    def begin_with_one_thread(self) -> None:
+        """Load NumPy with one thread, until the rows are counted: others have to be started and stopped."""
+        self.limited = "numpy" not in sys.modules and is_for_one_thread(0)
+        if self.limited:
+            self._take_one_thread()
 
     def spare_threads(self, rows: int) -> None:
-        """Until the command ends, matrix products of few rows take one thread.
+        """Until the command ends, matrix products of few rows take one thread, of many all that there are."""
+        if self.limited and rows > FEW_ROWS:
+            from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-        Told before NumPy is there, it starts none that would have to be stopped: 0.03 s of a processor.
-        """
-        if not is_for_one_thread(rows):
-            return
-        if "numpy" in sys.modules:
-            self.resources.enter_context(one_thread(rows))
-        for name in THREADS:  # for libraries that are loaded later
-            os.environ[name] = "1"
-            self.resources.callback(os.environ.pop, name, None)
+            self._take_any_threads()
+            self.resources.enter_context(threadpool_limits(os.cpu_count()))
+        elif not self.limited and is_for_one_thread(rows):
+            if "numpy" in sys.modules:
+                self.resources.enter_context(one_thread(rows))
+            self._take_one_thread()
+
+    def _take_one_thread(self) -> None:
+        os.environ |= dict.fromkeys(THREADS, "1")  # for libraries that are loaded later
+        self.resources.callback(self._take_any_threads)
+
+    def _take_any_threads(self) -> None:
+        for name in THREADS:
+            os.environ.pop(name, None)
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[bool]:
@@ -191,7 +205,9 @@ class Screen:
     def repeated(self, seed: int | None) -> str:
         """The command that gives the same again."""
         seeded = seed is None or any(word.partition("=")[0] == "--seed" for word in self.arguments)
-        return shlex.join(["kembed", *self.arguments, *([] if seeded else ["--seed", str(seed)])])
+        end = self.arguments.index("--") if "--" in self.arguments else len(self.arguments)  # of options
+        added = [] if seeded else ["--seed", str(seed)]
+        return shlex.join(["kembed", *self.arguments[:end], *added, *self.arguments[end:]])
 
     def as_json(self, payload: dict[str, Any]) -> str:
         """The object as text, with the versions, the command and all notes; docs/json.md has every key."""

@@ -7,20 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kembed.cli import columns, options, outputs, words
-from kembed.cli.inputs import load
-from kembed.cli.large import is_large, open_files
-from kembed.cli.loaded import Loaded
+from kembed.cli import options, outputs, words
 from kembed.cli.options import command, kernel_of, split
 from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
+from kembed.cli.words import UsageError, label
 from kembed.core.text import counted, listing, rows
 from kembed.core.writing import is_packed
-from kembed.data.files import InputError, checked, label, picked
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from kembed.testing.sketch import Sketch
 
 SUFFIX = ".kembed"
@@ -37,7 +32,7 @@ def run_summarise(
     screen: Screen,
     files: Files,
     *,
-    reading: options.Reading,
+    reading: options.Complete,
     seeded: options.Seeded,
     kernel: Annotated[
         str, options.method("Of later tests: many kernels, one learned, or a lengthscale.", options.A_KERNEL)
@@ -50,11 +45,11 @@ def run_summarise(
     """Keep a reference without its rows: a sketch to test later samples against. Or show what is in one."""
     chosen = kernel_of(kernel)
     if chosen != "fused" and like is not None:
-        raise InputError("--kernel is for new features, and --like takes those of a sketch; leave one out")
+        raise UsageError("--kernel is for new features, and --like takes those of a sketch; leave one out")
     outputs.check_target(output, (SUFFIX,), files)
     tables = [file for file in files if not is_packed(file)]
     if output is None and (tables or len(files) > 1):
-        raise InputError(f"name the sketch to write, as in -o reference{SUFFIX}")
+        raise UsageError(f"name the sketch to write, as in -o reference{SUFFIX}")
     from kembed import Sketch
 
     # Tables have the features of --like, else of the first sketch among the files, else of the first table.
@@ -67,9 +62,8 @@ def run_summarise(
             if is_packed(file):
                 parts.append(Sketch.load(file))
                 continue
-            table, out = _table(file, first, reading, screen)
-            how: Any = {"rng": seeded.seed, "nan_policy": reading.missing, "progress": bar}
-            parts.append(Sketch.of(table, kernel=chosen, like=first, **how))
+            source, out = _source(file, first, reading, screen)
+            parts.append(Sketch.of(source, kernel=chosen, like=first, rng=seeded.seed, progress=bar))
             first, left_out = first or parts[-1], left_out | out
         whole = parts[0]
         for part in parts[1:]:
@@ -107,7 +101,7 @@ def _show(
     """Print what is in a sketch, and return the sentence that says it."""
     made = f"A sketch of {rows(sketch.rows)} in {words.of_columns(list(sketch.columns))}"
     sentence = f"{made}; {rows(told['set_aside'])} were set aside to choose features."
-    sentence = words.beside(sentence, left_out)
+    sentence = words.beside(sentence, {"Left out": listing(left_out)})
     screen.say(sentence)
     facts = [
         *counts,
@@ -125,59 +119,36 @@ def _show(
     return sentence
 
 
-def _table(
+def _source(
     file: str, like: Sketch | None, reading: options.Reading, screen: Screen
 ) -> tuple[Any, dict[str, str]]:
-    """The columns of a table that can be compared; those of a sketch, where there is one."""
-    from kembed.data.columns import Labelled
+    """A table as a source, and the columns left out; like a sketch, where there is one.
 
-    name, wanted = label(file), split(reading.columns)
+    Of the latter columns it has those of the sketch, text where that has text.
+    """
+    from kembed.cli.samples import labelled, options_of, own_columns, sources_of
+
+    wanted = split(reading.columns)
+    how: dict[str, Any] = {"columns": wanted, "minimum": 2}
     if like is not None:
         for option, given in (("--columns", wanted), ("--as-text", reading.as_text)):
             if given is not None:
                 seen = f"{option} is for new sketches, and this has the columns of another"
-                raise InputError(f"{seen}; leave it out")
-    if is_large(reading, [file]):
-        (source,) = open_files([file], reading, screen, used=None if like is None else list(like.columns))
-        return source, getattr(source, "left_out", {})
+                raise UsageError(f"{seen}; leave it out")
+        text = tuple(one["name"] for one in like.to_dict()["by_column"] if one["kind"] == "categories")
+        how |= {"columns": list(like.columns), "options": options_of(reading)._replace(as_text=text)}
+    policy = "omit" if reading.missing == "omit" else "raise"  # a sketch has no place for missing values
+    (source,) = sources_of({"data": labelled(file, screen)}, reading, screen, nan_policy=policy, **how)
+    screen.remark(source.notes)
+    left_out = source.left_out
     if like is not None:
-        frame, more = _as_in(like, file, reading, screen)
-        return Labelled(frame, name), more
-    frame = load(file, reading, screen)
-    if wanted is not None:
-        frame = picked(frame, checked(wanted, frame.columns, name))
-    left_out = columns.row_numbers(frame) if wanted is None else {}
-    kept = [column for column in frame.columns if column not in left_out]
-    (frame,) = columns.understand([frame], [file], kept, reading, screen)
-    named = wanted is not None
-    left_out |= {series.name: why for series in frame if (why := columns.why_unfit([series], named))}
-    if wanted is not None and left_out:
-        column, why = next(iter(left_out.items()))
-        raise InputError(f"column {column!r} cannot be compared: {why}; leave it out of --columns")
-    columns.tell_left_out(left_out, screen)
-    frame = picked(frame, [column for column in frame.columns if column not in left_out])
-    if not frame.width:
-        raise InputError(f"{name} has no column that can be compared; name columns with --columns")
-    columns.tell_text([frame], screen)
-    return Labelled(columns.check_complete(frame, name, reading, screen), name), left_out
-
-
-def _as_in(
-    sketch: Sketch, file: str, reading: options.Reading, screen: Screen
-) -> tuple[pl.DataFrame, dict[str, str]]:
-    """The columns of a sketch in a file, text where it has text; what else is there is left out, and told."""
-    name, names = label(file), list(sketch.columns)
-    text = [one["name"] for one in sketch.to_dict()["by_column"] if one["kind"] == "categories"]
-    frame = load(file, reading, screen, text)
-    missing = [column for column in names if column not in frame.columns]
-    if missing:
-        seen = f"{name} has no column {listing(missing)}, which the sketch has"
-        raise InputError(f"{seen}; it has {listing(frame.columns)}")
-    others = [column for column in frame.columns if column not in names]
-    more = dict.fromkeys(others, f"only {name} has it")
-    columns.tell_left_out(more, screen)
-    (frame,) = columns.understand([picked(frame, names)], [file], names, reading, screen, text)
-    return columns.check_complete(frame, name, reading, screen), more
+        excluded = split(reading.exclude) or []
+        others = [name for name in source.parts[0].names if name not in (*own_columns(source), *excluded)]
+        left_out = left_out | dict.fromkeys(others, f"only {source.label} has it")
+        if others:
+            they, are, them = ("column", "is", "it") if len(others) == 1 else ("columns", "are", "them")
+            screen.note(f"{they} {listing(others)} {are} left out: only {source.label} has {them}")
+    return source, left_out
 
 
 def is_sketch(*files: str | None) -> bool:
@@ -196,36 +167,31 @@ def test_against(
 ) -> bool:
     """Do two samples differ, of which one or both are kept as sketches; `others` are options for rows."""
     if b is None or reading.group is not None or reading.groups is not None:
-        raise InputError("a sketch has no groups; give a second file, without --group and --groups")
+        raise UsageError("a sketch has no groups; give a second file, without --group and --groups")
     for option in ("columns", "as_text"):
         if getattr(reading, option) is not None:
             seen = f"--{option.replace('_', '-')} is not for sketches, whose columns are fixed"
-            raise InputError(f"{seen}; leave it out")
+            raise UsageError(f"{seen}; leave it out")
     for option, given in {**others, "max_rows": reading.max_rows}.items():
         if given:
             seen = f"--{option.replace('_', '-')} is for samples of rows, and a sketch has none"
-            raise InputError(f"{seen}; leave it out, or give the table")
-    import polars as pl
-
+            raise UsageError(f"{seen}; leave it out, or give the table")
     from kembed import Sketch, mmd_test
-    from kembed.data.columns import Labelled
+    from kembed.cli.samples import Samples
 
     sketches: dict[str, Sketch] = {file: Sketch.load(file) for file in (a, b) if is_packed(file)}
     sketch = next(iter(sketches.values()))
-    samples: list[Any] = list(sketches.values())
-    given = {file: each.rows for file, each in sketches.items()}
+    sides: list[Any] = []
     left_out: dict[str, str] = {}
-    for place, file in enumerate((a, b)):
-        if file not in sketches:
-            frame, left_out = _as_in(sketch, file, reading, screen)
-            given[file] = frame.height
-            samples.insert(place, Labelled(frame, label(file)))
-    with screen.waiting(f"comparing {given[a]:,} + {given[b]:,} rows") as bar:
-        how: Any = {"n_resamples": testing.resamples, "rng": testing.seed, "nan_policy": reading.missing}
-        kernel = kernel_of(testing.kernel)
-        result = mmd_test(*samples, by_column=by_column, kernel=kernel, progress=bar, **how)
-    empty = pl.DataFrame(schema=list(sketch.columns))  # a sketch has columns and no rows
-    pair = Loaded((empty,), (label(a), label(b)), left_out, (given[a], given[b]))
+    for file in (a, b):
+        side, out = (sketches[file], {}) if file in sketches else _source(file, sketch, reading, screen)
+        sides.append(side)
+        left_out |= out
+    given = tuple(side.rows if isinstance(side, Sketch) else side.given for side in sides)
+    with screen.waiting(f"comparing {given[0]:,} + {given[1]:,} rows") as bar:
+        result = mmd_test(*sides, by_column=by_column, **testing.settings(bar))
+    pair = Samples((), (label(a), label(b)), list(sketch.columns), left_out, given)
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
-    sentence = pair.told(sentence)
-    return show_outcome(screen, pair, result, testing, sentence, pair.facts(result.sizes), found="differ")
+    sentence = pair.told(sentence, result.sizes)
+    facts = pair.facts(result.sizes)
+    return show_outcome(screen, pair, result, testing, sentence, facts, "differ", by_pair_of_samples=None)

@@ -16,8 +16,8 @@ from kembed.cli.options import Quiet, command
 from kembed.cli.outcomes import verdict
 from kembed.cli.screen import Screen
 from kembed.cli.two_samples import print_summaries
+from kembed.cli.words import UsageError
 from kembed.core.writing import write_whole
-from kembed.data.files import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,15 +73,20 @@ def run_reproduce(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the figures.")
     ] = Path("kembed-figures"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer repetitions: about two minutes for all figures.")
+    ] = False,
 ) -> None:
     """Draw figures of the paper again, from data made here or shipped."""
     from kembed import experiments
 
     if name not in (*experiments.NAMES, "all"):
-        raise InputError(f"there is no figure {name!r}; give {', '.join(experiments.NAMES)} or all")
+        raise UsageError(f"there is no figure {name!r}; give {', '.join(experiments.NAMES)} or all")
     place = outputs.folder(output)
     with screen.waiting(f"computing {name}") as bar:
-        files = experiments.reproduce(name, place, progress=bar, say=lambda text: screen.say(text, ""))
+        files = experiments.reproduce(
+            name, place, quick=quick, progress=bar, say=lambda text: screen.say(text, "")
+        )
     screen.wrote(files)
 
 

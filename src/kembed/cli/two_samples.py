@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kembed.cli import options, outputs, sketches, words
-from kembed.cli.inputs import load_pair, load_samples, weighed
-from kembed.cli.loaded import Loaded, in_python
 from kembed.cli.options import command, kernel_of, method
 from kembed.cli.outcomes import PVALUES, evidence, resampling, show_outcome, verdict
 from kembed.cli.screen import Screen
+from kembed.cli.words import UsageError
 from kembed.core.text import counted
-from kembed.data.files import InputError
 
 if TYPE_CHECKING:
+    from kembed.cli.samples import Samples
     from kembed.comparing.compare import Comparison
 
 # What is printed of a witness: so many regions, by so many of their columns.
@@ -41,37 +40,41 @@ def run_test(
     if sketches.is_sketch(a, b):
         of_rows = {"paired": paired, "weights": weights, "null": null != "permutation", "fast": fast}
         return sketches.test_against(screen, a, b, reading, testing, by_column, **of_rows)
-    loaded = load_samples(a, b, reading, screen, testing.seed)
+    from kembed import mmd_test
+    from kembed.cli import samples
+
+    loaded = samples.load_samples(a, b, reading, screen, testing.seed, weights=weights, paired=paired)
     special = {"--paired": paired, "--weights": weights, "--null": null != "permutation"}
-    if len(loaded.frames) > 2:
+    if len(loaded.sources) > 2:
         special |= {"--by-column": by_column, "--fast": fast}
         if used := [name for name, given in special.items() if given]:
-            raise InputError(f"{used[0]} is for two samples; choose two with --groups a,b")
-        return _several(screen, loaded, reading, testing)
-    loaded, own = weighed(loaded, weights)
-    from kembed import mmd_test
-
-    screen.spare_threads(sum(loaded.given))
+            raise UsageError(f"{used[0]} is for two samples; choose two with --groups a,b")
+        return _several(screen, loaded, testing)
+    own = None
+    if weights is not None:
+        loaded, own = samples.weighed(loaded, weights)
     with screen.waiting(f"comparing {loaded.given[0]:,} + {loaded.given[1]:,} rows") as bar:
-        how = testing.settings(reading, bar, fast)
-        result = mmd_test(*loaded.labelled, by_column=by_column, paired=paired, null=null, weights=own, **how)
-    sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
-    sentence = loaded.told(sentence)
+        how = testing.settings(bar, fast)
+        result = mmd_test(*loaded.sources, by_column=by_column, paired=paired, null=null, weights=own, **how)
+    others = " in the others" if loaded.differences else ""
+    sentence = verdict(
+        result, testing.alpha, f"The two samples differ{others}", f"No difference was found{others}"
+    )
+    sentence = loaded.told(loaded.schema + sentence, result.sizes)
     facts = loaded.facts(result.sizes)
     return show_outcome(screen, loaded, result, testing, sentence, facts, "differ", by_pair_of_samples=None)
 
 
-def _several(screen: Screen, loaded: Loaded, reading: options.Grouping, testing: options.Testing) -> bool:
+def _several(screen: Screen, loaded: Samples, testing: options.Testing) -> bool:
     """More than two groups: all at once, then every pair."""
     from kembed import k_sample_test
 
-    screen.spare_threads(sum(loaded.given))
-    with screen.waiting(f"comparing {len(loaded.frames)} groups of {sum(loaded.given):,} rows") as bar:
-        how = testing.settings(reading, bar)
-        found = k_sample_test(*loaded.labelled, labels=loaded.labels, **how)
-    count = len(loaded.frames)
+    with screen.waiting(f"comparing {len(loaded.sources)} groups of {sum(loaded.given):,} rows") as bar:
+        found = k_sample_test(*loaded.sources, labels=loaded.labels, **testing.settings(bar))
+    count = len(loaded.sources)
     yes, no = f"The {count} groups do not all follow one distribution", "No difference between them was found"
-    sentence = loaded.told(verdict(found.test, testing.alpha, yes, no))
+    sentence = loaded.told(verdict(found.test, testing.alpha, yes, no), found.test.sizes)
+    screen.remark(found.test.notes)
     screen.say(sentence)
     screen.facts([*loaded.facts(found.test.sizes), *evidence(found.test, testing)])
     pairs = sorted(found.pairs, key=lambda pair: (pair.adjusted_pvalue, pair.pvalue))
@@ -100,18 +103,20 @@ def run_witness(
 ) -> bool:
     """Where do two samples differ? Regions where one surely has more rows, and which columns matter."""
     if kernel == "fused":
-        raise InputError("--kernel fused is many kernels, and a witness has one; use bkl or median")
+        raise UsageError("--kernel fused is many kernels, and a witness has one; use bkl or median")
     if not 0.0 < level < 1.0:
-        raise InputError(f"--level is a number between 0 and 1, 0.9 for 90%, but {level:g} was given")
+        raise UsageError(f"--level is a number between 0 and 1, 0.9 for 90%, but {level:g} was given")
     chosen = kernel_of(kernel, ("auto", *options.KERNELS[1:]))
     outputs.check_target(output, outputs.FIGURES, (a, b))
-    pair = load_pair(a, b, reading, screen, seeded.seed)
     from kembed import witness
+    from kembed.cli import samples
+    from kembed.tables.source import SAMPLE
 
-    screen.spare_threads(sum(pair.given))
+    pair = samples.load_pair(a, b, reading, screen, seeded.seed)
+    if not all(source.held for source in pair.sources):
+        screen.note(f"regions rest on {SAMPLE:,} rows of each sample, drawn at random")
     with screen.waiting(f"looking where {pair.labels[0]} and {pair.labels[1]} differ"):
-        how: Any = {"kernel": chosen, "rng": seeded.seed, "nan_policy": reading.missing}
-        found = witness(*pair.labelled, level=level, **how)
+        found = witness(*pair.sources, level=level, kernel=chosen, rng=seeded.seed)
         relevance = found.relevance
         order = [column.name for column in relevance]
         regions = [replace(one, box={name: one.box[name] for name in order}) for one in found.where()]
@@ -125,11 +130,11 @@ def run_witness(
         sentence = f"They differ in {many}, but spread over so much that no single place is sure, {bands}."
     if regions:
         sentence = f"The two samples differ in {counted(len(regions), 'region')}, {bands}:"
-    sentence = pair.told(sentence)
+    sentence = pair.told(pair.schema + sentence, found.sizes)
     screen.remark(found.notes)
     screen.say(sentence)
     for region in [] if screen.quiet else regions[:REGIONS]:
-        screen.say(f"  {region.describe(pair.names, REGION_COLUMNS)};", "")
+        screen.say(f"  {region.describe(two(pair.names), REGION_COLUMNS)};", "")
         shown = ((name, region.shown(name, region.peak[name])) for name in order[:REGION_COLUMNS])
         point = ", ".join(f"{name} is {value}" for name, value in shown)
         screen.say(f"    most clearly where {point}", "")
@@ -138,20 +143,20 @@ def run_witness(
     shares = [(o.name, o.sensitivity, o.lengthscale, o.pvalue, o.adjusted_pvalue) for o in relevance]
     screen.table({"column": "", "influence": ".0%", "lengthscale": ".3g", **PVALUES}, shares)
     screen.facts([*pair.facts(found.sizes), ("kernel", words.of_kernel(found.kernel))])
-    payload = {
+    payload: dict[str, Any] = {
         "verdict": sentence,
-        "differ": bool(regions),
+        "differ": bool(regions or pair.differences),
         **pair.described(found.sizes),
         "kernel": kernel,
         "kernel_used": repr(found.kernel),
         "level": level,
-        "regions": [region.to_dict(pair.labels) for region in regions],
+        "regions": [region.to_dict(two(pair.labels)) for region in regions],
         "by_column": [vars(column) for column in relevance],
         "seed": seeded.seed,
         "output": output,
     }
     screen.finish(payload)
-    return bool(regions)
+    return bool(payload["differ"])
 
 
 @command(options.Failing)
@@ -166,18 +171,18 @@ def run_report(
 ) -> bool:
     """Everything about two samples on one page: verdict, columns, pictures, how to repeat it."""
     outputs.check_target(output, outputs.PAGES, (a, b))
-    pair = load_pair(a, b, reading, screen, testing.seed)
     from kembed import compare
+    from kembed.cli import samples
 
-    screen.spare_threads(sum(pair.given))
+    pair = samples.load_pair(a, b, reading, screen, testing.seed)
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
-        how = testing.settings(reading, bar)
-        found = compare(*pair.labelled, labels=pair.names, alpha=testing.alpha, **how)
+        how = testing.settings(bar)
+        found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
-        samples = in_python(a, b, reading, pair)
-        about: Any = {"notes": screen.notes, "left_out": pair.left_out, "samples": samples}
+        again = samples.in_python(a, b, reading, pair)
+        about: Any = {"notes": screen.notes, "left_out": pair.left_out, "samples": again}
         found.save_report(output, command=screen.repeated(testing.seed), **about)
-    sentence = pair.told(found.verdict)
+    sentence = pair.told(found.verdict, found.test.sizes)
     screen.say(sentence)
     screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing)])
     print_summaries(screen, found)
@@ -191,3 +196,9 @@ def print_summaries(screen: Screen, found: Comparison) -> None:
     """What changed in every column, the clearest first."""
     rows = [(column.name, column.adjusted_pvalue, column.change) for column in found.columns]
     screen.table({"column": "", "p, of all columns": ".3g", "change": ""}, rows)
+
+
+def two(labels: tuple[str, ...]) -> tuple[str, str]:
+    """The labels of two samples, for the type checker."""
+    first, second = labels
+    return first, second

@@ -1,67 +1,47 @@
 """Words for people at a shell: what errors, kernels and p-values are called there."""
 
 import re
-from collections.abc import Collection
 from typing import Any
 
-from kembed.core.text import listing, printable, shortened, visible
+from kembed.core.text import printable, shortened, visible
 
 SAYS_LITTLE = 2  # letters: "m" and "f", "NY" and "LA" need the column beside them
 ANSWERS = ("yes", "no", "true", "false", "none", "other")
-# What the library's arguments are called at a shell.
-_OPTIONS = {
-    r"nan_policy='omit'": "--missing omit",
-    r"nan_policy": "--missing",
-    r"n_resamples": "--resamples",
-    r"by_column=True|\bby_column\b": "--by-column",
-    r"weights\[0\]": "--weights of the first sample",
-    r"weights\[1\]": "--weights of the second sample",
-    r"\bweights( goes with| out\b)": r"--weights\1",
-    r"statistic='features'": "--fast",
-    r"kernel='(\w+)'": r"--kernel \1",
-    r"\brng\b": "--seed",
-    r"and null='wild' is for those, unit=": "and --null wild of kembed test is for those, in Python unit=",
-    r"and null='shift' is for those, unit=": (
-        "and --null shift of kembed independence is for those, in Python unit="
-    ),
-    r"null='(permutation|wild|shift)'": r"--null \1",
-    r"or a kernel object": "or a lengthscale",
-    r"and prewhiten= is for those": "and --time takes slow changes out",
-    r"and prewhiten= and memory= are for those": "and conditional_test in Python has prewhiten= and memory=",
-    r"and unit= of mmd_test is for those": "and mmd_test in Python has unit= for those",
-    r"use paired=True": "use --paired of kembed test",
-    r"make them missing if": "name them with --na if",
-    r"make it categories, as by astype\('category'\)": "compare it as text with --as-text",
-    r" \(see \.plot\(\)\)": "",
-}
+STANDARD_INPUT = "-"
+
+
+class UsageError(ValueError):
+    """What is wrong with a command, in one line with the remedy."""
+
+
+def label(source: object) -> str:
+    """What to call a file in a sentence; safe to print."""
+    return "standard input" if str(source) == STANDARD_INPUT else printable(str(source))
 
 
 def readable(error: BaseException) -> str:
-    r"""One line: what the operating system or the library said, in the words of the shell.
+    r"""One line: what the operating system or the library said.
 
-    >>> readable(ValueError("give rows\nor use nan_policy='omit'"))
-    'give rows or use --missing omit'
+    >>> readable(ValueError("give rows\nor columns"))
+    'give rows or columns'
     """
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         text = f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}; check the place and its permissions"
     else:
         text = str(error) or type(error).__name__
-    for words, option in _OPTIONS.items():
-        text = re.sub(words, option, text)
     return visible(text)
 
 
-def beside(sentence: str, left_out: Collection[str]) -> str:
-    """A verdict with the columns it does not speak of.
+def beside(sentence: str, more: dict[str, str]) -> str:
+    """A verdict with what it does not speak of.
 
-    >>> beside("They differ.", ["name"]), beside("They differ.", [])
+    >>> beside("They differ.", {"Left out": "'name'"}), beside("They differ.", {"Left out": ""})
     ("They differ. Left out: 'name'.", 'They differ.')
     """
-    if not left_out:
-        return sentence
     start, end = sentence.rstrip(".:"), sentence[-1]  # a colon, where regions follow
-    return f"{start}. Left out: {listing(left_out)}{end}"
+    told = [start, *(f"{what}: {names}" for what, names in more.items() if names)]
+    return ". ".join(told) + end
 
 
 def of_columns(names: list[str]) -> str:

@@ -4,7 +4,7 @@ Each sentence is computed from the columns and told only where it is sure. Which
 at is for the test to say (`TestOutcome.findings`); here is what to call what it found.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
 from kembed.core.ordering import middle_ranks
 from kembed.core.text import plain
-from kembed.data.clocks import DAYS, shown
-from kembed.data.tables import Table, Tables
+from kembed.tables.table import Table, Tables
+from kembed.tables.times import DAYS, shown
 from kembed.testing.outcome import Finding
 
 Column = Float[np.ndarray, " n"]
@@ -56,11 +56,22 @@ def pair_changes(
     for finding in findings:
         if len(finding.columns) == 2 and finding.adjusted_pvalue <= alpha:
             a, b = (names.index(name) for name in finding.columns)
-            errors, said = _of_pair(tables, a, b, labels)
+            if tables[0].missing_of and (tables[0].missing_of[a] or tables[0].missing_of[b]):
+                continue  # the indicator of missing values speaks for itself
+            x, y = (_observed(table, a, b) for table in tables)
+            errors, said = (
+                _of_pair((x, y), a, b, labels) if min(len(x.values), len(y.values)) > 1 else (0.0, "")
+            )
             if said:
                 found.append((errors, Change((names[a], names[b]), finding.adjusted_pvalue, said)))
     found.sort(key=lambda pair: (pair[1].adjusted_pvalue, -pair[0]))
     return tuple(change for _, change in found)
+
+
+def _observed(table: Table, a: int, b: int) -> Table:
+    """The rows in which neither column was missing."""
+    there = table.observed(a) & table.observed(b)
+    return table if there.all() else replace(table, values=table.values[there])
 
 
 def of_numbers(columns: Columns, labels: tuple[str, str], unit: str = "") -> list[str]:
@@ -88,7 +99,7 @@ def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Sai
     if (errors := _apart(r, s, tables)) > SURE:
         digits = next((d for d in (2, 3, 4) if f"{r:.{d}f}" != f"{s:.{d}f}"), 5)
         went = f"went from {r:.{digits}f} in {labels[0]} to {s:.{digits}f} in {labels[1]}"
-        return errors, f"the correlation of {one} and {other} {went}"
+        return errors, f"the rank correlation (Spearman) of {one} and {other} {went}"
     middles = [np.median(np.concatenate(column)) for column in zip(*sides, strict=True)]
     away = [[np.abs(column - middle) for column, middle in zip(side, middles, strict=True)] for side in sides]
     r, s = (_spearman(*side) for side in away)

@@ -1,7 +1,7 @@
 """Everything about two samples in one call: do they differ, where, in which columns, by how much."""
 
 import functools
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,29 +9,28 @@ import numpy as np
 
 from kembed import __version__
 from kembed.comparing.changes import Change, pair_changes
-from kembed.comparing.effects import auc_interval
 from kembed.comparing.regions import Region
 from kembed.comparing.scales import one_kernel
-from kembed.comparing.separation import ROWS, separation
+from kembed.comparing.separation import at_least, separation
 from kembed.comparing.summaries import ColumnSummary, summarise
-from kembed.comparing.witness import Witness, fit_witness, pool_of_sources, read_and_pool
+from kembed.comparing.witness import Witness, fit_witness, pool_of_sources
 from kembed.core import checks
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress, stage
+from kembed.core.text import listing
+from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import SCHEMA, jsonable
-from kembed.data import remarks
-from kembed.engines.kinds import is_large_source
-from kembed.engines.settling import open_sources
-from kembed.engines.source import Source
 from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
+from kembed.permutation.pool import make_pool
+from kembed.permutation.units import split_units, unit_codes
+from kembed.tables import diagnostics
+from kembed.tables.reader import POLICIES, read
+from kembed.testing.members.repeated import TITLE, is_repeated
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
 from kembed.testing.two_sample import test_pool, test_sources
 
-# An AUC below this is not worth a number: guessing gives 50%.
-HARDLY = 0.55
-# One whose interval is wider than twice this is told in steps of it; from the second on it would be "100%".
-VAGUE, NEARLY = 0.05, 0.995
+HARDLY = 0.55  # below this AUC single rows can barely be classified
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,25 +40,28 @@ class Comparison(Drawn):
     `labels` are the names of the samples, `test` the outcome of the test with every column's own, `witness`
     the posterior of their difference, `columns` a summary of every column, the clearest difference first,
     `pairs` the pairs of columns that surely go together otherwise, with how, where there are words for it.
-    `separation` is the AUC of the witness on rows it has not seen: ½ if they tell nothing, 1 if all.
+    `separation` is a cross-validated AUC of single rows: ½ is guessing, 1 is certain. A better classifier may
+    exist, so at least so much is possible; `separation_interval` is its 95% interval.
     """
 
     labels: tuple[str, str]
     test: TestOutcome
     witness: Witness
     columns: tuple[ColumnSummary, ...]
-    separation: float  # AUC: of a row of each, how often their values tell which is which
+    separation: float  # AUC of single rows
     kernel: Any  # as it was given
     alpha: float
     n_resamples: int
     seed: Any
     dropped: tuple[int, int] = (0, 0)  # rows with missing values
     pairs: tuple[Change, ...] = ()  # of columns that go together otherwise, the surest first
+    separation_interval: tuple[float, float] = (0.0, 1.0)  # 95%
+    schema_differences: dict[str, str] = field(default_factory=dict)  # columns that one sample has, and which
 
     @property
     def differ(self) -> bool:
-        """Whether the test found a difference at the level alpha."""
-        return bool(self.test.pvalue <= self.alpha)
+        """Whether the test found a difference at the level alpha, or the samples have different columns."""
+        return bool(self.test.pvalue <= self.alpha or self.schema_differences)
 
     @property
     def changed(self) -> tuple[ColumnSummary, ...]:
@@ -67,18 +69,10 @@ class Comparison(Drawn):
         return tuple(column for column in self.columns if column.adjusted_pvalue <= self.alpha)
 
     @property
-    def separation_interval(self) -> tuple[float, float]:
-        """The 95% interval of the separation."""
-        n, m = (min(size, ROWS) for size in self.test.sizes)
-        return auc_interval(self.separation, n, m)
-
-    @property
     def separation_in_words(self) -> str:
-        """The separation, to what it is worth."""
+        """The AUC with its interval."""
         low, high = self.separation_interval
-        if high - low > 2 * VAGUE:
-            return f"about {min(round(self.separation / VAGUE) * VAGUE, 1.0 - VAGUE):.0%}"
-        return f"{self.separation:.0%}" if self.separation < NEARLY else f"more than {2 * NEARLY - 1.0:.0%}"
+        return f"at least {self.separation:.2f} (95% CI {low:.2f}-{high:.2f})"
 
     @property
     def missing(self) -> tuple[ColumnSummary, ...]:
@@ -100,7 +94,16 @@ class Comparison(Drawn):
     @property
     def verdict(self) -> str:
         """The answer in words."""
-        return self._of_test + self._of_missing
+        return self._of_schema + self._of_test + self._of_missing
+
+    @property
+    def _of_schema(self) -> str:
+        """Which columns only one sample has."""
+        owned: dict[str, list[str]] = {}
+        for name, label in self.schema_differences.items():
+            owned.setdefault(label, []).append(name)
+        only = [f"only {label} has {listing(names)}" for label, names in owned.items()]
+        return f"The columns differ: {' and '.join(only)}. " if only else ""
 
     @property
     def _of_missing(self) -> str:
@@ -118,15 +121,16 @@ class Comparison(Drawn):
     def _of_test(self) -> str:
         first, second = self.labels
         p = f"p = {self.test.pvalue:.2g}"
-        if not self.differ:
+        if self.test.pvalue > self.alpha:
             n, m = self.test.sizes
             found = f"No difference between {first} and {second} was found ({p}, {n:,} and {m:,} rows)."
             return f"{found} That does not prove them the same: small differences may need more rows."
-        share = (
-            f"Given one row of each, their values tell which is which {self.separation_in_words} of the time."
-        )
-        if self.separation < HARDLY:
-            share = "Single rows hardly tell which sample they come from."
+        can = "can barely" if self.separation < HARDLY else "can"
+        auc = f"AUC {self.separation_in_words}; 0.5 is guessing, 1 is certain"
+        share = f"Individual rows {can} be classified: {auc}."
+        copies = self._of_copies
+        if copies and not self.changed and not self.pairs:
+            return f"{first} and {second} differ ({p}). {copies}{share}"
         if not self.changed and self.pairs:
             more = len(self.pairs) - 1
             others = f" {more} more pair{'s' if more > 1 else ''} of columns changed." if more else ""
@@ -141,7 +145,17 @@ class Comparison(Drawn):
             where = f"The clearest is {best.name}: {best.change}.{others}"
             if self.pairs:
                 where += f" Also, {self.pairs[0].words}."
-        return f"{first} and {second} differ ({p}). {where} {share}"
+        return f"{first} and {second} differ ({p}). {copies}{where} {share}"
+
+    @property
+    def _of_copies(self) -> str:
+        """How many rows occur more than once, where that is the clearest difference."""
+        if repr(self.test.kernel) != TITLE:
+            return ""
+        x, y = (table.values for table in self.witness.tables)
+        repeated = np.split(is_repeated(np.concatenate([x, y])), [len(x)])
+        shares = (f"{part.mean():.1%} of {name}" for part, name in zip(repeated, self.labels, strict=True))
+        return f"Rows are repeated: {' and '.join(shares)} occur more than once. "
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that can be said in JSON, in the words of docs/json.md: those of `kembed report`."""
@@ -153,6 +167,9 @@ class Comparison(Drawn):
             "differ": self.differ,
             "samples": [{"name": name, "rows": used + out, "used": used} for name, used, out in sizes],
             "columns": self.witness.names,
+            "schema_differences": [
+                {"column": name, "sample": label} for name, label in self.schema_differences.items()
+            ],
             **outcome_to_dict(self.test),
             "alpha": self.alpha,
             "kernel": self.kernel if isinstance(self.kernel, str) else repr(self.kernel),
@@ -187,11 +204,13 @@ class Comparison(Drawn):
     def __repr__(self) -> str:
         lines = [self.verdict, *(f"  {column}" for column in self.columns[:8])]
         if len(self.columns) > 8:
-            lines.append(f"  and {len(self.columns) - 8} more columns")
+            more = len(self.columns) - 8
+            lines.append(f"  and {more} more column{'s' if more > 1 else ''}")
         lines += [f"  {pair}" for pair in self.pairs[:4]]
         return "\n".join(lines)
 
 
+@few_rows_one_thread
 def compare(
     x: Any,
     y: Any,
@@ -200,7 +219,8 @@ def compare(
     kernel: Any = "fused",
     alpha: float = 0.05,
     n_resamples: int = 999,
-    nan_policy: str = "raise",
+    unit: Any = None,
+    missing: str = "include",
     rng: Any = 0,
     progress: bool | None = None,
 ) -> Comparison:
@@ -223,9 +243,17 @@ def compare(
         "auto"; its bands are 90% bands whatever alpha is.
     alpha
         The level at which a difference is called one.
-    n_resamples, nan_policy, rng, progress
-        As for `mmd_test`; `nan_policy` is `"raise"` or `"omit"`. The seed is fixed unless given; None is
-        fresh entropy. The test draws as `mmd_test` does, the witness from a stream of its own.
+    unit
+        Clusters of rows that are not independent of each other, as for `mmd_test`: whole clusters change
+        places in the test, and the AUC is cross-validated over clusters. Bands of the witness and intervals
+        of single columns take rows for independent.
+    missing
+        Missing values: `"include"` compares them too (an indicator column `"<name> (missing)"` beside
+        numbers, whose gaps are filled from the pooled values; a level "missing" of categories), `"omit"`
+        leaves rows with any out, `"raise"` refuses them. `nan_policy` of the tests says the same.
+    n_resamples, rng, progress
+        As for `mmd_test`. The seed is fixed unless given; None is fresh entropy. The test draws as `mmd_test`
+        does, the witness from a stream of its own.
 
     Examples
     --------
@@ -246,26 +274,31 @@ def compare(
     if not two or not all(isinstance(one, str) for one in labels):
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
     labels = labels[0], labels[1]
-    sources: list[Source] = []
-    told: tuple[str, ...] = ()
-    if is_large_source(x) or is_large_source(y):
-        sources = open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2)
-        tables, pool, told = pool_of_sources(sources)
-    else:
-        tables, pool = read_and_pool(x, y, nan_policy)
+    checks.choice(missing, "missing", POLICIES)
+    how: Any = {"minimum": 2, "common": True, "keep": (unit,) if isinstance(unit, str) else ()}
+    sources = read({"x": x, "y": y}, nan_policy=missing, **how)
+    tables, pool, told = pool_of_sources(sources)
+    only = {name: labels[place] for name, place in getattr(sources[0], "only", {}).items()}
+    whole, clusters = tables, None
+    if unit is not None:
+        (one, other), clusters = split_units([*tables], unit)
+        tables, pool = (one, other), make_pool([one, other], None, "none", clusters)
+        if isinstance(unit, str):  # a level may be in both samples
+            clusters = unit_codes([*whole], unit)
     generator = checks.generator(rng)
-    (other,) = generator.spawn(1)  # what the witness draws has nothing to do with what the test draws
-    seed = int(other.integers(2**31))
+    (stream,) = generator.spawn(1)  # what the witness draws has nothing to do with what the test draws
+    seed = int(stream.integers(2**31))
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
     with showing_progress(progress):
-        how: Any = {"kernel": kernel, "n_resamples": n_resamples, "by_column": True}
+        how = {"kernel": kernel, "n_resamples": n_resamples, "by_column": True, "unit": unit}
         stage("testing", 0.05)
         if told:  # of more rows than are looked at here
             test = test_sources((sources[0], sources[1]), rng=generator, **how)
         else:
-            test = test_pool(tables, pool, rng=generator, **how)
-        test = replace(test, notes=(*told, *remarks.of_two_samples(*tables)))
+            test = test_pool(whole, pool, rng=generator, **how)
+        notes = diagnostics.of_two_samples(*tables, ordered=unit is not None)
+        test = replace(test, notes=notes)
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         stage("looking where they differ", 0.4)
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
@@ -275,8 +308,13 @@ def compare(
         difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)
     stage("summing up columns", 0.7)
     columns = summarise(tables, test.columns or (), difference.sensitivity, labels)
-    auc = separation((tables[0].values, tables[1].values), difference.kernel)
+    values = tables[0].values, tables[1].values
+    classified = separation(values, difference.kernel, tables[0].categorical, clusters)
+    if test.pvalue <= alpha:  # else the best column is best by chance
+        sizes = test.sizes[0], test.sizes[1]
+        classified = at_least(classified, [column.auc for column in columns], sizes)
     given = int(rng) if isinstance(rng, int | np.integer) else None
     out: Any = tuple(table.given - len(table.values) for table in tables)
     pairs = pair_changes(tables, test.findings, labels, alpha) if test.pvalue <= alpha else ()
-    return Comparison(labels, test, difference, columns, auc, kernel, alpha, n_resamples, given, out, pairs)
+    settings = kernel, alpha, n_resamples, given, out, pairs
+    return Comparison(labels, test, difference, columns, classified.auc, *settings, classified.interval, only)

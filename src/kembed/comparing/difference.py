@@ -4,7 +4,7 @@ Both embeddings are observed at the same landmarks with the noise of the central
 prior: ν is half of either sample.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -13,12 +13,12 @@ import numpy as np
 
 from kembed.core.backend import Float, to_numpy
 from kembed.core.ordering import sorted_rows, turns
-from kembed.data.space import Space, make_space
 from kembed.embeddings.empirical import row_blocks, weighted_sum
 from kembed.embeddings.landmarks import choose_landmarks
-from kembed.embeddings.posterior import PosteriorEmbedding, fit_with_pseudo_rows
+from kembed.embeddings.posterior import PSEUDO_ROWS, PosteriorEmbedding, fit_with_pseudo_rows
 from kembed.kernels.base import Kernel
 from kembed.kernels.measures import EmpiricalMeasure
+from kembed.kernels.space import Space, make_space
 
 Samples = tuple[Float[np.ndarray, "n D"], Float[np.ndarray, "m D"]]
 Points = Float[np.ndarray, "p D"]
@@ -28,16 +28,25 @@ Values = Float[np.ndarray, " p"]
 LANDMARKS, MASSES = 300, 1_000
 # A lengthscale is known well enough from so many rows, and learning takes seconds.
 LEARNING_ROWS = 5_000
-# Agresti & Coull's four rows, so that a rare level that a sample has not shown yet stays possible.
-PSEUDO_ROWS = 4.0
 NOTHING = 1e-9  # an eigenvalue below this share of the largest adds less to a draw than its sd is known to
 
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """The posterior of μ_x - μ_y, under one kernel or a mixture over several."""
+    """The posterior of μ_x - μ_y, under one kernel or a mixture over several.
 
-    pairs: tuple[tuple[PosteriorEmbedding, PosteriorEmbedding], ...]
+    It is fitted when first used, and again after it was pickled: rows take less room than its matrices.
+    """
+
+    fit: Callable[[], tuple[tuple[PosteriorEmbedding, PosteriorEmbedding], ...]]
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[PosteriorEmbedding, PosteriorEmbedding], ...]:
+        """Both embeddings under every kernel."""
+        return self.fit()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"fit": self.fit}
 
     @cached_property
     def _priors(self) -> tuple["_Prior", ...]:
@@ -138,6 +147,14 @@ def fit_difference(
     samples: Samples, kernels: list[Kernel], landmarks: Any, discrete: bool, seed: int
 ) -> Difference:
     """Both embeddings under every kernel; landmarks as for `witness`, `discrete` if any column is."""
+    found = Difference(partial(_fit_pairs, samples, kernels, landmarks, discrete, seed))
+    assert found.pairs  # what cannot be fitted is refused here
+    return found
+
+
+def _fit_pairs(
+    samples: Samples, kernels: list[Kernel], landmarks: Any, discrete: bool, seed: int
+) -> tuple[tuple[PosteriorEmbedding, PosteriorEmbedding], ...]:
     x, y = map(sorted_rows, samples)  # so that no bit depends on the order of rows
     measure = half_of_each((x, y), MASSES, seed)
     if landmarks is not None:
@@ -148,7 +165,7 @@ def fit_difference(
         rows = balanced_rows(samples, 2 * LANDMARKS // 3, seed)
         z = np.unique(np.concatenate([rows, even_grid(samples, LANDMARKS // 3)]), axis=0)
     fit = partial(fit_with_pseudo_rows, measure=measure, z=z, count=PSEUDO_ROWS)
-    return Difference(tuple((fit(x, kernel), fit(y, kernel)) for kernel in map(to_numpy, kernels)))
+    return tuple((fit(x, kernel), fit(y, kernel)) for kernel in map(to_numpy, kernels))
 
 
 def balanced_rows(samples: Samples, size: int, seed: int) -> Points:

@@ -21,19 +21,22 @@ def superiority(x: Column, y: Column) -> float:
     return float((ranks[n:].sum() - 0.5 * m * (m + 1)) / (n * m))
 
 
-def auc_interval(auc: float, n: int, m: int) -> tuple[float, float]:
-    """The 95% interval of an AUC from n and m rows (Newcombe 2006, method 5).
+def auc_interval(auc: float, n: float, m: float, *, tests: int = 1) -> tuple[float, float]:
+    """The 95% interval of an AUC from n and m rows (Newcombe 2006, method 5), that of all `tests` together.
 
     All θ with |A - θ| ≤ z √V(θ), V(θ) = θ(1-θ) {1 + k(1-θ)/(2-θ) + kθ/(1+θ)} / (nm), k = (n+m)/2 - 1.
 
     >>> [round(end, 3) for end in auc_interval(1.0, 20, 20)]
     [0.899, 1.0]
     """
+    from scipy.special import ndtri
+
     k = 0.5 * (n + m) - 1.0
+    z = NORMAL if tests == 1 else float(-ndtri(0.025 / tests))
 
     def beyond(theta: float) -> bool:
         spread = 1.0 + k * (1.0 - theta) / (2.0 - theta) + k * theta / (1.0 + theta)
-        return abs(auc - theta) > NORMAL * np.sqrt(theta * (1.0 - theta) * spread / (n * m))
+        return abs(auc - theta) > z * np.sqrt(theta * (1.0 - theta) * spread / (n * m))
 
     ends = []
     for far in (0.0, 1.0):

@@ -9,8 +9,8 @@ import numpy as np
 from kembed.comparing.bands import REFERENCE_ROWS, Bands
 from kembed.comparing.difference import Points, balanced_rows, even_grid
 from kembed.core.backend import Bool, Float
-from kembed.data import clocks
-from kembed.data.tables import Table, Tables
+from kembed.tables import times
+from kembed.tables.table import Table, Tables
 
 At = Callable[[Any], Bands]  # the bands at points
 GRID = 800  # ends of intervals are found to a fraction of such a step
@@ -49,7 +49,7 @@ class Region:
 
     def shown(self, name: str, value: Any) -> str:
         """An entry of a column, for people."""
-        return clocks.shown(value, self.units.get(name, "")) if isinstance(value, float) else str(value)
+        return times.shown(value, self.units.get(name, "")) if isinstance(value, float) else str(value)
 
     def _range(self, name: str, span: tuple[Any, ...]) -> str:
         if isinstance(span[0], float):

@@ -6,7 +6,7 @@ import numpy as np
 
 from kembed.comparing.difference import Difference, Samples, half_of_each, thinned
 from kembed.core.backend import Float
-from kembed.data.pool import Pool
+from kembed.permutation.pool import Pool
 from kembed.testing.kernel_words import learned_scales
 
 # Every column learns its lengthscale up to this many: beyond, learning takes minutes.

@@ -16,9 +16,9 @@ import numpy as np
 from kembed.comparing.bands import REFERENCE_ROWS, Bands, Sup, make_bands, suprema
 from kembed.comparing.difference import Difference, Points, Samples, balanced_rows, thinned
 from kembed.core.backend import Float
-from kembed.data.space import Space
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
+from kembed.kernels.space import Space
 from kembed.learning.evidence import Evidence
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.testing.kernel_words import choose_kernel

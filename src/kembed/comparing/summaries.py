@@ -16,9 +16,9 @@ from kembed.comparing.effects import (
 from kembed.comparing.histograms import Histogram, histogram
 from kembed.core.backend import Float
 from kembed.core.text import plain
-from kembed.data.clocks import DAYS, shown
-from kembed.data.tables import Tables
 from kembed.permutation.nulls import holm
+from kembed.tables.table import Tables
+from kembed.tables.times import DAYS, shown
 from kembed.testing.outcome import ColumnResults
 
 # What is worth a word: a shift of so many standard deviations, a ratio of spreads this far from 1.
@@ -70,22 +70,37 @@ def summarise(
     found = []
     gaps = _missing(tables)
     for d, (test, share) in enumerate(zip(tests, sensitivity, strict=True)):
-        first, second = (table.values[:, d] for table in tables)
+        first, second = (table.values[table.observed(d), d] for table in tables)
         categorical = bool(tables[0].categorical[d])
         levels = tables[0].levels[d] if categorical else ()
         standardised = None
         if categorical:
             x, y = (_shares(column, levels) for column in (first, second))
+            of_gaps = bool(tables[0].missing_of and tables[0].missing_of[d])
             top = sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
+            top = top[::-1] if of_gaps else top
             x, y = ({level: side[level] for level in top} for side in (x, y))
-            change = f"{top[0]!r} is {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
+            what = "missing in" if of_gaps else f"{top[0]!r} is"
+            change = f"{what} {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
             auc = 0.5 * (1.0 + abs(y[top[0]] - x[top[0]]))
         else:
             x, y = (_moments(column) for column in (first, second))
             unit = tables[0].unit(d)
-            more = of_numbers((first, second), labels, unit)
-            change = "; ".join([_changed_moments(x, y, labels, unit), *more])
-            auc, standardised = superiority(first, second), standardised_difference(first, second)
+            if not (len(first) and len(second)):
+                empty = labels[0] if not len(first) else labels[1]
+                change = f"all values are missing in {empty}"
+            elif _is_binary(first, second):
+                shares = [
+                    f"{side['mean']:.1%} of {label}" for side, label in zip((x, y), labels, strict=True)
+                ]
+                change = f"1 is {shares[0]} and {shares[1]}"
+            else:
+                more = of_numbers((first, second), labels, unit)
+                change = "; ".join([_changed_moments(x, y, labels, unit), *more])
+            if len(first) and len(second):
+                auc, standardised = superiority(first, second), standardised_difference(first, second)
+            else:
+                auc = 0.5
         missing, missing_pvalue = gaps.get(d, ((0.0, 0.0), None))
         summary = ColumnSummary(
             test.name,
@@ -97,11 +112,11 @@ def summarise(
             y,
             change,
             auc,
-            auc_interval(auc, len(first), len(second)),
+            auc_interval(auc, max(len(first), 1), max(len(second), 1)),
             standardised,
             missing,
             missing_pvalue,
-            histogram(first, second, len(levels)),
+            histogram(first, second, len(levels)) if len(first) and len(second) else None,
             tables[0].unit(d),
         )
         found.append(summary)
@@ -119,10 +134,22 @@ def _missing(tables: Tables) -> dict[int, tuple[tuple[float, float], float | Non
     counts = {d: (a, b) for d, (a, b) in enumerate(both) if a or b}
     pvalues = [fisher_pvalue(a, n, b, m) for a, b in counts.values()]
     adjusted = holm(np.array(pvalues), others=len(tables[0].names)) if pvalues else ()
-    return {d: ((a / n, b / m), float(p)) for (d, (a, b)), p in zip(counts.items(), adjusted, strict=True)}
+    included = any(tables[0].missing_of)  # the test has seen them
+    return {
+        d: ((a / n, b / m), None if included else float(p))
+        for (d, (a, b)), p in zip(counts.items(), adjusted, strict=True)
+    }
+
+
+def _is_binary(*columns: Float[np.ndarray, " n"]) -> bool:
+    """Whether a column has zeros and ones, and nothing else."""
+    both = np.concatenate(columns)
+    return bool(((both == 0.0) | (both == 1.0)).all()) and both.min() < both.max()
 
 
 def _moments(column: Float[np.ndarray, " n"]) -> dict[str, float]:
+    if not len(column):
+        return dict.fromkeys(("mean", "sd", *QUANTILES), float("nan"))
     size = float(np.abs(column).max()) or 1.0  # sums and squares of the largest numbers must stay numbers
     scaled = column / size
     sd = float(np.std(scaled, ddof=1)) if len(column) > 1 else 0.0

@@ -1,7 +1,7 @@
 """Where do two distributions differ? The posterior of the witness function: `witness`."""
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,15 @@ from kembed.comparing.scales import Chosen, Scale, clearest, finest_sure, one_ke
 from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
+from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import jsonable
-from kembed.data import remarks
-from kembed.data.pool import Pool, make_pool
-from kembed.data.tables import Table, Tables, read_like, read_tables
-from kembed.engines.kinds import is_large_source
-from kembed.engines.sampling import sampled_table
-from kembed.engines.settling import open_sources
-from kembed.engines.source import Source
 from kembed.learning.evidence import Evidence
+from kembed.permutation.pool import Pool, make_pool
+from kembed.tables import diagnostics
+from kembed.tables.new_rows import read_like
+from kembed.tables.reader import POLICIES, read
+from kembed.tables.source import Source
+from kembed.tables.table import Table, Tables
 from kembed.testing.outcome import ColumnResults
 from kembed.testing.two_sample import column_tests
 
@@ -232,15 +232,15 @@ class Witness(Drawn):
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know of the rows: repeated, shared, in order, and more; as of tests."""
-        return remarks.of_two_samples(*self.tables)
+        return diagnostics.of_two_samples(*self.tables)
 
     def __repr__(self) -> str:
         n, m = self.sizes
-        many = isinstance(self.kernel, list)
-        kernel = f"{len(self.kernel)} kernels drawn" if many else repr(self.kernel)
+        kernel = f"{len(self.kernel)} kernels drawn" if isinstance(self.kernel, list) else repr(self.kernel)
         return f"Witness({n} + {m} rows, {len(self.names)} columns, {kernel}, {self.level:.0%} bands)"
 
 
+@few_rows_one_thread
 def witness(
     x: Any,
     y: Any,
@@ -278,7 +278,7 @@ def witness(
     n_kernels
         With `KernelSamples`, how many kernels to draw.
     nan_policy
-        `"raise"` or `"omit"` (drop rows with missing values).
+        `"raise"`, `"include"` or `"omit"`, as for `mmd_test`.
     rng
         Seed or generator of draws, landmarks and resampling; None is fresh entropy. By default the same data
         always give the same picture.
@@ -295,8 +295,7 @@ def witness(
     [('column 0', 0.718), ('column 1', 0.001)]
 
     """
-    level = checks.level(level)
-    n_kernels = checks.count(n_kernels, "n_kernels")
+    level, n_kernels = checks.level(level), checks.count(n_kernels, "n_kernels")
     tables, pool = read_and_pool(x, y, nan_policy)
     seed = int(checks.generator(rng).integers(2**31))
     chosen = one_kernel(kernel, pool.space, n_kernels, seed)
@@ -305,17 +304,16 @@ def witness(
 
 def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[Tables, Pool]:
     """Both samples as checked tables, and as one; of what is larger than memory some rows."""
-    checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
-    if is_large_source(x) or is_large_source(y):
-        return pool_of_sources(open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2))[:2]
-    (first, second), _ = read_tables({"x": x, "y": y}, nan_policy, minimum=2, same_columns=True)
-    return (first, second), make_pool([first, second], None, "none")
+    checks.choice(nan_policy, "nan_policy", POLICIES)
+    return pool_of_sources(read({"x": x, "y": y}, nan_policy=nan_policy, minimum=2))[:2]
 
 
 def pool_of_sources(sources: list[Source]) -> tuple[Tables, Pool, tuple[str, ...]]:
     """Some rows of two sources as tables and as one, and what to say of them."""
-    (first, one), (second, other) = map(sampled_table, sources)
+    held = all(source.held for source in sources)
+    (first, one), (second, other) = ((each.table(), "") if held else each.sample() for each in sources)
     notes = tuple(note for note in (one, other) if note)
+    first = replace(first, notes=(*first.notes, *notes))
     return (first, second), make_pool([first, second], None, "none"), notes
 
 

@@ -1,18 +1,24 @@
 """A file of numbers by key that survives interruption: p-values that took long to compute.
 
 Keys are digests of everything a number depends on, the data's content first. SQLite writes a number whole or
-not at all, and several processes may share one file.
+not at all, and several processes may share one file. `Shelf` is a cache in memory.
 """
 
 import hashlib
 import os
 import sqlite3
 import weakref
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+Kept = TypeVar("Kept")
+# Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a
+# graph of 20 variables asks for each of 20 conditioners again and again, 100 MB each with 100,000 rows. Their
+# sizes are those of two columns given (`benchmarks/pc_size.py` prints what a search takes in all).
+ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
 FILE = "kembed-pvalues.sqlite"  # in the folder that the user names
 WAIT = 60.0  # seconds for another process to finish writing, which takes milliseconds
 # What to do about the commonest words of SQLite.
@@ -93,3 +99,28 @@ class Store:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Store, (self.folder,)  # another process opens the file anew
+
+
+class Shelf(Generic[Kept]):
+    """What was computed, by key; the longest unused goes when room runs out."""
+
+    def __init__(self, numbers: int, room: int = ROOM) -> None:
+        self._size, self._room = 8 * numbers, room  # bytes of one thing, about, and of all
+        self._kept: OrderedDict[Any, Kept] = OrderedDict()
+
+    def get(self, key: Any, make: Callable[[], Kept]) -> Kept:
+        """What is kept under the key, made where it is not."""
+        if key not in self._kept:
+            self._kept[key] = make()
+            while len(self._kept) > max(2, self._room // self._size):
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much it holds."""
+        return self._size * len(self)

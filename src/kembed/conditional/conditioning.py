@@ -28,7 +28,7 @@ from kembed.conditional.smoothing import (
     smoother,
 )
 from kembed.core.backend import Bool, Float, Int
-from kembed.data.space import make_space
+from kembed.kernels.space import make_space
 
 Vector = Float[np.ndarray, " n"]
 Basis = tuple[Float[np.ndarray, " q"], Float[np.ndarray, "n q"]]  # eigenvalues, orthonormal vectors

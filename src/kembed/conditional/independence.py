@@ -6,14 +6,15 @@ from typing import Any
 from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK
 from kembed.conditional.tester import MINIMUM, ConditionalTester, WholeTables
-from kembed.data import remarks
-from kembed.data.tables import read_tables
+from kembed.core.threads import few_rows_one_thread
+from kembed.tables import diagnostics
 from kembed.testing.outcome import nothing
-from kembed.testing.sided import are_sided, open_sides
+from kembed.testing.sided import open_sides, side_tables
 
-FOR_SERIES = "prewhiten= and memory= are for those"  # rows in order
+FOR_SERIES = "prewhiten= and memory= are for those in Python"  # rows in order
 
 
+@few_rows_one_thread
 def conditional_test(
     x: Any,
     y: Any,
@@ -78,14 +79,14 @@ def conditional_test(
     samples, missing = {"x": x, "y": y}, False
     if given is not None and getattr(given, "shape", ())[1:] != (0,):
         samples["given"] = given
-    if are_sided(samples, data):
+    if data is not None:
         tables = open_sides(samples, data, nan_policy, MINIMUM).tables(MINIMUM)
     else:
-        tables, missing = read_tables(samples, nan_policy, minimum=MINIMUM, paired=True)
+        tables, missing = side_tables(samples, nan_policy, MINIMUM)
     if missing:
         return ConditionalOutcome.of(nothing("HSIC", "multiplier", (tables[0].given,)))
     how: Any = {"kernel": kernel, "n_resamples": n_resamples, "memory": memory, "cross_fit": cross_fit}
     how |= {"prewhiten": prewhiten, "least_timescale": least_timescale, "rng": rng, "nan_policy": nan_policy}
     found = ConditionalTester(WholeTables(tables), **how).test(0, 1, tuple(range(2, len(tables))))
     ordered = memory is not None or prewhiten is not None
-    return replace(found, notes=remarks.of_sides(tables, ordered=ordered, remedy=FOR_SERIES))
+    return replace(found, notes=diagnostics.of_sides(tables, ordered=ordered, remedy=FOR_SERIES))

@@ -17,9 +17,8 @@ from kembed.conditional.regression import learn_regression, usual_starts
 from kembed.conditional.smoothing import regression_residuals
 from kembed.core import checks
 from kembed.core.backend import Float
-from kembed.data.columns import Labelled
-from kembed.data.labels import index_of, refuse_orders
-from kembed.data.tables import Table
+from kembed.tables.frames import Labelled, index_of, refuse_orders
+from kembed.tables.table import Table
 
 Vector = Float[np.ndarray, " n"]
 WEEK = 7.0  # days: the least timescale unless told, above the one to three days of the weather

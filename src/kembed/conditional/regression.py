@@ -15,6 +15,7 @@ No library is used: a search for a causal graph needs hundreds of fits, and the 
 takes here and in scikit-learn.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -45,6 +46,7 @@ LENGTHSCALES, RATIOS = (0.05, 100.0), (1e-4, 1e6)
 PRIOR_MEAN, PRIOR_SD = 1.0, 2.0
 # Beyond so many columns axes are not turned, and beyond so many there is one lengthscale for all.
 MAX_AXES, MAX_LENGTHSCALES = 8, 30
+MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
 RIDGE = 1e-2  # of the quadratic fit, over n: columns of `given` may repeat
 
 
@@ -282,3 +284,19 @@ def bends(Z: Points, Y: Targets, best: Optimum) -> Float[np.ndarray, "d d"]:
         slope = (weighted @ A - weighted.sum(axis=1)[:, None] * A) / lengthscales
         total += slope.T @ slope / len(A)
     return np.asarray(best.axes @ total @ best.axes.T)
+
+
+def check_rank(Z: Points, rank: int, stacklevel: int) -> None:
+    """Refuse, or warn of, too many directions of `given` for its rows."""
+    n = len(Z)
+    if rank >= n - 1:
+        raise ValueError(
+            f"given has {Z.shape[1]} columns of rank {rank} for {n} rows: they explain anything; leave "
+            "columns out, or replace them by a few principal components"
+        )
+    if rank * MOST_RANK > n:
+        warnings.warn(
+            f"given has rank {rank} for only {n} rows: what it says about x and y cannot be taken out "
+            "wholly, and small p-values mean little; leave columns out",
+            stacklevel=stacklevel,
+        )

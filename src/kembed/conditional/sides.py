@@ -9,15 +9,15 @@ compared with ‖Σ_i ε_i a(x_i) ⊗ b(y_i)‖²/n² for independent ε_i of me
 unlike a permutation this keeps every row's own size, which may depend on z.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
 from kembed.conditional import bases, conditioning
+from kembed.conditional.cache import LARGE_ROOM, ROOM, Shelf
 from kembed.conditional.conditioning import ColumnRegression, Conditioner, Variable, VariableResiduals
 from kembed.conditional.products import (
     NEGLIGIBLE,
@@ -28,22 +28,19 @@ from kembed.conditional.products import (
     squared_norms,
 )
 from kembed.conditional.smoothing import nystroem
+from kembed.conditional.trees import LEAST_ROWS, ForestResiduals, forest_residuals
 from kembed.core.backend import Bool, Float, Int, to_numpy
-from kembed.data.space import Space, make_space
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
+from kembed.kernels.space import Space, make_space
 from kembed.learning.evidence import COARSE
 from kembed.permutation.crossings import Places, bin_rows, crossings
 from kembed.permutation.fusion import Values
 from kembed.permutation.series import LONGEST, crossed, lack
 from kembed.testing import kernel_words
+from kembed.testing.kernel_words import KernelRule
 
 Found = tuple[Values, tuple[Any, ...]]  # the statistics of every kernel, and their kernels
-Kept = TypeVar("Kept")
-# Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a
-# graph of 20 variables asks for each of 20 conditioners again and again, 100 MB each with 100,000 rows. Their
-# sizes are those of two columns given (`benchmarks/pc_size.py` prints what a search takes in all).
-ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
 # Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
 # `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
 BINNED_ROWS = 5_000
@@ -53,6 +50,7 @@ MANY_ROWS, CHOOSING = 20_000, 4_000
 # Hundreds of kernels are chosen in a search, by scans; a lengthscale for every column has none.
 WORDS = tuple(word for word in kernel_words.WORDS if word != "ard")
 LANDMARKS = 60  # of the residual kernel: a smooth kernel on one column has fewer features that count
+LINEAR = "linear"  # residuals as their own features, in "fused": the partial correlation of what is left
 FUSED_RATIOS = (4.0, 0.25)  # times the median distance: what "fused" sees beside the evidence's own scale
 
 
@@ -83,8 +81,8 @@ def check(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
             raise ValueError(f"{argument} is an empty list; give at least one kernel")
         return tuple(part for one in kernel for part in check(one, argument))
     if isinstance(kernel, str) and kernel == "fused":
-        return ("bkl", *(("median", ratio) for ratio in FUSED_RATIOS))
-    if (isinstance(kernel, str) and kernel in WORDS) or isinstance(kernel, Kernel):
+        return ("bkl", *(("median", ratio) for ratio in FUSED_RATIOS), LINEAR)
+    if (isinstance(kernel, str) and kernel in WORDS) or isinstance(kernel, Kernel | KernelRule):
         return (kernel,)
     words = ", ".join(repr(word) for word in WORDS)
     raise (ValueError if isinstance(kernel, str) else TypeError)(
@@ -108,10 +106,15 @@ def kernels_features(
     alone, and a kernel on what is left of a 0 or a 1 would read that probability back.
     """
     if indicator.all():
-        return [KernelFeatures("categories", columns - columns.mean(axis=0)) for _ in kernels]
+        names = [LINEAR if _is_linear(kernel) else "categories" for kernel in kernels]
+        return [KernelFeatures(name, columns - columns.mean(axis=0)) for name in names]
     chosen_by = columns[:CHOOSING] if many else columns
     space = make_space(chosen_by, np.zeros(columns.shape[1], dtype=bool))
     return [_kernel_features(columns, chosen_by, space, kernel, many) for kernel in kernels]
+
+
+def _is_linear(kernel: Any) -> bool:
+    return isinstance(kernel, str) and kernel == LINEAR
 
 
 def _kernel_features(
@@ -122,6 +125,8 @@ def _kernel_features(
     many: bool,
 ) -> KernelFeatures:
     """Of one kernel."""
+    if _is_linear(kernel):
+        return KernelFeatures(LINEAR, columns - columns.mean(axis=0))
     if isinstance(kernel, tuple):
         kernel = space_kernel(space, kernel[1] * space.median())
     kernel = to_numpy(kernel_words.choose_kernel(kernel, space, effort=COARSE)[0])
@@ -165,31 +170,6 @@ class Settings:
     scale: bool = True  # off in `benchmarks/conditional.py` alone, to show what it buys
 
 
-class Shelf(Generic[Kept]):
-    """What was computed, by key; the longest unused goes when room runs out."""
-
-    def __init__(self, numbers: int, room: int = ROOM) -> None:
-        self._size, self._room = 8 * numbers, room  # bytes of one thing, about, and of all
-        self._kept: OrderedDict[Any, Kept] = OrderedDict()
-
-    def get(self, key: Any, make: Callable[[], Kept]) -> Kept:
-        """What is kept under the key, made where it is not."""
-        if key not in self._kept:
-            self._kept[key] = make()
-            while len(self._kept) > max(2, self._room // self._size):
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    @property
-    def nbytes(self) -> int:
-        """About how much it holds."""
-        return self._size * len(self)
-
-
 class Sides:
     """All sides of the variables of one table; rows in an order that says nothing."""
 
@@ -203,6 +183,7 @@ class Sides:
         self._conditioners: Shelf[Conditioner] = Shelf(many * self.n, room)
         self._residuals: Shelf[VariableResiduals] = Shelf(4 * self.n, room)
         self._columns: Shelf[Any] = Shelf(12 * self.n, room)
+        self._forests: Shelf[ForestResiduals] = Shelf(many * self.n, room)
 
     @property
     def binned(self) -> bool:
@@ -222,7 +203,8 @@ class Sides:
     @property
     def nbytes(self) -> int:
         """About how much is kept."""
-        return sum(kept.nbytes for kept in (self._sides, self._conditioners, self._residuals, self._columns))
+        shelves = (self._sides, self._conditioners, self._residuals, self._columns, self._forests)
+        return sum(shelf.nbytes for shelf in shelves)
 
     @property
     def n_regressed(self) -> int:
@@ -233,8 +215,12 @@ class Sides:
         """The same regressions under other kernels."""
         other = Sides(self.variables, replace(self.settings, kernels=kernels))
         other._conditioners, other._residuals = self._conditioners, self._residuals
-        other._columns = self._columns
+        other._columns, other._forests = self._columns, self._forests
         return other
+
+    @property
+    def _fit(self) -> dict[str, Any]:
+        return {"cross_fit": self.settings.cross_fit, "scale": self.settings.scale}
 
     def conditioner(self, given: tuple[int, ...]) -> Conditioner:
         """What conditioning on these variables means."""
@@ -263,13 +249,32 @@ class Sides:
             kernels = how.kernels if columns.shape[1] else ()
             found = kernels_features(columns, variable.indicator, kernels, many=self.many)
             return Side(columns, tuple(found), ())
-        conditioner = self.conditioner(given)
-        fit = {"cross_fit": how.cross_fit, "scale": how.scale}
-        make = partial(conditioning.variable_residuals, variable, conditioner, **fit)
-        left = self._residuals.get((target, given), make)
+        return self._centred(self._left(target, given), self.conditioner(given))
+
+    def _left(self, target: int, given: tuple[int, ...]) -> VariableResiduals:
+        parts = (self.variables[target], self.conditioner(given))
+        make = partial(conditioning.variable_residuals, *parts, **self._fit)
+        return self._residuals.get((target, given), make)
+
+    def forest_side(self, target: int, given: tuple[int, ...]) -> Side:
+        """The target regressed with a forest too, on the rows where its trees agree."""
+        smooth = self.side(target, given)
+        if self.many or self.n < LEAST_ROWS or not smooth.regressions or not smooth.features:
+            return smooth
+        return self._sides.get((target, given, "forest"), lambda: self._forest_side(target, given))
+
+    def _forest_side(self, target: int, given: tuple[int, ...]) -> Side:
+        parts = (self.variables[target], self.conditioner(given), self._left(target, given))
+        found = self._forests.get((target, given), partial(forest_residuals, *parts, **self._fit))
+        side = self._centred(found.residuals, self.conditioner(given))
+        rows = found.rows[:, None]
+        return replace(side, features=tuple(replace(one, values=one.values * rows) for one in side.features))
+
+    def _centred(self, left: VariableResiduals, conditioner: Conditioner) -> Side:
+        """Features of residuals, centred given the conditioner."""
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
-        kernels = how.kernels if left.columns.shape[1] else ()
+        kernels = self.settings.kernels if left.columns.shape[1] else ()
         indices = conditioner.index_bases(left.indices)
         for one in kernels_features(left.columns, left.indicator, kernels, many=self.many):
             values, more = conditioner.centred(one.values, indices)
@@ -297,7 +302,8 @@ class Sides:
         found: list[tuple[Any, np.ndarray]] = []
         pairs = list(zip(left.features, right.features, strict=True))
         weights = self.conditioner(given).weights if given else ()
-        smoothest = np.argsort([a.roughness * b.roughness for a, b in pairs], kind="stable").tolist()
+        bent = [k for k, pair in enumerate(pairs) if not _is_linear(pair[0].kernel)]
+        smoothest = sorted(bent, key=lambda k: pairs[k][0].roughness * pairs[k][1].roughness)
         weighting = dict(zip(smoothest, (weights, weights[:1]), strict=False))
         binned = self.binned and self.settings.memory is None
         for place, (first, second) in enumerate(pairs):

@@ -7,8 +7,7 @@ conditioning set.
 """
 
 import pickle
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -20,24 +19,29 @@ from kembed.conditional.cache import Store, digest
 from kembed.conditional.conditioning import as_variable, content_order
 from kembed.conditional.glance import Glance
 from kembed.conditional.linear import PartialCorrelation, partial_correlation
+from kembed.conditional.naming import find_columns
 from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
 from kembed.conditional.products import BINS, Multipliers, Processes, random_processes, random_signs
-from kembed.conditional.sides import Found, Settings, Sides, check
+from kembed.conditional.regression import check_rank
+from kembed.conditional.resampling import SidesOnRows
+from kembed.conditional.sides import LINEAR, Settings, Side, Sides, check
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
-from kembed.data.tables import Table
 from kembed.kernels.base import Kernel
 from kembed.permutation.crossings import draw_orders
 from kembed.permutation.fusion import Plan
+from kembed.tables.table import Table
 from kembed.testing.outcome import resampled_outcome
 from kembed.testing.procedure import Choice
 from kembed.testing.sided import whole_table
 
 MINIMUM = 10  # rows; fewer leave no regression a chance
-MOST_RANK = 5  # with fewer rows than this for every direction of `given`, regressions on it are hopeless
+# Of a test at a level α on a resample: resamples at least, and how many of them may exceed the statistic.
+LEAST_RESAMPLES, LEAST_REJECTING = 199, 10
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 9
+VERSION = 10
+SMOOTH_LEVEL = 0.1  # p-values up to this are computed again with forests in the regressions
 
 
 class WholeTables(list[Table]):
@@ -109,6 +113,7 @@ class ConditionalTester:
         )
         self.names = tuple(name for table in tables for name in table.names[:1])
         self.n_computed = 0  # tests that were neither remembered nor found in the cache
+        self._regressed_on = ""  # the content of other rows, where regressions are theirs
         self.n_glanced = 0  # those of them that a first look at few of many rows decided
         self.prewhitened: tuple[PrewhitenedColumn, ...] = ()
         self._time: Float[np.ndarray, " n"] = np.arange(len(tables[0].values), dtype=float)
@@ -182,7 +187,7 @@ class ConditionalTester:
         # Pickled, because what a kernel prints is rounded.
         kernels = [pickle.dumps(to_numpy(one) if isinstance(one, Kernel) else one) for one in how.kernels]
         when = b"" if how.memory is None else b"sized" + self._time[order].tobytes()
-        return digest(VERSION, kinds, replace(how, kernels=()), when, *kernels, *parts)
+        return digest(VERSION, kinds, replace(how, kernels=()), when, self._regressed_on, *kernels, *parts)
 
     @cached_property
     def _multipliers(self) -> Multipliers:
@@ -216,16 +221,7 @@ class ConditionalTester:
         self, x: Any, y: Any, given: Any, arguments: tuple[str, str, str] = ("x", "y", "given")
     ) -> tuple[int, int, tuple[int, ...]]:
         """The numbers of columns that go by name or number, none of them twice; `arguments` is for errors."""
-        one, other, inner = arguments
-        i, j = self._place(x, one), self._place(y, other)
-        given = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given
-        places = tuple(sorted({self._place(column, inner) for column in given}))
-        if i == j:
-            raise ValueError(f"{one} and {other} are the same column, {self.names[i]!r}; give two")
-        if i in places or j in places:
-            both = self.names[i if i in places else j]
-            raise ValueError(f"column {both!r} is tested and given at once; leave it out of {inner}")
-        return i, j, places
+        return find_columns(self.names, x, y, given, arguments)
 
     def pvalue(self, i: int | str, j: int | str, given: Sequence[int | str] = ()) -> float:
         """The p-value of two columns by name or number; kept, and found on disk where there is a cache.
@@ -262,6 +258,19 @@ class ConditionalTester:
         other._arrange(_on_rows(self._tables, rows))
         return other
 
+    def resampled(self, rows: Int[np.ndarray, " r"], alpha: float) -> Self:
+        """The test at a level on some of the rows, with the regressions of all rows and fewer multipliers."""
+        places = np.sort(self._back[rows])
+        other, own = self._copy(), self._order[places]
+        enough = max(LEAST_RESAMPLES, int(np.ceil(LEAST_REJECTING / alpha)) - 1)
+        other._settings = replace(self._settings, n_resamples=min(self.n_resamples, enough))
+        other._sides = SidesOnRows(self._sides, places, other._settings)
+        other._time, other._tables, other._pvalues = self._time[own], _on_rows(self._tables, own), {}
+        other._order = other._back = np.arange(len(own))
+        other._ranks = np.argsort(np.argsort(other._time, kind="stable"))
+        other._regressed_on = self._content  # p-values in a cache are of these regressions
+        return other
+
     def _copy(self) -> Self:
         """A tester like this one without what was computed from its rows and settings."""
         other = self.__class__.__new__(self.__class__)
@@ -275,35 +284,25 @@ class ConditionalTester:
         fresh = Sides(self._sides.variables, self._settings)
         return vars(self._copy()) | {"_sides": fresh, "_pvalues": {}}
 
-    def _place(self, column: int | str, argument: str) -> int:
-        if isinstance(column, str):
-            if column not in self.names:
-                known = ", ".join(repr(name) for name in self.names[:12])
-                raise ValueError(f"{argument} names {column!r}, but the columns are {known}")
-            return self.names.index(column)
-        place = checks.count(column, argument, 0)
-        if place >= len(self.names):
-            raise ValueError(f"{argument} is column {place}, but there are only {len(self.names)}, from 0 on")
-        return place
-
     @np.errstate(over="ignore", invalid="ignore")  # a statistic that is not finite is refused
     def _outcome(self, i: int, j: int, given: tuple[int, ...]) -> ConditionalOutcome:
         self.n_computed += 1
-        sides, rank = self._sides, self._sides.conditioner(given).rank if given else 0
-        if rank >= self.n_rows - 1:
-            raise ValueError(
-                f"given has {sides.conditioner(given).Z.shape[1]} columns of rank {rank} for {self.n_rows} "
-                "rows: they explain anything; leave columns out, or replace them by a few principal "
-                "components"
-            )
-        if rank * MOST_RANK > self.n_rows:
-            warnings.warn(
-                f"given has rank {rank} for only {self.n_rows} rows: what it says about x and y cannot be "
-                "taken out wholly, and small p-values mean little; leave columns out",
-                stacklevel=3,
-            )
-        left, right = sides.side(i, given), sides.side(j, given)
-        null, found = self._compared(i, j, given)
+        sides = self._sides
+        if given:
+            check_rank(sides.conditioner(given).Z, sides.conditioner(given).rank, stacklevel=4)
+        smooth = sides.side(i, given), sides.side(j, given)
+        found = self._compared(i, j, given, smooth)
+        if given and found.pvalue <= SMOOTH_LEVEL:
+            forests = sides.forest_side(i, given), sides.forest_side(j, given)
+            found = found if forests == smooth else self._compared(i, j, given, forests)
+        return found
+
+    def _compared(
+        self, i: int, j: int, given: tuple[int, ...], both: tuple[Side, Side]
+    ) -> ConditionalOutcome:
+        """The outcome of a test of two sides."""
+        sides, (left, right) = self._sides, both
+        null, found = self._statistics(i, j, given, left, right)
         more: dict[str, Any] = {
             "given": tuple(name for v in given for name in self._tables[v].names),
             "residuals": tuple(side.residuals[self._back] for side in (left, right)),
@@ -314,18 +313,18 @@ class ConditionalTester:
             zeros = np.zeros(self.n_resamples)
             return ConditionalOutcome(0.0, 1.0, zeros, "none", 0.0, "HSIC", null, (self.n_rows,), **more)
         values, names = found
-        weighted = np.array([len(name) > 2 for name in names], dtype=int)  # by features of what is given
-        plan = Plan(np.arange(len(names)), weighted, np.zeros(weighted.max() + 1, dtype=bool))
+        # Groups of equal weight: kernels of residuals, these weighted by features of `given`, linear.
+        groups = np.unique([2 * (LINEAR in name) + (len(name) > 2) for name in names], return_inverse=True)[1]
+        plan = Plan(np.arange(len(names)), groups, np.zeros(groups.max() + 1, dtype=bool))
         choice = Choice((), names, plan)
         result = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
         if sides.binned and (null == "permutation" or self._settings.memory is None):
             result = replace(result, bins=(sides.places[0].shape[1] if null == "permutation" else BINS,))
         return ConditionalOutcome.of(result, **more)
 
-    def _compared(self, i: int, j: int, given: tuple[int, ...]) -> tuple[str, Found | None]:
+    def _statistics(self, i: int, j: int, given: tuple[int, ...], left: Side, right: Side) -> Any:
         """The null, and the statistics of all kernels with their names; None if a side has nothing left."""
         sides = self._sides
-        left, right = sides.side(i, given), sides.side(j, given)
         conditional = bool(left.regressions or right.regressions)
         null = "multiplier" if conditional or self._settings.memory is not None else "permutation"
         if not left.features or not right.features:  # a constant, or a function of what is given

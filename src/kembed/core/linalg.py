@@ -13,6 +13,9 @@ PART, WINDOW, SLACK = 200, 0.1, 1e-9
 # independent ones 5 standard deviations, half the root of their number each.
 CHOSEN, BESIDE = 2**14, 320
 LEAST = -700.0  # whose `exp` is an ordinary number: those too small for one take ten times as long
+# Squared distances are expanded from so many columns on; those below the first share of the norms are taken
+# by differences, and all are if more than the second share are.
+WIDE, LOST, MANY_CLOSE = 24, 1e-3, 0.02
 IN_CACHE = 2**15  # distances worked on at once: with their differences half a megabyte
 
 
@@ -42,6 +45,27 @@ def squared_distances(X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[A
             np.subtract(X[start : start + rows, d, None], column, out=own)
             np.multiply(own, own, out=own)
             some += own
+    return total
+
+
+def expanded_squares(X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:
+    """|x_i - y_j|² of many columns, by |x|² + |y|² - 2x·y about the mean of Y where that loses no digits.
+
+    Distances that are small against the norms are taken by differences; all are where those are many.
+    """
+    if namespace(X, Y) is not np or X.shape[1] < WIDE or not len(X) or not len(Y):
+        return squared_distances(X, Y)
+    centre = Y.mean(axis=0)
+    x = X - centre
+    y = x if X is Y else Y - centre  # the matrix is symmetric to the last bit then
+    norms = np.einsum("id,id->i", x, x)[:, None] + np.einsum("jd,jd->j", y, y)
+    total = norms - 2.0 * (x @ y.T)
+    close = ~(total > LOST * norms)  # nan and what is not finite too
+    count = np.count_nonzero(close)
+    if count > max(len(X), len(Y), MANY_CLOSE * total.size):
+        return squared_distances(X, Y)
+    rows, columns = np.nonzero(close)
+    total[rows, columns] = np.square(X[rows] - Y[columns]).sum(axis=1)
     return total
 
 
@@ -215,23 +239,29 @@ def pivoted_cholesky(matrix: Float[np.ndarray, "m m"], share: float) -> tuple[An
     return pivots[:rank] - 1, np.tril(factor[:rank, :rank])
 
 
-def cholesky(matrix: Float[Array, "m m"]) -> Cholesky:
-    """The factor of a symmetric matrix that is positive semidefinite up to rounding.
+def cholesky(matrix: Float[Array, "m m"], *, well_conditioned: bool = False) -> Cholesky:
+    """Factorise a symmetric matrix that is positive semidefinite up to rounding.
 
     Rounding leaves eigenvalues of about ±ε·‖A‖ where exact ones are smaller. The least of
     0, 1e-14, 1e-13, … 1e-8 times the mean diagonal that makes the factorisation succeed is added, and
-    reported; beyond that the matrix is not positive semidefinite and we say so.
+    reported; beyond that the matrix is not positive semidefinite and we say so. With `well_conditioned` a
+    factorisation counts as a success only if the reciprocal condition number (LAPACK's estimate) exceeds
+    ε: a factor beyond that is made of rounding errors, though LAPACK returns one.
     """
-    scale = float(np.mean(np.diagonal(matrix)))
+    from scipy.linalg.lapack import dpocon
+
+    m, scale = len(matrix), float(np.mean(np.diagonal(matrix)))
     if not np.isfinite(matrix).all():
         seen = "a covariance matrix is not finite: rows or lengthscales are too large or too small for floats"
         raise np.linalg.LinAlgError(f"{seen}; divide the columns by a constant, or change the lengthscale")
+    least = np.finfo(float).eps if well_conditioned else -1.0
     for relative in (0.0, *(10.0**power for power in range(-14, -7))):
         try:
-            lower = np.linalg.cholesky(matrix + relative * scale * np.eye(len(matrix)))
+            lower = np.linalg.cholesky(matrix + relative * scale * np.eye(m))
         except np.linalg.LinAlgError:
             continue
-        return Cholesky(lower, relative * scale)
+        if dpocon(lower, np.abs(matrix).sum(axis=0).max(), uplo="L")[0] > least:
+            return Cholesky(lower, relative * scale)
     raise np.linalg.LinAlgError(
         "a covariance matrix is not positive semidefinite (smallest eigenvalue "
         f"{np.linalg.eigvalsh(matrix)[0]:.3g}, mean diagonal {scale:.3g})"

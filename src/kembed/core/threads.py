@@ -4,9 +4,15 @@ A search for a graph among 333 rows took twice the time by the clock with two th
 processor's.
 """
 
+import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # By the clock two threads took 1.3 times as long for a graph of 1,000 to 4,900 rows, and .9 to 1 times for a
 # test of them.
@@ -33,3 +39,45 @@ def one_thread(rows: int | None) -> Iterator[None]:
 
     with threadpool_limits(1):
         yield
+
+
+def few_rows_one_thread(function: Callable[P, T]) -> Callable[P, T]:
+    """Limit a public function to one thread of BLAS where its samples have few rows.
+
+    The samples are the arguments that have no default, or `data`.
+
+    >>> @few_rows_one_thread
+    ... def mean(x):
+    ...     return sum(x) / len(x)
+    >>> mean([1.0, 2.0])
+    1.5
+    """
+    signature = inspect.signature(function)
+    samples = [name for name, each in signature.parameters.items() if each.default is inspect.Parameter.empty]
+
+    @wraps(function)
+    def limited(*args: P.args, **kwargs: P.kwargs) -> T:
+        given = signature.bind(*args, **kwargs).arguments
+        table = given.get("data")
+        values = [given.get(name) for name in samples] if table is None else [table]
+        sizes = [size for value in values if (size := _rows(value)) is not None]
+        with one_thread(sum(sizes) if sizes else None):
+            return function(*args, **kwargs)
+
+    return limited
+
+
+def _rows(value: Any) -> int | None:
+    """The rows of a sample, or of several; None for what is read later, as files and lazy frames.
+
+    >>> [_rows(value) for value in ([1.0, 2.0], {"u": [1.0]}, "a.csv", ([1.0], [2.0, 3.0]))]
+    [2, 1, None, 3]
+    """
+    if isinstance(value, dict):
+        value = next(iter(value.values()), ())
+    if isinstance(value, list | tuple) and value and hasattr(value[0], "__len__"):
+        return None if isinstance(value[0], str) else sum(_rows(each) or 0 for each in value)
+    if isinstance(value, list | tuple):
+        return len(value)
+    rows = (getattr(value, "shape", None) or (None,))[0]
+    return rows if isinstance(rows, int) else None

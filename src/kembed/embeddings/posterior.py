@@ -9,16 +9,18 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float, to_numpy
 from kembed.core.linalg import Cholesky, cholesky
+from kembed.core.threads import few_rows_one_thread
 from kembed.embeddings.empirical import BLOCK_ENTRIES, Embedding, Section, row_blocks, weighted_sum
 from kembed.embeddings.landmarks import choose_landmarks
-from kembed.engines.kinds import is_large_source
-from kembed.engines.sampling import sampled_table
-from kembed.engines.settling import open_sources
-from kembed.engines.source import Block
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.measures import EmpiricalMeasure, Measure, as_measure
+from kembed.tables.reader import is_stored, read
+from kembed.tables.source import Block
 
 Array = np.ndarray
+# Agresti & Coull's four rows, so that what a sample has not shown yet stays possible.
+PSEUDO_ROWS = 4.0
+NEARBY = 1_000  # rows whose mean is near that of all
 PriorMean = Callable[[np.ndarray], Any] | Embedding | None
 
 
@@ -26,9 +28,10 @@ PriorMean = Callable[[np.ndarray], Any] | Embedding | None
 class PosteriorEmbedding(Embedding):
     """The posterior of μ given the empirical embedding at landmarks, Eq. (8) of the paper.
 
-    A smooth kernel makes r(z, z) singular in double precision after a dozen landmarks in one dimension. Where
-    the data are, that costs less than 2% of the posterior sd; far outside them, where μ and its sd are both
-    near 0, the sd is too wide rather than too narrow.
+    A smooth kernel makes A singular in double precision after a dozen landmarks in one dimension. `jitter` is
+    then added to its diagonal until its condition number is below 1/ε. Where the data are, that costs
+    less than 2% of the posterior sd; far outside them, where μ and its sd are both near 0, the sd is too wide
+    rather than too narrow.
 
     mean m(s) + r(s, z) A⁻¹ (μ̂(z) - m(z)), covariance r(s, s') - r(s, z) A⁻¹ r(z, s'), A = r(z, z) + N/n.
     """
@@ -70,10 +73,21 @@ class PosteriorEmbedding(Embedding):
         return self._r._gram(points, points) - half.T @ half
 
     def interval(self, points: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of the pointwise credible interval of the given level."""
-        from scipy.special import ndtri
+        """Lower and upper ends of the pointwise credible interval of the given level.
 
-        reach = ndtri(0.5 + 0.5 * checks.level(level)) * self.sd(points)
+        Noise estimated from n rows (`"full"`, `"diagonal"`) calls for Student's t with n-1 degrees of freedom
+        and four pseudo-rows, √(1 + 4/n) times the sd (Agresti & Coull 1998); given noise for the normal
+        quantile. Measured coverage of 90% intervals is .87-.99 at n = 10, at least .88 from n = 50 on
+        (`python -m benchmarks coverage`).
+        """
+        from scipy.special import ndtri, stdtrit
+
+        upper = 0.5 + 0.5 * checks.level(level)
+        if self.noise_model in ("full", "diagonal"):
+            quantile = stdtrit(self.n - 1, upper) * np.sqrt(1.0 + PSEUDO_ROWS / self.n)
+        else:
+            quantile = ndtri(upper)
+        reach = quantile * self.sd(points)
         mean = self.mean(points)
         return mean - reach, mean + reach
 
@@ -109,11 +123,12 @@ class PosteriorEmbedding(Embedding):
         )
 
     def __repr__(self) -> str:
-        jitter = f", jitter={self.jitter:.1e}" if self.jitter > 1e-12 * float(self.noise.max()) else ""
+        jitter = f", jitter={self.jitter:.1e}" if self.jitter > 1e-9 * float(self.noise.max()) else ""
         about = f"n={self.n}, landmarks={len(self.landmarks)}, kernel={self.kernel!r}"
         return f"PosteriorEmbedding({about}, noise={self.noise_model}{jitter})"
 
 
+@few_rows_one_thread
 def fit_embedding(
     x: Any,
     kernel: Kernel,
@@ -133,8 +148,7 @@ def fit_embedding(
         The kernel k.
     noise
         What is known of μ̂(z) - μ(z), whose covariance is noise/n. `"full"`: the covariance
-        Cov[φ_z(X)] that the central limit theorem gives, estimated (default; its intervals cover from
-        about 50 rows on, see the benchmark page, and are too narrow for a handful). `"diagonal"`: its
+        Cov[φ_z(X)] that the central limit theorem gives, estimated (default). `"diagonal"`: its
         diagonal only. A number: one τ² (the paper). A vector: τ²(z_l) for every landmark.
     landmarks
         Where μ̂ is observed: None (at most 100 of the data), a number, or points.
@@ -158,9 +172,9 @@ def fit_embedding(
     """
     kernel = to_numpy(check_kernel(kernel))
     source: Any = None
-    if is_large_source(x):
-        (source,) = open_sources({"x": x})
-        x = sampled_table(source)[0].values  # landmarks and ν are placed by some rows, μ̂ is of all
+    if is_stored(x):
+        (source,) = read({"x": x})
+        x = source.sample()[0].values  # landmarks and ν are placed by some rows, μ̂ is of all
     x = np.asarray(checks.points(x, "x"))
     z = choose_landmarks(x, landmarks)
     nu = to_numpy(as_measure(measure, "data", x))
@@ -185,10 +199,10 @@ def _moments(kernel: Kernel, x: np.ndarray, source: Any, z: np.ndarray, want_cov
     """`feature_moments` of rows in memory, or of all rows of a source in one pass, or two."""
     if source is None:
         return feature_moments(kernel, x, z, want_covariance)
-    mean = source.map_sum(sum_features, kernel, z) / source.size
+    mean = source.fold(sum_features, kernel, z) / source.size
     scatter = np.zeros((len(z), len(z)))
     if want_covariance:
-        scatter = source.map_sum(sum_scatter, kernel, z, mean) / (source.size - 1)
+        scatter = source.fold(sum_scatter, kernel, z, mean) / (source.size - 1)
     return mean, scatter
 
 
@@ -239,7 +253,7 @@ def condition(
 ) -> PosteriorEmbedding:
     """The prior conditioned on μ̂(z) = `mean` with noise N/n."""
     try:
-        A = cholesky(kernel.convolved(measure).gram(z) + noise / n)
+        A = cholesky(kernel.convolved(measure).gram(z) + noise / n, well_conditioned=True)
     except np.linalg.LinAlgError as error:
         seen = f"the covariance under kernel={kernel!r} cannot be worked with ({error})"
         remedy = "give it a lengthscale of the size of the differences in x"
@@ -253,18 +267,17 @@ def feature_moments(
     kernel: Kernel, x: np.ndarray, z: np.ndarray, want_covariance: bool, entries: int = BLOCK_ENTRIES
 ) -> tuple[np.ndarray, np.ndarray]:
     """μ̂(z), and the covariance of φ_z(x_i) over rows, in blocks of rows."""
-    blocks = list(row_blocks(len(x), len(z), entries))
-    total = np.zeros(len(z))
-    for rows in blocks:
-        total += kernel._gram(x[rows], z).sum(axis=0)
-    mean = total / len(x)
-    scatter = np.zeros((len(z), len(z)))
-    if want_covariance:  # a second pass: one pass would subtract large equal numbers
-        for rows in blocks:
-            centred = kernel._gram(x[rows], z) - mean
-            scatter += centred.T @ centred
-        scatter /= len(x) - 1
-    return mean, scatter
+    total, scatter = np.zeros(len(z)), np.zeros((len(z), len(z)))
+    near = kernel._gram(x[:NEARBY], z).mean(axis=0)  # taken out first: no large equal numbers are subtracted
+    for rows in row_blocks(len(x), len(z), entries):
+        features = kernel._gram(x[rows], z) - near
+        total += features.sum(axis=0)
+        if want_covariance:
+            scatter += features.T @ features
+    away = total / len(x)
+    if want_covariance:
+        scatter = (scatter - len(x) * np.outer(away, away)) / (len(x) - 1)
+    return near + away, scatter
 
 
 def _evaluate_prior(prior_mean: Any, points: np.ndarray) -> np.ndarray:

@@ -7,10 +7,12 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float, to_numpy
 from kembed.core.linalg import cholesky
+from kembed.core.threads import few_rows_one_thread
 from kembed.embeddings.empirical import WeightedEmbedding
 from kembed.kernels.base import Kernel, check_kernel, refuse_size
 
 
+@few_rows_one_thread
 def shrinkage(x: Any, kernel: Kernel, lam: float | None = None) -> WeightedEmbedding:
     """The spectral shrinkage estimator S-KMSE, Σ_i β_i k(·, x_i) with β = (K + nλI)⁻¹ μ̂(x).
 

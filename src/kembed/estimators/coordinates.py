@@ -47,7 +47,8 @@ class Coordinates:
         for i, x in enumerate(bags):
             observed, own = self.moments(x, want_covariance=self.noise is None)
             if self.noise is None or len(x) not in shared:
-                A = cholesky(self.prior + (own if self.noise is None else self.noise) / len(x))
+                noise = own if self.noise is None else self.noise
+                A = cholesky(self.prior + noise / len(x), well_conditioned=True)
                 half = A.half_solve(self.prior) if want_sd else np.zeros((1, len(self.prior)))
                 variance = np.diagonal(self.prior) - (half**2).sum(axis=0)
                 shared[len(x)] = A, np.sqrt(np.maximum(variance, 0.0))

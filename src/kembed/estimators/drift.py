@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
 from kembed.core.text import rows
-from kembed.data.tables import read_tables
+from kembed.core.threads import few_rows_one_thread
 from kembed.estimators.keeping import read_detector, write_detector
+from kembed.tables.reader import read_tables
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.sketch import Sketch
 from kembed.testing.two_sample import mmd_test
@@ -86,6 +87,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         self.kernel, self.alpha, self.n_resamples = kernel, alpha, n_resamples
         self.nan_policy, self.random_state = nan_policy, random_state
 
+    @few_rows_one_thread
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
@@ -98,6 +100,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         self.reference_ = copy.deepcopy(table)
         return self
 
+    @few_rows_one_thread
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
         """The test of the batch against the reference; with `by_column` also of every column by itself."""
         check_is_fitted(self, "reference_")
@@ -153,7 +156,9 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """Test, witness, every column and a verdict in words, with `save_report`; see `kembed.compare`."""
         from kembed.comparing.compare import compare
 
-        return compare(*self._both(X), labels=labels, alpha=self.alpha, **self._options())
+        options = self._options()
+        options["missing"] = options.pop("nan_policy")
+        return compare(*self._both(X), labels=labels, alpha=self.alpha, **options)
 
     def _table(self, X: Any, reset: bool) -> Any:
         """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from kembed.core.packing import FileError
-from kembed.data.tables import read_tables
+from kembed.tables.reader import read_tables
+from kembed.tables.times import DAY, DAYS, HOURS, SECONDS, ZONED
 from kembed.testing.sketch import Sketch
 from kembed.testing.sketch_file import read_sketch, write_sketch
 
@@ -54,12 +55,34 @@ def _rows(detector: Any) -> dict[str, Any]:
     reference = detector.reference_
     (table,), _ = read_tables({"reference": reference}, detector.nan_policy, minimum=1)
     levels = [list(own) if kind else None for own, kind in zip(table.levels, table.categorical, strict=True)]
-    framed = list(table.names) if hasattr(reference, "columns") else None
-    return {"values": table.values, "levels": levels, "framed": framed}
+    framed = list(table.names) if hasattr(reference, "columns") or isinstance(reference, dict) else None
+    return {"values": table.values, "levels": levels, "framed": framed, "units": list(table.units)}
+
+
+def _column(entries: Any, levels: Any, unit: str) -> Any:
+    """A column of the type it had: categories, moments, times of day, durations or numbers."""
+    import polars as pl
+
+    if levels is not None:
+        if all(isinstance(level, str) for level in levels):
+            return pl.Series(entries, dtype=pl.String)
+        import pandas as pd  # polars has no categories but text
+
+        return pd.Categorical(entries, categories=levels)
+    ticks: dict[str, tuple[float, Any]] = {  # per unit, and the type that counts them
+        DAYS: (1e6 * DAY, pl.Datetime("us")),
+        DAYS + ZONED: (1e6 * DAY, pl.Datetime("us", "UTC")),
+        HOURS: (3.6e12, pl.Time),
+        SECONDS: (1e6, pl.Duration("us")),
+    }
+    if unit not in ticks:
+        return pl.Series(entries)
+    per_unit, kind = ticks[unit]
+    return pl.Series(np.round(entries * per_unit).astype(np.int64)).cast(kind)
 
 
 def _table(parts: dict[str, Any]) -> Any:
-    """The reference again: a data frame where it was one, else an array."""
+    """The reference again: columns by name where it had names, else an array."""
     columns = [
         [levels[int(code)] for code in column] if levels is not None else column
         for column, levels in zip(parts["values"].T, parts["levels"], strict=True)
@@ -67,7 +90,9 @@ def _table(parts: dict[str, Any]) -> Any:
     if parts["framed"] is not None:
         import polars as pl
 
-        return pl.DataFrame(dict(zip(parts["framed"], columns, strict=True)))
+        kinds = zip(columns, parts["levels"], parts["units"], strict=True)
+        named = dict(zip(parts["framed"], (_column(*each) for each in kinds), strict=True))
+        return pl.DataFrame(named) if all(isinstance(one, pl.Series) for one in named.values()) else named
     if all(levels is None for levels in parts["levels"]):
         return parts["values"]
     return np.array([list(row) for row in zip(*columns, strict=True)], dtype=object)

@@ -8,10 +8,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
 from kembed.core.backend import to_numpy
-from kembed.data.space import make_space
+from kembed.core.threads import few_rows_one_thread
 from kembed.embeddings.landmarks import as_rule, choose_landmarks
 from kembed.estimators.coordinates import make_coordinates
 from kembed.kernels.base import Kernel, check_kernel
+from kembed.kernels.space import make_space
 from kembed.testing.kernel_words import choose_kernel
 
 ROWS = {"dtype": np.float64, "order": "C"}  # what scikit-learn makes of a table
@@ -81,6 +82,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.kernel, self.landmarks = kernel, landmarks
         self.noise, self.random_state = noise, random_state
 
+    @few_rows_one_thread
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose kernel, landmarks and prior from the pooled rows of all bags; y is not looked at."""
         noise: Any = self.noise
@@ -110,6 +112,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The coordinates of every bag, and the posterior standard deviation of each, both (bags, q)."""
         return self._posterior(X, want_sd=True)
 
+    @few_rows_one_thread
     def _posterior(self, X: Any, want_sd: bool) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "landmarks_")
         bags, coordinates = self._bags(X, reset=False), self._coordinates

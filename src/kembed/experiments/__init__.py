@@ -20,12 +20,18 @@ NEEDS = {
         "figure3 draws kernels with NumPyro and ArviZ: pip install 'kembed[bayes]'",
     ),
 }
+QUICK_NOTE = "Quick run with few repetitions, not the numbers of the documentation"
 # These keep what they compute in a folder beside their files, and go on from there after an interruption.
 KEEPING = ("ozone",)
 
 
 def reproduce(
-    name: str, folder: Any, *, progress: bool | None = None, say: Callable[[str], object] = print
+    name: str,
+    folder: Any,
+    *,
+    quick: bool = False,
+    progress: bool | None = None,
+    say: Callable[[str], object] = print,
 ) -> list[Path]:
     """Measure one of the paper's figures anew and write it: pictures, and a text with the numbers.
 
@@ -37,6 +43,9 @@ def reproduce(
     folder
         Where the files go; made if need be. `"ozone"` keeps its p-values there too (`cache`): what was
         interrupted goes on where it stopped, and a second run takes seconds.
+    quick
+        Whether to draw the figures from fewer repetitions and draws. The text of every figure then begins
+        with a note that its numbers are not those of the documentation.
     progress
         Whether to show progress bars; None: on a terminal only.
     say
@@ -65,8 +74,9 @@ def reproduce(
     for one in names:
         module = importlib.import_module(f"kembed.experiments.{one}")
         kept = {"cache": target / "cache"} if one in KEEPING else {}
-        result = module.run(progress=progress, **kept)
-        sentences = module.report(result)
+        fewer = getattr(module, "QUICK", {}) if quick else {}
+        result = module.run(progress=progress, **kept, **fewer)
+        sentences = [*([f"{QUICK_NOTE}: {one}."] if fewer else []), *module.report(result)]
         for file, draw in module.FIGURES.items():
             written.append(output.save(draw(result), target / f"{file}.png"))
         for file, write in getattr(module, "TEXTS", {}).items():
@@ -81,4 +91,6 @@ def main(name: str, description: str | None) -> None:
     """Reproduce one figure in the folder named by `--output`, and say what was measured."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--output", type=Path, default=Path("build/figures"), help="folder for the figure")
-    print("Files:", *reproduce(name, parser.parse_args().output))
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    given = parser.parse_args()
+    print("Files:", *reproduce(name, given.output, quick=given.quick))

@@ -231,6 +231,7 @@ def _words(peaks: list[Peak]) -> str:
     return ", ".join(f"{p.lengthscale:.2f} ({p.value:.2f}{', best' if p.best else ''})" for p in peaks)
 
 
+QUICK: dict[str, Any] = {"repetitions": 5, "epsilons": (1.0, 2.0, 6.0)}
 FIGURES = {"figure2": plot, "figure2_defects": lambda result: plot_defects(result.defects, SHOWN)}
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 
@@ -46,16 +47,19 @@ class Search(NamedTuple):
         draw = stream(self.seed, RESAMPLES, k)
         p, n = len(decider.names), decider.n_rows
         rows = np.unique(draw.integers(n, size=n))
+        quick = hasattr(decider, "resampled")  # shares what is computed from all rows
+        some = decider.resampled(rows, self.alpha) if quick else decider.on_rows(rows)
         order = draw.permutation(p) if self.orders > 1 else np.arange(p)
-        return shares(self.run(Remembered(decider.on_rows(rows)), order, what)[0].codes)
+        return shares(self.run(Remembered(some), order, what)[0].codes)
 
 
 def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) -> np.ndarray:
     """The sum of the marks on these resamples; p-values meet in the cache, if there is one."""
     from joblib import Parallel, delayed, parallel_config  # type: ignore[import-untyped]
 
+    key = uuid4().hex
     total = np.zeros((len(decider.names), len(decider.names), 3))
-    jobs = (delayed(_in_process)(searched, decider, k) for k in resamples)
+    jobs = (delayed(_in_process)(searched, decider, k, key) for k in resamples)
     # One thread of BLAS each, for many small matrices, and no files of arrays that an interrupt would leave.
     how: dict[str, Any] = {"inner_max_num_threads": 1, "max_nbytes": None}
     try:
@@ -98,6 +102,13 @@ def _interrupts_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _in_process(searched: Search, decider: Any, k: int) -> np.ndarray:
+def _in_process(searched: Search, decider: Any, k: int, key: str) -> np.ndarray:
+    """One resample; those of one search that meet in a process share what its test has computed."""
+    if key not in _SEARCHES:
+        _SEARCHES.clear()
+        _SEARCHES[key] = decider
     with showing_progress(False):
-        return searched.resample(decider, k)
+        return searched.resample(_SEARCHES[key], k)
+
+
+_SEARCHES: dict[str, Any] = {}  # the test of the last search that this process had a part in

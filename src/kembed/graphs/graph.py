@@ -23,10 +23,11 @@ RUNS = {"orders": "orders", "bootstrap": "resamples"}  # what was searched again
 class Edge:
     """An edge of a graph.
 
-    `mark` is "-->" (a causes b), "---" (either way) or "<->" (the tests point both ways). `pvalue` is the
-    largest of all tests of the pair, how close the edge came to vanishing (nan for a required edge, which is
-    not tested); `frequency` is the share of resamples of the rows (of orders of the variables, where no rows
-    were resampled) in which the two are adjacent, `mark_frequency` that of those with this very mark.
+    `mark` is "-->" (the tests suggest that a causes b), "---" (either way) or "<->" (the tests point both
+    ways). `pvalue` is the largest of all tests of the pair, how close the edge came to vanishing (nan for a
+    required edge, which is not tested); `frequency` is the share of resamples of the rows (of orders of the
+    variables, where no rows were resampled) in which the two are adjacent, `mark_frequency` that of those
+    with this very mark.
     """
 
     a: str
@@ -233,12 +234,20 @@ class CausalGraph(Drawn):
         return graph
 
     def to_dot(self) -> str:
-        """The graph in the language of Graphviz; line width is `Edge.frequency`, a conflict is dashed."""
+        """The graph in the language of Graphviz.
+
+        Line width is `Edge.frequency`, the label of an arrow `Edge.mark_frequency`; an arrowhead is hollow
+        where fewer than half of the runs have this direction. A conflict is dashed.
+        """
         looks = {"-->": "", "---": ", dir=none", "<->": ', dir=both, style=dashed, color="#D55E00"'}
         lines = ["digraph {", *(f"  {_quoted(name)};" for name in self.names)]
         for edge in self.edges:
             width = f"penwidth={0.5 + 2.5 * edge.frequency:.2f}"
-            lines.append(f"  {_quoted(edge.a)} -> {_quoted(edge.b)} [{width}{looks[edge.mark]}];")
+            look = looks[edge.mark]
+            if edge.mark == "-->" and self.varied:
+                hollow = ", arrowhead=empty" if edge.mark_frequency < 0.5 else ""
+                look = f', label="{edge.mark_frequency:.0%}"{hollow}'
+            lines.append(f"  {_quoted(edge.a)} -> {_quoted(edge.b)} [{width}{look}];")
         return "\n".join([*lines, "}", ""])
 
     def _edge(self, a: str, b: str) -> Edge | None:

@@ -13,14 +13,15 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.progress import showing_progress
 from kembed.core.threads import one_thread
-from kembed.data import remarks
-from kembed.data.tables import Table, read_tables
 from kembed.graphs.background import Background, Names
 from kembed.graphs.bootstrap import ORDERS, TESTER, Search, in_processes, stream
 from kembed.graphs.deciders import Decider, FisherZ, FunctionDecider, Remembered
 from kembed.graphs.graph import CausalGraph, Conflict, edges_of, shares
 from kembed.graphs.orientation import RULES, Orientation
 from kembed.graphs.skeleton import Ledger
+from kembed.tables import diagnostics
+from kembed.tables.reader import read_tables
+from kembed.tables.table import Table
 
 TESTS = ("residuals", "fisher-z")
 NAN_POLICIES = ("raise", "omit")
@@ -171,7 +172,8 @@ def pc(
             by_rows = by_rows + searched.resample(decider, k, titles[n_orders + k])
     over_rows = by_rows / n_bootstrap if n_bootstrap else None
     tables = getattr(decider, "tables", None) or ([] if data is None else [_read(data, nan_policy)])
-    notes = remarks.of_sides(tables, ordered=prewhiten is not None, remedy="prewhiten= is for those")
+    remedy = "prewhiten= (--time) is for those"
+    notes = diagnostics.of_sides(tables, ordered=prewhiten is not None, remedy=remedy)
     over: dict[str, Any] = {
         "notes": tuple(dict.fromkeys(notes)),
         "over_orders": by_order / n_orders,

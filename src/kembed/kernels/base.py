@@ -86,7 +86,7 @@ class Kernel(PairFunction):
         return namespace(log_diagonal).exp(log_diagonal)
 
     def convolved(self, measure: Measure) -> Any:
-        """The prior covariance r(x, y) = ∫ k(x, u) k(u, y) ν(du), Eq. (5) of the paper."""
+        """The prior covariance r(x, y) = ∫ k(x, u) k(u, y) ν(du), Eq. (4) of the paper."""
         return MADE["convolved"](self, measure)
 
     def _gram(self, X: Float[Array, "n D"], Y: Float[Array, "m D"]) -> Float[Array, "n m"]:

@@ -30,7 +30,7 @@ SQUARED = 1e290  # precisions up to this can be added and multiplied by what the
 @pytree
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Convolved(PairFunction):
-    """r(x, y) = ∫ k(x, u) k(u, y) ν(du): prior covariance of the embedding, Eq. (5) of the paper.
+    """r(x, y) = ∫ k(x, u) k(u, y) ν(du): prior covariance of the embedding, Eq. (4) of the paper.
 
     Draws of GP(0, r) lie in the RKHS of k; draws of GP(0, k) do not.
 

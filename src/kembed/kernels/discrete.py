@@ -13,9 +13,9 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import Float, is_traced, namespace
-from kembed.data.space import Space
 from kembed.kernels.base import Components, Kernel, check_kernel, kernel_class
 from kembed.kernels.composite import Product
+from kembed.kernels.space import Space
 from kembed.kernels.stationary import Gaussian
 
 

@@ -15,7 +15,15 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import namespace
-from kembed.core.linalg import Cholesky, log_gamma, log_sum_exp, safe_sqrt, scaled_squares, squared_distances
+from kembed.core.linalg import (
+    Cholesky,
+    expanded_squares,
+    log_gamma,
+    log_sum_exp,
+    safe_sqrt,
+    scaled_squares,
+    squared_distances,
+)
 from kembed.kernels import scale_mixtures
 from kembed.kernels.base import Components, Kernel, kernel_class
 
@@ -111,10 +119,10 @@ class Metric(Stationary):
             return scaled_squares(X, Y, self.lengthscale)
         if self.cholesky is not None:
             half = self._inverse().T
-            return squared_distances(X @ half, Y @ half)
+            return expanded_squares(X @ half, Y @ half)
         if np.ndim(self.lengthscale) == 0:
-            return squared_distances(X, Y) * (1.0 / self.lengthscale**2)
-        return squared_distances(X / self.lengthscale, Y / self.lengthscale)
+            return expanded_squares(X, Y) * (1.0 / self.lengthscale**2)
+        return expanded_squares(X / self.lengthscale, Y / self.lengthscale)
 
     @property
     def _extreme(self) -> bool:

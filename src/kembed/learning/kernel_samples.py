@@ -158,7 +158,7 @@ class KernelSamples(Drawn):
                 f"R-hat is {self.rhat:.2f}, so the chains have not settled; raise n_warmup and n_draws"
             )
         for message in news:
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warnings.warn(message, UserWarning, stacklevel=4)
 
     def _draws(self, mode: int) -> Float[np.ndarray, "d P"]:
         return self.theta[self.chain_mode == mode].reshape(-1, self.theta.shape[2])

@@ -18,10 +18,8 @@ from kembed.core.backend import Float, need_jax, to_numpy
 from kembed.core.linalg import robust_spread
 from kembed.core.ordering import sorted_rows
 from kembed.core.text import listing
+from kembed.core.threads import few_rows_one_thread
 from kembed.embeddings.landmarks import Landmarks, as_rule, place
-from kembed.engines.kinds import is_large_source
-from kembed.engines.sampling import ROWS, sampled_table
-from kembed.engines.settling import open_sources
 from kembed.kernels.measures import GaussianMeasure, Lebesgue, Measure
 from kembed.kernels.stationary import Gaussian, Matern32, MultiScale, RationalQuadratic, Stationary
 from kembed.learning import search
@@ -29,6 +27,8 @@ from kembed.learning.families import Family, family_of
 from kembed.learning.learned_kernel import Curve, LearnedKernel, Mode, State
 from kembed.learning.objective import COMPARED
 from kembed.learning.problem import Effort, Prepared, Spec, prepare, prepare_paper
+from kembed.tables.reader import is_stored, read
+from kembed.tables.source import SAMPLE
 
 MOST_COLUMNS = 2_000  # their covariance has 32 MB and its eigenvalues take two seconds
 SQUARED = 1e140  # scales up to this, and down to its inverse, can be squared and added up
@@ -40,6 +40,7 @@ OBJECTIVES = ("leave-one-out", "paper")
 MOST_ROWS = 200_000
 
 
+@few_rows_one_thread
 def learn_kernel(
     x: Any,
     kernel: Stationary | str = Gaussian(),  # noqa: B008 - a frozen pattern
@@ -65,7 +66,7 @@ def learn_kernel(
         A pattern: its class and the shape of its lengthscale say what is learned, its numbers do not matter.
         `Gaussian()` is isotropic, `Gaussian(np.ones(D))` has a lengthscale for each column (ARD),
         `Gaussian.from_covariance(np.eye(D))` a full matrix; `MultiScale([1, 1])` has two scales;
-        `RationalQuadratic()` and the Matérn kernels likewise. `"auto"` compares families by evidence.
+        `RationalQuadratic()` and the Matérn kernels likewise. `"auto"` compares families by predictive score.
     prior
         `"gamma"`: every lengthscale, in units of the median distance (of the column's spread where every
         column has its own), is Gamma(4, 4); None is flat; or a function of the kernel in your units, the log
@@ -113,12 +114,12 @@ def fit_kernel(
 ) -> tuple[LearnedKernel, Prepared]:
     """What `learn_kernel` does, without a word of warning; and the problem that was solved."""
     rows_in_all = None
-    if is_large_source(x):
-        (source,) = open_sources({"x": x}, minimum=MINIMUM_ROWS)
+    if is_stored(x):
+        (source,) = read({"x": x}, minimum=MINIMUM_ROWS)
         kinds = zip(source.schema.names, source.schema.categorical, strict=True)
         if words := [name for name, kind in kinds if kind]:
             raise TypeError(f"x must hold numbers, but {listing(words)} hold text; leave those columns out")
-        x, rows_in_all = sampled_table(source)[0].values, source.size
+        x, rows_in_all = source.sample()[0].values, source.size
     x = np.asarray(checks.points(x, "x", minimum=MINIMUM_ROWS))
     if x.shape[1] > MOST_COLUMNS:
         seen = f"x has {x.shape[1]:,} columns, and what is learned keeps a covariance of all of them"
@@ -138,7 +139,7 @@ def fit_kernel(
         prior = None  # published without one on kernels; the user's own is heeded
     generator = checks.generator(rng)
     if len(x) > MOST_ROWS and not paper:
-        x, rows_in_all = drawn_rows(x, ROWS, generator), len(x)
+        x, rows_in_all = drawn_rows(x, SAMPLE, generator), len(x)
     rows = sorted_rows(x)
     if (rows[0] == rows[-1]).all():
         raise ValueError("all rows of x are equal, so there is no scale to learn; check the data")
@@ -191,8 +192,9 @@ def _check_paper(paper: bool, **given: Any) -> None:
         return
     if given["noise"] is None:
         raise ValueError(
-            "the paper's objective has no maximum when noise is learned as well (it grows without limit "
-            "as the lengthscale grows and the noise falls); give noise, for example the paper's noise=1.0"
+            "the paper's objective has no maximum when noise is learned as well and there is no prior (it "
+            "grows without limit as the lengthscale grows and the noise falls); give noise, for example the "
+            "paper's noise=1.0"
         )
     checks.positive(given["noise"], "noise")
     if given["measure"] is not None and not isinstance(given["measure"], Measure):
@@ -200,7 +202,7 @@ def _check_paper(paper: bool, **given: Any) -> None:
 
 
 def _families(rows: Float[np.ndarray, "n D"]) -> list[Family]:
-    """Those that "auto" compares by evidence, each charged ½ log n a parameter (Schwarz 1978)."""
+    """Those that "auto" compares by predictive score, each charged ½ log n a parameter (theory page)."""
     D = rows.shape[1]
     patterns: list[Any] = [Gaussian(), RationalQuadratic(), Matern32(), MultiScale([1.0, 1.0])]
     if D > 1 and Family(Gaussian, "isotropic").frame(rows).full_rank:

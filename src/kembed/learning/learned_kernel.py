@@ -159,12 +159,12 @@ class LearnedKernel(Mode, Drawn):
             _ = self.density
         return {**vars(self), "rows": None}
 
-    def warn(self, *, edge: bool = True, stacklevel: int = 3) -> None:
+    def warn(self, *, edge: bool = True, stacklevel: int = 4) -> None:
         """Say what a reader of the result must know: an optimum at the edge, or two as good as each other."""
         if edge and self.at_edge:
             message = (
                 f"the best lengthscale, {self.kernel!r}, is at the edge of the scanned range; the data may "
-                "be discrete or hold duplicates, or the objective may have no maximum (see .plot())"
+                "be discrete or hold duplicates, or the objective may have no maximum (see .plot(), -o FILE)"
             )
             warnings.warn(message, UserWarning, stacklevel=stacklevel)
 

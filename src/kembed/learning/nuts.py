@@ -17,11 +17,14 @@ from typing import Any
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import Array, Float, float64
+from kembed.core.backend import Array, Float, float64, namespace
+from kembed.core.threads import few_rows_one_thread
+from kembed.kernels.measures import Measure
 from kembed.kernels.stationary import Gaussian, Stationary
 from kembed.learning.kernel_samples import KernelSamples, mode_shares, nearest_mode
 from kembed.learning.learn import fit_kernel
-from kembed.learning.problem import Effort, Problem, Spec, objective
+from kembed.learning.problem import Effort, Problem, Spec, natural_scales
+from kembed.learning.problem import objective as log_objective
 from kembed.learning.search import minus_hessian
 
 # A gradient costs all pairs, and thousands are needed: fewer rows are foretold, each standing for more.
@@ -33,29 +36,44 @@ TREE_DEPTH = 7  # 127 steps at most: with a mass matrix from the mode trajectori
 BLOCK = 50  # draws between two steps of the progress bar
 
 
+@few_rows_one_thread
 def sample_kernel(
     x: Any,
     kernel: Stationary | str = Gaussian(),  # noqa: B008 - a frozen pattern
     *,
     prior: Callable[[Any], Any] | str | None = "gamma",
+    objective: str = "leave-one-out",
+    noise: float | None = None,
+    landmarks: Any = None,
+    measure: Measure | None = None,
     n_chains: int = 4,
     n_warmup: int = 300,
     n_draws: int = 500,
     progress: bool | None = None,
     rng: Any = 0,
 ) -> KernelSamples:
-    """Draws from the posterior of the kernel's hyperparameters, by NUTS.
+    """Draw the kernel's hyperparameters from their Gibbs posterior, by NUTS.
+
+    The log density of the logarithms of lengthscales is the objective of `learn_kernel`. That is a sum of
+    leave-one-out predictive scores and a log prior, not a likelihood and a prior: a Gibbs posterior (Bissiri,
+    Holmes and Walker 2016).
 
     Parameters
     ----------
-    x, kernel, prior
-        As for `learn_kernel`, whose objective is the log posterior of the logarithms of lengthscales.
+    x, kernel, prior, objective, noise, landmarks, measure
+        As for `learn_kernel`. With `objective="paper"` the draws are from the published posterior given the
+        noise τ², and the default prior is the paper's, Gamma(1, 1) on every lengthscale, in the units of x.
     n_chains, n_warmup, n_draws
         Chains, adaptation steps and draws of each. There is at least one chain for every mode with a chance.
     progress
         Whether to show a progress bar (on standard error); None: on a terminal only.
     rng
         Seed or generator; None is fresh entropy.
+
+    References
+    ----------
+    P. G. Bissiri, C. C. Holmes and S. G. Walker, "A general framework for updating belief distributions",
+    Journal of the Royal Statistical Society B 78, 2016.
 
     Examples
     --------
@@ -76,7 +94,9 @@ def sample_kernel(
     n_draws = checks.count(n_draws, "n_draws", 4)
     if isinstance(kernel, str):
         raise TypeError("kernel must be a kernel object here; use learn_kernel(x, kernel='auto').kernel")
-    learned, prepared = fit_kernel(x, kernel, prior, rng=rng, effort=SAMPLED)
+    if objective == "paper" and prior == "gamma":
+        prior = published_prior
+    learned, prepared = fit_kernel(x, kernel, prior, objective, noise, landmarks, measure, rng, SAMPLED)
     learned.warn(edge=False)  # an optimum at the edge is no matter to a posterior
     seed = int(checks.generator(rng).integers(2**31))
     state, problem = learned.state, prepared.problem
@@ -97,9 +117,15 @@ def sample_kernel(
     return samples
 
 
+def published_prior(kernel: Any) -> Any:
+    """Gamma(1, 1) on every lengthscale, as a log density of their logarithms."""
+    scales = natural_scales(kernel)
+    return (namespace(scales).log(scales) - scales).sum()
+
+
 def log_posterior(spec: Spec, theta: Float[Array, " P"], problem: Problem) -> Any:
     """The objective of `learn_kernel`."""
-    return objective(spec, theta, problem)[0]
+    return log_objective(spec, theta, problem)[0]
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 """The objective: how well the kernel foretells every row from the others.
 
 An embedding with a kernel that integrates to 1 is a density estimate, so a row has a predictive density under
-the embedding of all other rows. Their product is the leave-one-out pseudolikelihood (Besag's, of Geisser and
-Eddy's predictive kind), here with κ, the kernel at half its width and divided by its integral:
+the embedding of all other rows. Their product is the leave-one-out predictive likelihood (Geisser and Eddy
+1979), here with κ, the kernel at half its width and divided by its integral:
 
     L(θ) = Σ_i log{ (1-ε) mean_{j ∉ T_i} κ_θ(x_i, x_j) + ε b(x_i) }.
 

@@ -13,8 +13,8 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.linalg import squared_distances
-from kembed.data.space import Space, mismatch
 from kembed.kernels.base import Kernel, refuse_entries
+from kembed.kernels.space import Space, mismatch
 from kembed.kernels.stationary import Gaussian, Metric, Stationary
 
 Rows = Int[np.ndarray, " a"]

@@ -116,3 +116,34 @@ def holm(pvalues: Float[np.ndarray, " D"], others: int = 0) -> Float[np.ndarray,
     adjusted = np.empty(len(pvalues))
     adjusted[order] = np.minimum(np.maximum.accumulate(pvalues[order] * factors), 1.0)
     return adjusted
+
+
+def all_pairs(pvalues: Float[np.ndarray, " D"], samples: int, overall: float) -> Float[np.ndarray, " D"]:
+    """P-values of all pairs of samples, adjusted for their number after a test of all (Shaffer 1986).
+
+    A step-down like Holm's that counts how many pairs can still be equal: not two of three, for example.
+
+    >>> all_pairs(np.array([0.01, 0.04, 0.03]), 3, overall=0.02).tolist()
+    [0.02, 0.04, 0.03]
+    """
+    order = np.argsort(pvalues, kind="stable")
+    adjusted = np.empty(len(pvalues))
+    factors = pair_factors(samples)
+    adjusted[order] = np.minimum(np.maximum.accumulate(pvalues[order] * factors), 1.0)
+    return np.maximum(adjusted, overall)
+
+
+def pair_factors(samples: int) -> Float[np.ndarray, " D"]:
+    """At every step of `all_pairs` the largest number of pairs that can be equal, but not all of them.
+
+    >>> pair_factors(4).tolist()
+    [3.0, 3.0, 3.0, 3.0, 2.0, 1.0]
+    """
+    possible = [{0}]  # numbers of equal pairs among so many samples, which fall into groups
+    for k in range(1, samples + 1):
+        possible.append(
+            {own * (own - 1) // 2 + rest for own in range(1, k + 1) for rest in possible[k - own]}
+        )
+    count = samples * (samples - 1) // 2
+    left = [max(n for n in possible[samples] if n <= min(count - step, count - 1)) for step in range(count)]
+    return np.maximum(np.array(left, dtype=float), 1.0)

@@ -33,7 +33,7 @@ def plot_comparison(comparison: Comparison, figure: Any = None) -> Any:
         plot_learned(comparison.evidence, last)
     else:
         last.set_axis_off()
-        words = "the kernel was not learned,\nso there is no evidence to show"
+        words = "the kernel was not learned,\nso there is no predictive score to show"
         last.text(0.5, 0.5, words, ha="center", va="center", color=GREY, transform=last.transAxes)
     for ax, title in zip(axes.flat, TITLES, strict=True):
         titled(ax, title)

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.text import listing
+from kembed.core.text import counted, listing
 from kembed.graphs.graph import CausalGraph
 from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, finished, literal
 
-# Of every mark of an edge: colour, arrow, dashes, words.
-MARKS: dict[str, tuple[str, str, Any, str]] = {
-    "-->": (BLUE, "-|>", "-", "→ causes"),
-    "---": (GREY, "-", "-", "— direction open"),
-    "<->": (VERMILION, "<|-|>", (0, (4, 2)), "↔ conflicting"),
+# Of every mark of an edge: colours of line and arrowheads, arrow, dashes, words.
+MARKS: dict[str, tuple[str, str, str, Any, str]] = {
+    "-->": (GREY, BLUE, "-|>", "-", "→ direction the tests suggest"),
+    "---": (GREY, GREY, "-", "-", "— direction open"),
+    "<->": (VERMILION, VERMILION, "<|-|>", (0, (4, 2)), "↔ conflicting directions"),
 }
+HEAD = "head_length=0.8,head_width=0.4"  # of arrows, in sizes of the arrow
+FAINTEST = 0.1  # opacity of an arrowhead whose direction was found in no run
 # Lines in points: at frequency 0, and how much wider at frequency 1.
 THIN, WIDER = 0.4, 2.2
 # Edges that the graph lacks are shown if they are in so many resamples or orders.
@@ -25,13 +27,15 @@ WRAP, LINES = 14, 3  # letters and lines of a name
 MANY = 60  # edges; beyond, variables stay in the order of the columns
 LETTER, LINE = 0.56, 1.25  # a letter's width and a line's height, in font sizes
 SIZE, SMALLEST = 9.0, 7.0  # points
+ALONG = 0.62  # of the way from a to b: the label of a direction, off the middle, where lines cross
 NODE, GAP = 4.5, 8.0  # points: radius of a node, and from its centre to its name
 
 
 def plot_graph(graph: CausalGraph, ax: Any = None, *, beside: Iterable[CausalGraph] = ()) -> Any:
-    """The graph; lines are as wide as their edge is frequent, names stand outside.
+    """The graph; line width shows how often the edge was found, arrowheads how often its direction was.
 
-    Frequent among resamples of the rows, or among orders of the variables where no rows were resampled. Pale
+    Both are shares of the resamples of the rows, or of the orders of the variables where no rows were
+    resampled. The opacity of an arrowhead is the share with this direction, which stands beside it. Pale
     dotted lines are edges that the graph lacks but at least a quarter of these have. `beside` are graphs of
     the same variables that it is compared with: in all of them variables stand in the same places.
     """
@@ -48,11 +52,20 @@ def plot_graph(graph: CausalGraph, ax: Any = None, *, beside: Iterable[CausalGra
         width = THIN + WIDER * graph.frequency(a, b)
         ax.plot(*zip(at[a], at[b], strict=True), color=PALE, linewidth=width, linestyle=":", zorder=1)
     for edge in graph.edges:
-        width = THIN + WIDER * edge.frequency
-        colour, arrow, dashes, _ = MARKS[edge.mark]
-        line: Any = {"linewidth": width, "linestyle": dashes, "color": colour, "joinstyle": "miter"}
-        ends: Any = {"shrinkA": NODE + 1.0, "shrinkB": NODE + 1.0, "mutation_scale": 8.0 + 2.0 * width}
-        ax.add_patch(FancyArrowPatch(at[edge.a], at[edge.b], arrowstyle=arrow, zorder=2, **line, **ends))
+        colour, pointed, arrow, dashes, _ = MARKS[edge.mark]
+        ends: Any = {"shrinkA": NODE + 1.0, "shrinkB": NODE + 1.0, "mutation_scale": 12.0, "zorder": 2}
+        line: Any = {"linewidth": THIN + WIDER * edge.frequency, "linestyle": dashes, "color": colour}
+        ax.add_patch(FancyArrowPatch(at[edge.a], at[edge.b], arrowstyle="-", **line, **ends))
+        if arrow == "-":
+            continue
+        # Of a line without width only the heads are seen.
+        heads: Any = {"linewidth": 0.0, "color": pointed, "alpha": max(edge.mark_frequency, FAINTEST)}
+        ax.add_patch(FancyArrowPatch(at[edge.a], at[edge.b], arrowstyle=f"{arrow},{HEAD}", **heads, **ends))
+        if graph.n_runs > 1:
+            where = np.average([at[edge.a], at[edge.b]], axis=0, weights=(1.0 - ALONG, ALONG))
+            look = {"ha": "center", "va": "center", "fontsize": SMALLEST, "color": pointed, "zorder": 2.5}
+            box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+            ax.text(*where, f"{edge.mark_frequency:.0%}", bbox=box, **look)
     for name, (x, y) in at.items():
         ax.plot(x, y, "o", color="white", markeredgecolor="black", markersize=2.0 * NODE, zorder=3)
         right, up = _outward((x, y))
@@ -131,12 +144,28 @@ def _outward(point: tuple[float, float]) -> tuple[int, int]:
 def _legend(graph: CausalGraph, missing: bool) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    seen = {edge.mark for edge in graph.edges}
-    keys = [(colour, dashes, words) for mark, (colour, _, dashes, words) in MARKS.items() if mark in seen]
+    marks = {edge.mark for edge in graph.edges}
+    handles = []
+    for mark, (colour, pointed, arrow, dashes, words) in MARKS.items():
+        if mark in marks:
+            head: dict[str, Any] = {
+                "marker": "none" if arrow == "-" else ">",
+                "markersize": 5.0,
+                "markerfacecolor": pointed,
+            }
+            line: dict[str, Any] = {
+                "color": colour,
+                "linewidth": 2.0,
+                "linestyle": dashes,
+                "markeredgewidth": 0.0,
+            }
+            handles.append(Line2D([], [], label=words, **head, **line))
     if missing:
-        keys.append((PALE, ":", f"not in the graph, but in ≥ {SHOWN:.0%} of {graph.counted}"))
-    handles = [Line2D([], [], color=c, linewidth=2.0, linestyle=d, label=words) for c, d, words in keys]
+        words = f"not in the graph, but in ≥ {SHOWN:.0%} of {graph.counted}"
+        handles.append(Line2D([], [], color=PALE, linewidth=2.0, linestyle=":", label=words))
     if graph.n_runs > 1 and (graph.edges or missing):
-        words = f"line width: share of {graph.n_bootstrap or graph.n_orders:,} {graph.counted}"
-        handles.append(Line2D([], [], linewidth=0.0, label=words))
+        runs = f"share of {counted(graph.n_bootstrap or graph.n_orders, graph.counted[:-1])}"
+        handles.append(Line2D([], [], linewidth=0.0, label=f"line width: {runs}"))
+        if marks & {"-->", "<->"}:
+            handles.append(Line2D([], [], linewidth=0.0, label="arrowhead and %: share with this direction"))
     return handles

@@ -1,4 +1,4 @@
-"""What was learned about a kernel: the evidence over scales, and the posterior of hyperparameters."""
+"""What was learned about a kernel: the predictive score over scales, and the posterior of hyperparameters."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def plot_learned(learned: LearnedKernel | Evidence, ax: Any = None) -> Any:
     span = max(top - bottom, 1e-3)
     unit = f" (in {evidence.unit})" if evidence.unit else ""
     ax.set(xscale="log", ylim=(bottom - 0.3 * span, top + 0.15 * span))
-    ax.set(xlabel=f"lengthscale{unit}", ylabel="log evidence per row")
+    ax.set(xlabel=f"lengthscale{unit}", ylabel="leave-one-out log likelihood per row")
     style.log_ticks(ax.xaxis)
     return style.finished(ax, columns=3)
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.text import RAISED, plain, rows, shortened
-from kembed.data.clocks import DAYS
+from kembed.tables.times import DAYS
 
 # Okabe & Ito's colours: told apart by colour-blind readers. Blue is x and vermilion y wherever both appear.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"

@@ -19,6 +19,7 @@ from kembed.plotting.style import LEGEND
 from kembed.report.words import number, of_range, percent, short
 from kembed.testing.outcome import TestOutcome
 
+SHARE_ROWS = 2_000  # of each sample, for a share in words
 SIZE = (4.7, 3.7)  # inches: two beside each other on a page
 # A drawing with more than this many bytes of lines becomes a picture of pixels: it would draw slowly.
 LARGE = 400_000
@@ -116,8 +117,8 @@ def _seen(w: Witness, labels: tuple[str, str]) -> str:
     """What the picture of a witness shows."""
     first, second = (short(label) for label in labels)
     of = f"Witness of {short(w.names[0])}" if len(w.names) == 1 else f"Witness over {len(w.names)} columns"
-    # Dropped rows have no value.
-    at_x, at_y = (values[np.isfinite(values)] for values in (w.values_x, w.values_y))
+    some = (table.values[:: max(1, len(table.values) // SHARE_ROWS)] for table in w.tables)
+    at_x, at_y = map(w.difference.mean, some)
     above, below = float(np.mean(at_x > 0.0)), float(np.mean(at_y < 0.0))
     positive = f"positive, more {first}, at {percent(above)} of the rows of {first}"
     negative = f"negative, more {second}, at {percent(below)} of the rows of {second}"
@@ -154,13 +155,13 @@ def null(test: TestOutcome) -> Picture:
 
 
 def evidence(comparison: Comparison) -> Picture | None:
-    """The evidence over scales; None where nothing was learned."""
+    """The predictive score over scales; None where nothing was learned."""
     if (learned := comparison.evidence) is None:
         return None
     ends = (learned.lengthscales.min(), learned.lengthscales.max(), learned.peaks[0])
     low, high, best = (number(float(scale), 3) for scale in ends)
     unit = f" {learned.unit}" if learned.unit else ""
-    alt = f"Curve of log evidence over lengthscales from {low} to {high}{unit}. It is highest at {best}."
+    alt = f"Predictive score over lengthscales from {low} to {high}{unit}. It is highest at {best}."
     if len(learned.peaks) > 1:
         alt += f" There are {len(learned.peaks)} peaks."
     caption = "The higher, the better this scale describes the rows of both samples together."

@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from kembed.comparing.histograms import Histogram
 from kembed.comparing.summaries import ColumnSummary
-from kembed.data.clocks import DAYS
 from kembed.report.words import of_unit, percent, short
+from kembed.tables.times import DAYS
 
 WIDTH, HEIGHT = 132.0, 40.0  # of a small picture: it stands in a row of a table
 WIDE, HIGH, TICKS = 440.0, 180.0, 26.0  # of a large one, and room below it for numbers

@@ -22,7 +22,7 @@ PAIRS = 2  # of columns with a picture; more are told in words
 # A region that covers more than this share of a column's range says nothing about it.
 WIDE = 0.95
 # Functions that the template calls by their names.
-NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, words.of_interval, rows)
+NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows)
 SENTENCES = (words.short, words.breakable, words.of_p, words.of_separation)
 EFFECTS = (words.of_column_effect, words.of_mean, words.of_sd, words.of_standardised)
 DRAWINGS = (glyphs.gauge, glyphs.of_column, glyphs.large)
@@ -115,7 +115,11 @@ def _scale(comparison: Comparison) -> str | None:
         said += f" The difference is shown at a scale {wider:.2g} times as wide, where it is clearest."
     more = len(learned.peaks) - 1
     scales = f"{more} other scale{'s' if more > 1 else ''}"
-    return f"{said} {scales} had a peak of evidence too; the best was taken." if more else said
+    return (
+        f"{said} {scales} had a local maximum of the predictive score too; the best was taken."
+        if more
+        else said
+    )
 
 
 def _method(comparison: Comparison) -> list[tuple[str, str]]:
@@ -160,12 +164,12 @@ def in_python(comparison: Comparison, samples: str | None = None) -> str:
         _kernel_option(comparison, 'kernel="{}",', "kernel=...,  # as it was given"),
         f"alpha={comparison.alpha:g},",
         f"n_resamples={comparison.n_resamples},",
-        'nan_policy="omit",' if any(comparison.dropped) else "",
+        'missing="omit",' if any(comparison.dropped) else "",
         f"rng={seed}",
     ]
     lines = "\n".join(f"    {option}" for option in options if option)
     if samples is None:
-        samples = 'import polars as pl\n\nx = pl.read_csv("A.csv")\ny = pl.read_csv("B.csv")'
+        samples = '\nx, y = "A.csv", "B.csv"'
     return (
         f"import kembed\n{samples}\n"
         f'found = kembed.compare(\n    x,\n    y,\n{lines}\n)\nfound.save_report("report.html")'

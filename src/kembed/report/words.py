@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from kembed.comparing.summaries import ColumnSummary, beside
 from kembed.core.text import plain, shortened
-from kembed.data import clocks
+from kembed.tables import times
 from kembed.testing.outcome import TestOutcome
 
 SHORT, LONG = 48, 80  # letters of a name that fit into a line of text, and into a cell that may break
@@ -18,12 +18,12 @@ MINUS = "\N{MINUS SIGN}"
 TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 # What an AUC below each of these says; the steps are ours, the second is where the verdict says "hardly".
 SEPARATIONS = (
-    (0.5, "no better than guessing; below 50% is chance"),
-    (0.55, "single rows hardly tell the samples apart"),
+    (0.5, "no better than guessing; below 0.5 is chance"),
+    (0.55, "single rows can barely be classified"),
     (0.65, "single rows tell a little"),
-    (0.8, "single rows often tell the samples apart"),
-    (0.95, "single rows mostly tell the samples apart"),
-    (float("inf"), "single rows nearly always tell the samples apart"),
+    (0.8, "single rows can often be classified"),
+    (0.95, "most single rows can be classified"),
+    (float("inf"), "nearly all single rows can be classified"),
 )
 
 
@@ -78,21 +78,21 @@ def number(value: float, digits: int = 4) -> str:
 def of_unit(value: float, unit: str, digits: int = 4, step: float = 1.0) -> str:
     """A number of a column; a date where it counts days, with the time of day where a step is shorter.
 
-    >>> of_unit(18262.4, clocks.DAYS), of_unit(18262.4, "")
+    >>> of_unit(18262.4, times.DAYS), of_unit(18262.4, "")
     ('2020-01-01', '18,262')
     """
-    return clocks.shown(value, unit, step=step) if unit == clocks.DAYS else number(value, digits)
+    return times.shown(value, unit, step=step) if unit == times.DAYS else number(value, digits)
 
 
 def of_sd(column: ColumnSummary, side: int) -> str:
     """The standard deviation of a column in one sample; of dates in days.
 
-    >>> dates = ColumnSummary("date", False, 1.0, 1.0, 0.0, {"sd": 30.4}, {"sd": 1.0}, "", unit=clocks.DAYS)
+    >>> dates = ColumnSummary("date", False, 1.0, 1.0, 0.0, {"sd": 30.4}, {"sd": 1.0}, "", unit=times.DAYS)
     >>> of_sd(dates, 0)
     '30.4 days'
     """
     sd = (column.x, column.y)[side]["sd"]
-    return f"{number(sd)} days" if column.unit == clocks.DAYS else number(sd)
+    return f"{number(sd)} days" if column.unit == times.DAYS else number(sd)
 
 
 def p_value(p: float) -> str:
@@ -145,15 +145,6 @@ def of_separation(share: float) -> str:
     return next(said for below, said in SEPARATIONS if share < below)
 
 
-def of_interval(ends: tuple[float, float]) -> str:
-    """An interval of shares.
-
-    >>> of_interval((0.513, 0.604))
-    '51% to 60%'
-    """
-    return f"{percent(ends[0])} to {percent(ends[1])}"
-
-
 def of_column_effect(column: ColumnSummary) -> str:
     """The effect size of a column, which compares across columns: an AUC with its interval.
 
@@ -172,7 +163,7 @@ def of_mean(column: ColumnSummary, side: int) -> str:
     ('2008.06', '2007.97')
     """
     own, other = (values["mean"] for values in ((column.x, column.y), (column.y, column.x))[side])
-    if column.unit == clocks.DAYS:
+    if column.unit == times.DAYS:
         return of_unit(own, column.unit, step=column.x["sd"] + column.y["sd"])
     usual = number(own)
     return usual if usual != number(other) else beside(own, abs(own - other)).replace("-", MINUS)

@@ -9,8 +9,9 @@ from kembed.kernels.base import Kernel
 from kembed.permutation.atoms import FEW, bins_of, largest_power, most_bins
 from kembed.permutation.bins import Bins
 from kembed.permutation.labelings import draw_labelings
+from kembed.tables.reader import MissingValuesError
 from kembed.testing import outcome
-from kembed.testing.binned import Sides, column_results, statistics_of
+from kembed.testing.binned import Sides, column_evidence, statistics_of
 from kembed.testing.lens import Lens, recoding, sum_later
 from kembed.testing.outcome import TestOutcome, resampled_outcome
 from kembed.testing.passes import Sums
@@ -25,15 +26,23 @@ def sketch_test(
     lens = _lens(x, y)
     _check(lens, kernel, procedure)
     sides: list[Any] = []
+    notes: tuple[str, ...] = ()
     for value, argument in ((x, "x"), (y, "y")):
         if isinstance(value, Sketch):
             sides.append(value)
             continue
-        source, missing = as_rows(value, argument, nan_policy)
-        if missing:
-            rows = (each.rows if isinstance(each, Sketch) else source.size for each in (x, y))
+        try:
+            source = as_rows(value, argument, nan_policy, lens.schema.names)
+        except MissingValuesError as error:
+            rows = (each.rows if isinstance(each, Sketch) else error.sizes[0] for each in (x, y))
             return outcome.nothing("MMD²", "permutation", tuple(rows))
         sides.append((source, recoding(lens.schema, source)))
+        notes += source.notes
+        notes += tuple(
+            f"column {name!r} is left out: the sketch does not have it"
+            for name in source.schema.names
+            if name not in lens.schema.names and name != f"column {source.schema.names.index(name)}"
+        )
     power = _power(sides)
     key = int(procedure.rng.integers(2**62))
     first, second = (_sums(side, lens, power, key) for side in sides)
@@ -43,13 +52,12 @@ def sketch_test(
     both, streams, space = Sides((first, second), labelings.written_out), lens.streams, lens.space
     values = statistics_of(both, streams.members, streams.features, streams.entries(space))
     sizes = (first.rows, second.rows)
-    result = resampled_outcome("MMD²", sizes, streams.choice, values, "permutation", enumerated)
-    result = replace(result, bins=counts)
-    if not by_column:
-        return result
     names, levels = lens.schema.names, lens.levels
-    columns = column_results(both, lens.cells, space, names, levels, lens.kernel, procedure.rng)
-    return replace(result, columns=columns)
+    columns = None
+    if by_column:
+        columns = column_evidence(both, lens.cells, space, names, levels, lens.kernel, procedure.rng)
+    result = resampled_outcome("MMD²", sizes, streams.choice, values, "permutation", enumerated, columns)
+    return replace(result, bins=counts, notes=notes)
 
 
 def _lens(x: Any, y: Any) -> Lens:
@@ -57,7 +65,7 @@ def _lens(x: Any, y: Any) -> Lens:
     found = [each for each in (x, y) if isinstance(each, Sketch)]
     if len(found) == 2 and not found[0].alike(found[1]):
         seen = "x and y are sketches with different features"
-        raise ValueError(f"{seen}; make one with those of the other: Sketch.of(table, like=sketch)")
+        raise ValueError(f"{seen}; make one with those of the other: Sketch.of(table, like=sketch), --like")
     return found[0].lens
 
 
@@ -69,7 +77,7 @@ def _check(lens: Lens, kernel: Any, procedure: Procedure) -> None:
     )
     if not (same or (isinstance(kernel, str) and kernel == "fused")):  # the default: whatever the sketch has
         seen = f"kernel={kernel!r} was given, but the sketch was made with kernel={own!r}"
-        raise ValueError(f"{seen}; leave kernel out, or make another sketch")
+        raise ValueError(f"{seen}; leave kernel (--kernel) out, or make another sketch")
     if procedure.null != "permutation":
         raise ValueError(f"a sketch is tested with null='permutation', but {procedure.null!r} was given")
     if procedure.statistic not in ("auto", "features"):
@@ -95,4 +103,4 @@ def _sums(side: Any, lens: Lens, power: int, key: int) -> Sums:
         return side.bins(power)
     source, coding = side
     bins = Bins(source.size, 2**power, most_bins(source.size, power), key)
-    return source.map_sum(sum_later, coding, bins, lens.streams.fitted, lens.maps)
+    return source.fold(sum_later, coding, bins, lens.streams.fitted, lens.maps)

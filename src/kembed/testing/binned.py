@@ -12,17 +12,16 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.core.ordering import sorted_rows
-from kembed.data.space import Space, make_space
-from kembed.data.units import UNIT, checked_unit
-from kembed.engines.source import Source
-from kembed.permutation import nulls
+from kembed.kernels.space import Space, make_space
 from kembed.permutation.bins import BINS, AnyBins, dense, make_bins, make_named_bins
 from kembed.permutation.fusion import Values, fuse
 from kembed.permutation.labelings import draw_swaps, draw_within
+from kembed.permutation.units import UNIT, checked_unit
+from kembed.tables.source import Source
 from kembed.testing.cells import Cells, make_cells
 from kembed.testing.members.fresh import Fresh, Streamed
-from kembed.testing.members.single import single_column
-from kembed.testing.outcome import ColumnResult, ColumnResults, TestOutcome, resampled_outcome
+from kembed.testing.members.single import level_features, single_column
+from kembed.testing.outcome import ColumnEvidence, TestOutcome, resampled_outcome
 from kembed.testing.passes import Layout, Sums, sum_features, take_column, take_sample
 from kembed.testing.procedure import Choice, Procedure
 from kembed.testing.streams import LANDMARKS, Streams, choose_streams
@@ -108,11 +107,9 @@ def binned_test(
     sides = Sides((sums[1], sums[0]) if turned else sums, labelings.written_out)
     values = statistics_of(sides, streams.members, streams.features, streams.entries(space))
     sizes = (sums[0].rows, sums[1].rows)
-    result = resampled_outcome("MMD²", sizes, streams.choice, values, "permutation", enumerated)
-    result = replace(result, bins=(both[0].count, both[1].count))
-    if cells is None:
-        return result
-    return replace(result, columns=column_results(sides, cells, space, names, levels, kernel, rng))
+    columns = None if cells is None else column_evidence(sides, cells, space, names, levels, kernel, rng)
+    result = resampled_outcome("MMD²", sizes, streams.choice, values, "permutation", enumerated, columns)
+    return replace(result, bins=(both[0].count, both[1].count))
 
 
 def binned_pairs(pairs: Source, kernel: Any, procedure: Procedure) -> TestOutcome:
@@ -122,11 +119,11 @@ def binned_pairs(pairs: Source, kernel: Any, procedure: Procedure) -> TestOutcom
     layout = Layout(tuple(range(half)), tuple(range(half, 2 * half)))
     bins, _ = make_bins((pairs.size, pairs.size), int(rng.integers(2**62)))
     each = _each(2 * pairs.size, 2 * bins.count)
-    rows = pairs.map_sum(take_sample, layout, bins, each).table
+    rows = pairs.fold(take_sample, layout, bins, each).table
     kinds, levels = layout.kinds(schema)
     space = make_space(sorted_rows(rows), kinds)
     streams = _streams(kernel, space, schema.names[:half], levels, rng)
-    sums = pairs.map_sum(sum_features, layout, bins, streams.fitted, streams.features)
+    sums = pairs.fold(sum_features, layout, bins, streams.fitted, streams.features)
     signs, enumerated = draw_swaps(np.ones(bins.count), procedure.n_resamples, rng)
     places = {each: k for k, each in enumerate(streams.features)}
     found = []
@@ -170,7 +167,7 @@ def _bins(
     if named is None:
         both = make_bins((x.size, y.size), key, unit=unit or 1, bins=count)
     else:
-        first, second = (source.map_sum(take_column, named).table for source in sources)
+        first, second = (source.fold(take_column, named).table for source in sources)
         both = make_named_bins((first, second), key, bins=count)
     for k, source in enumerate(sources):
         if both[k].count < LEAST:
@@ -184,7 +181,7 @@ def _sample(sources: tuple[Source, ...], every: tuple[AnyBins, ...], layout: Lay
     """The space of as many rows of every bin."""
     rows = sum(bins.count for bins in every) * (unit if isinstance(unit, int) else 1)
     each = _each(sum(source.size for source in sources), rows)
-    parts = [s.map_sum(take_sample, layout, bins, each).table for s, bins in zip(sources, every, strict=True)]
+    parts = [s.fold(take_sample, layout, bins, each).table for s, bins in zip(sources, every, strict=True)]
     kinds, _ = layout.kinds(sources[0].schema)
     return make_space(sorted_rows(np.concatenate(parts)), kinds)
 
@@ -221,7 +218,7 @@ def _pass(
 ) -> tuple[Sums, ...]:
     maps = streams.features if cells is None else (*streams.features, cells)
     return tuple(
-        source.map_sum(sum_features, layout, bins, streams.fitted, maps)
+        source.fold(sum_features, layout, bins, streams.fitted, maps)
         for source, bins in zip(sources, every, strict=True)
     )
 
@@ -254,7 +251,7 @@ def statistics_of(
     return Values(np.concatenate([found[k] for k in range(len(members))]).T, entry).settled(True)
 
 
-def column_results(
+def column_evidence(
     sides: Sides,
     cells: Cells,
     space: Space,
@@ -262,8 +259,8 @@ def column_results(
     levels: tuple[int, ...],
     kernel: Any,
     rng: np.random.Generator,
-) -> ColumnResults:
-    """Every column by itself on the same relabelings, from its cells; corrected by the step-down maximum."""
+) -> ColumnEvidence:
+    """Every column individually on the same relabelings, from its cells."""
     evidence, effects = [], []
     histograms = sides.features(len(sides.sums[0].features) - 1)
     for c, name in enumerate(names):
@@ -285,9 +282,7 @@ def column_results(
         fused = fuse(values, choice.plan).whole
         evidence.append(fused)
         effects.append(float(values.statistics[0, 0]) if len(choice.kernels) == 1 else float(fused[0]))
-    T = np.stack(evidence, axis=1)
-    single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
-    return tuple(map(ColumnResult, names, effects, single.tolist(), adjusted.tolist()))
+    return ColumnEvidence(names, tuple(effects), np.stack(evidence, axis=1))
 
 
 def _single(name: str, column: Space, points: Float[np.ndarray, " L"]) -> tuple[Choice, Any, Any, list[Any]]:
@@ -300,6 +295,15 @@ def _single(name: str, column: Space, points: Float[np.ndarray, " L"]) -> tuple[
     rows = np.minimum(np.searchsorted(values, points), len(values) - 1)
     known = ((values[rows] == points) | ~column.categorical[0])[:, None]
     blocks: Any = choice.members
-    members = tuple(Streamed(k, each.width, each.cuts) for k, each in enumerate(blocks))  # type: ignore[arg-type]
+    sparse = [hasattr(each.columns, "toarray") for each in blocks]  # an indicator of every level
     entry = np.concatenate([each.diagonals.mean(axis=1) for each in blocks])
-    return choice, members, entry, [np.where(known, each.columns[rows], 0.0) for each in blocks]
+    features = [
+        level_features(points, values) if every else np.where(known, each.columns[rows], 0.0)
+        for every, each in zip(sparse, blocks, strict=True)
+    ]
+    shapes = [
+        (len(points), (len(points),)) if every else (each.width, each.cuts)
+        for every, each in zip(sparse, blocks, strict=True)
+    ]
+    members = tuple(Streamed(k, *shape) for k, shape in enumerate(shapes))  # type: ignore[arg-type]
+    return choice, members, entry, features

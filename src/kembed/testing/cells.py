@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float
-from kembed.data.space import Space
+from kembed.kernels.space import Space
 from kembed.testing.members.fresh import Fresh
 
 CELLS = 256  # of a numeric column: equal shares of the sample; repeated values have a cell of their own

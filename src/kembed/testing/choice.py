@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed.data.space import Space
 from kembed.kernels.base import Kernel
+from kembed.kernels.space import Space
 from kembed.permutation.gram import function_pairs, kernel_pairs, space_pairs
 from kembed.permutation.low_rank import Member, random_features
 from kembed.testing.kernel_words import choose_kernel
@@ -35,10 +35,11 @@ def choose(
         raise ValueError("kernel is an empty list; give at least one kernel")
     if single_kernel(procedure, side=side) and (fused or (listed and len(kernel) > 1)):
         seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
-        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object")
+        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object (--kernel)")
     if fused and procedure.features is not None:
-        seen = f"statistic='features' with null={procedure.null!r} takes one kernel, but 'fused' is many"
-        raise ValueError(f"{seen}; give kernel='bkl' or a kernel object, or use null='permutation'")
+        seen = f"statistic='features' (--fast) with null={procedure.null!r} takes one kernel; 'fused' is many"
+        remedy = "give kernel='bkl' or a kernel object (--kernel), or use null='permutation' (--null)"
+        raise ValueError(f"{seen}, so {remedy}")
     if listed:
         parts = [choose(one, space, procedure, side=side, names=names) for one in kernel]
         return parts[0] if len(parts) == 1 else together(parts)

@@ -13,8 +13,7 @@ import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.core.ordering import sorted_rows
-from kembed.data.space import Space, make_space
-from kembed.engines.source import Source
+from kembed.kernels.space import Space, make_space
 from kembed.permutation.bins import Bins
 from kembed.permutation.blocks import add_blocks, add_products, trace_products
 from kembed.permutation.crossings import (
@@ -28,12 +27,12 @@ from kembed.permutation.crossings import (
     unit_rows,
 )
 from kembed.permutation.fusion import Values, in_places
+from kembed.tables.source import HELD, Source
 from kembed.testing.members.fresh import Fitted, Fresh, Streamed
 from kembed.testing.members.group import Meeting
 from kembed.testing.outcome import TestOutcome, resampled_outcome
 from kembed.testing.passes import CHUNK, Layout, sum_moments, take_rows
 from kembed.testing.procedure import Procedure
-from kembed.testing.sided import HELD
 from kembed.testing.streams import Crossed, choose_meetings
 
 SAMPLE = 4_096  # rows that features are fitted on, about
@@ -68,14 +67,14 @@ def independence_of(
     key, held = int(rng.integers(2**62)), source.size * (len(x_columns) + len(y_columns)) <= HELD
     columns, alone = (*x_columns, *y_columns), isinstance(unit, int) and unit == 1
     if held:
-        rows = source.map_sum(take_rows, columns).table
+        rows = source.fold(take_rows, columns).table
         places = _bins(len(rows), unit, key)
         sample = rows[_sampled(places, unit if isinstance(unit, int) else 1)]
     elif not alone:
         refuse_unit(unit, source)
     else:
         few = Bins(source.size, SAMPLE, 1, key)
-        sample = source.map_sum(take_rows, columns, few, SAMPLE).table
+        sample = source.fold(take_rows, columns, few, SAMPLE).table
     cut = len(x_columns)
     parts = (sample[:, :cut], sample[:, cut:])
     spaces = [make_space(sorted_rows(part), kind) for part, (kind, _) in zip(parts, kinds, strict=True)]
@@ -191,7 +190,7 @@ def _limit(
         tuple(member.of(rows).mean(axis=0) for member in side)
         for side, rows in zip(members, map(Fresh, crossed.fitted, [s.values for s in spaces]), strict=True)
     )
-    found = source.map_sum(sum_moments, layout, crossed.fitted, members, centres, meetings)
+    found = source.fold(sum_moments, layout, crossed.fitted, members, centres, meetings)
     n, (sum_a, sum_b) = found.rows, found.sums
     starts = [tuple(np.cumsum([0, *map(len, side)]).tolist()) for side in centres]
     covariances = [

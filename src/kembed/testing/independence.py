@@ -15,11 +15,8 @@ from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.core.progress import showing_progress
-from kembed.data import remarks
-from kembed.data.space import Space, make_space
-from kembed.data.tables import Table, read_tables
-from kembed.data.units import beside, side_units
-from kembed.engines.memory import in_memory
+from kembed.core.threads import few_rows_one_thread
+from kembed.kernels.space import Space, make_space
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import AT_ONCE, Blocks, block_hsic
 from kembed.permutation.crossings import every_order
@@ -28,6 +25,10 @@ from kembed.permutation.gram import KernelSums, Pairs
 from kembed.permutation.labelings import column_sums
 from kembed.permutation.low_rank import LowRank, Ready, computed, member_pairs, with_low_rank
 from kembed.permutation.rings import Star, draw_shifts, draw_star, factor_turns, ring_sums
+from kembed.permutation.units import beside, side_units
+from kembed.tables import diagnostics
+from kembed.tables.source import in_memory
+from kembed.tables.table import Table
 from kembed.testing.choice import choose, single_kernel
 from kembed.testing.crossed import independence_of, refuse_unit
 from kembed.testing.members import fused_relations
@@ -42,7 +43,7 @@ from kembed.testing.outcome import (
     turned_outcome,
 )
 from kembed.testing.procedure import NULLS, QUIETLY, SERIES, Choice, Procedure, every_one, read_procedure
-from kembed.testing.sided import are_sided, open_sides
+from kembed.testing.sided import open_sides, side_tables
 from kembed.testing.wild import product_pairs, wild_values
 
 Pairings = Int[np.ndarray, "C n"]  # which row of y every row of x meets
@@ -52,6 +53,7 @@ FEW_ROWS = 8  # more have more pairings than anybody waits for
 SHORT, ENTRIES = 40, 2**21
 
 
+@few_rows_one_thread
 def hsic_test(
     x: Any,
     y: Any,
@@ -128,7 +130,7 @@ def hsic_test(
     samples, missing = {"x": x, "y": y}, False
     if isinstance(unit, str) and data is not None:
         samples["unit"] = unit
-    if are_sided(samples, data):
+    if data is not None:
         with showing_progress(progress):
             sides = open_sides(samples, data, nan_policy, MINIMUM)
             if not sides.held and (null == "normal" or procedure.crosses(sides.source.size)):
@@ -139,11 +141,11 @@ def hsic_test(
                     return independence_of(sides.source, first, second, tuple(kernels), procedure)
             tables = sides.tables(MINIMUM)
     else:
-        tables, missing = read_tables(samples, nan_policy, minimum=MINIMUM, paired=True)
+        tables, missing = side_tables(samples, nan_policy, MINIMUM)
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
     tables, unit = side_units(tables, unit)
-    notes = remarks.of_sides(tables, ordered=null in SERIES or unit is not None)
+    notes = diagnostics.of_sides(tables, ordered=null in SERIES or unit is not None)
     swapped = null not in SERIES and _comes_second(*(table.values for table in tables))
     if swapped:
         tables, kernels = tables[::-1], tuple(kernels[::-1])

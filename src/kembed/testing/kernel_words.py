@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float, to_numpy
-from kembed.data.space import Space
 from kembed.embeddings.landmarks import median_lengthscale
 from kembed.kernels.base import Kernel, refuse_size
 from kembed.kernels.composite import Product
 from kembed.kernels.discrete import Delta, OnColumns, columns_by_kind, space_kernel
+from kembed.kernels.space import Space
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
 from kembed.learning.problem import Effort
@@ -29,6 +29,14 @@ from kembed.learning.problem import Effort
 WORDS = ("fused", "bkl", "ard", "median", "median-raw")
 LEAST_ROWS = 8  # fewer say nothing about scales
 STAND_IN = 0.7  # of the median distance, where there is no evidence: what it chooses for normal data
+
+
+class KernelRule:
+    """A rule that chooses one kernel from the rows alone, in place of a word."""
+
+    def choose(self, space: Space) -> Kernel:
+        """Return the kernel for these rows."""
+        raise NotImplementedError
 
 
 def choose_kernel(kernel: Any, space: Space, *, effort: Effort | None = None) -> tuple[Any, Evidence | None]:
@@ -40,6 +48,8 @@ def choose_kernel(kernel: Any, space: Space, *, effort: Effort | None = None) ->
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
     given, kernel = kernel, unwrapped(kernel)
+    if isinstance(kernel, KernelRule):
+        return kernel.choose(space), None
     if isinstance(kernel, Kernel):
         chosen = on_mixed_columns(to_numpy(kernel), space)
         refuse_size(chosen, space.values)

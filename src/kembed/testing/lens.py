@@ -12,11 +12,12 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.core.ordering import sorted_rows
 from kembed.core.text import listing
-from kembed.data.meaning import TIMES, held_by
-from kembed.data.space import Space, make_space
-from kembed.engines.source import Block, Schema, Source, Stacked
+from kembed.kernels.space import Space, make_space
 from kembed.permutation.atoms import Atoms
 from kembed.permutation.bins import Bins, bin_indicators, dense
+from kembed.tables.schema import Schema
+from kembed.tables.source import Block, Source, Stacked
+from kembed.tables.times import HOLDS, held_by
 from kembed.testing.cells import Cells, make_cells
 from kembed.testing.kernel_words import unwrapped
 from kembed.testing.members.fresh import Fitted, Fresh, Streamed
@@ -85,12 +86,11 @@ class Recoding:
     codes: tuple[Int[np.ndarray, " L"] | None, ...]
 
     def __call__(self, block: Block) -> Block:
-        """The columns of the lens, in its codes; what is missing stays so."""
+        """The columns of the lens, in its codes."""
         values = block.values[:, list(self.places)]
         for c, table in enumerate(self.codes):
             if table is not None:
-                present = ~np.isnan(values[:, c])
-                values[present, c] = table[values[present, c].astype(int)]
+                values[:, c] = table[values[:, c].astype(int)]
         return Block(values, block.first)
 
 
@@ -100,11 +100,11 @@ def recoding(schema: Schema, source: Source) -> Recoding:
     unnamed = tuple(f"column {d}" for d in range(len(own.names)))
     if own.names != schema.names and unnamed == own.names and len(own.names) == len(schema.names):
         own = replace(own, names=schema.names)
-    if set(own.names) != set(schema.names):
-        missing = [name for name in schema.names if name not in own.names]
-        more = [name for name in own.names if name not in schema.names]
-        seen = f"{label} has no {listing(missing)}" if missing else f"only {label} has {listing(more)}"
-        seen += f" and only {label} has {listing(more)}" if missing and more else ""
+    missing = [name for name in schema.names if name not in own.names]
+    more = [name for name in own.names if name not in schema.names]
+    if missing:
+        seen = f"{label} has no {listing(missing)}"
+        seen += f" and only {label} has {listing(more)}" if more else ""
         wanted = f"{label} must have the columns of the sketch, {listing(schema.names)}"
         raise ValueError(f"{wanted}, but {seen}; rename or drop columns until the names agree")
     places = tuple(own.names.index(name) for name in schema.names)
@@ -122,24 +122,28 @@ def recoding(schema: Schema, source: Source) -> Recoding:
         )
     if schema.units and own.units:
         for name, kept, place in zip(schema.names, schema.units, places, strict=True):
-            if own.units[place] != kept and {own.units[place], kept} & set(TIMES):
+            if own.units[place] != kept and {own.units[place], kept} & set(HOLDS):
                 seen = f"column {name!r} of {label} holds {held_by(own.units[place])}"
                 raise TypeError(f"{seen} where the sketch has {held_by(kept)}; give it the same kind")
+    for name, kept, place in zip(schema.names, schema.styles, places, strict=False):
+        style = own.styles[place] if own.styles else ""
+        if style != kept:
+            seen = f"text of column {name!r} of {label} reads as {style or 'plain numbers'}"
+            raise ValueError(
+                f"{seen} where that of the sketch reads as {kept or 'plain numbers'}; write it alike"
+            )
     return Recoding(places, tuple(codes))
 
 
 def make_lens(source: Source, atoms: Atoms, kernel: Any, rng: np.random.Generator) -> Lens:
     """The features that the rows set aside speak for."""
-    rows = source.map_sum(take_aside, atoms).table
-    if not len(rows):
-        seen = f"{source.label} has no whole row among the {atoms.aside:,} that features are chosen on"
-        raise ValueError(f"{seen}; drop columns with many missing values")
+    rows = source.fold(take_aside, atoms).table
     own = source.schema
     present = [
         tuple(own.levels[c][int(code)] for code in np.unique(rows[:, c])) if kind else ()
         for c, kind in enumerate(own.categorical)
     ]
-    schema = Schema(own.names, own.categorical, tuple(present), own.units)
+    schema = Schema(own.names, own.categorical, tuple(present), own.units, (), own.styles)
     coded = recoding(schema, source)(Block(rows, 0)).values
     space = make_space(sorted_rows(coded), schema.discrete)
     levels = tuple(len(one) + 1 if kind else 0 for one, kind in _columns(schema))
@@ -175,9 +179,8 @@ def _short(linear: Any) -> Any:
 
 
 def take_aside(block: Block, atoms: Atoms) -> Stacked:
-    """The whole rows of a block that are set aside."""
-    own = atoms.places(block.first, len(block.values)) < 0
-    return Stacked((block.values[own & block.whole],))
+    """The rows of a block that are set aside."""
+    return Stacked((block.values[atoms.places(block.first, len(block.values)) < 0],))
 
 
 def sum_atoms(
@@ -186,7 +189,7 @@ def sum_atoms(
     """Sums by atom over the rows of a block, what is left over last; rows set aside count nothing."""
     block = coding(block)
     own, count = atoms.of(block.first, len(block.values)), len(atoms.powers) + 1
-    counted = np.flatnonzero(block.whole & (own >= 0))
+    counted = np.flatnonzero(own >= 0)
     weight = np.bincount(own[counted], minlength=count).astype(float)
     widths = (*(len(each.steps) for each in maps[:-1]), maps[-1].starts[-1])
     found = [np.zeros((count, width)) for width in widths]

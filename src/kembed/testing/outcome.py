@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,10 +36,10 @@ class MemberResult:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """A column, or a pair of them, that speaks for the difference (the dependence) by itself.
+    """A column, or a pair of them, that is significant individually.
 
-    `adjusted_pvalue` is corrected for looking at all columns and all pairs (step-down, on the resamples of
-    the test).
+    `adjusted_pvalue` is adjusted for all columns and pairs (step-down, on the resamples of the test) and is
+    never below the p-value of the test. With `by_column=True` a single column has its p-values there.
     """
 
     columns: tuple[str, ...]
@@ -58,7 +58,7 @@ class ColumnResult:
     name: str
     statistic: float
     pvalue: float
-    adjusted_pvalue: float  # step-down max-T (Westfall & Young 1993)
+    adjusted_pvalue: float  # step-down max-T (Westfall & Young 1993), at least the p-value of the test
 
     def __repr__(self) -> str:
         numbers = (f"{name}={getattr(self, name):.4g}" for name in ("statistic", "pvalue", "adjusted_pvalue"))
@@ -66,6 +66,19 @@ class ColumnResult:
 
 
 ColumnResults = tuple[ColumnResult, ...]
+
+
+class ColumnEvidence(NamedTuple):
+    """The test of every column on the resamples of the test of all: names, effects, and -log p."""
+
+    names: tuple[str, ...]
+    effects: tuple[float, ...]
+    surprises: Float[np.ndarray, "C D"]
+
+    def results(self) -> ColumnResults:
+        """P-values of every column, adjusted for all of them."""
+        single, adjusted = _pvalues(self.surprises)
+        return tuple(map(ColumnResult, self.names, self.effects, single.tolist(), adjusted.tolist()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,9 +175,19 @@ def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
 
 
 def resampled_outcome(
-    name: str, sizes: tuple[int, ...], choice: Choice, values: Values, null: str, enumerated: bool
+    name: str,
+    sizes: tuple[int, ...],
+    choice: Choice,
+    values: Values,
+    null: str,
+    enumerated: bool,
+    columns: ColumnEvidence | None = None,
 ) -> TestOutcome:
-    """The result of a test from the statistics of the data and of every resample."""
+    """The result of a test from the statistics of the data and of every resample.
+
+    The p-values of columns and pairs are closed under the test of all: a column can differ only if the tables
+    do, so no adjusted p-value is below that of the test, and the test of a table's only column is the test.
+    """
     refuse_non_finite(values.statistics)
     own, fused = values.statistics, fuse(values, choice.plan)
     several = len(choice.kernels) > 1
@@ -174,9 +197,18 @@ def resampled_outcome(
         for j, says in zip(_speakers(fused.kernels[0], choice.plan.member), fused.members[0], strict=True)
     )
     loudest = max(members, key=lambda member: member.surprise)
+    pvalue = nulls.resampled_pvalue(float(shown[0]), shown[1:])
+    by_column = None
+    if columns is not None:
+        if len(columns.names) == 1:
+            columns = columns._replace(effects=(float(shown[0]),), surprises=shown[:, None])
+        by_column = tuple(
+            replace(column, adjusted_pvalue=max(column.adjusted_pvalue, pvalue))
+            for column in columns.results()
+        )
     return TestOutcome(
         statistic=float(shown[0]),
-        pvalue=nulls.resampled_pvalue(float(shown[0]), shown[1:]),
+        pvalue=pvalue,
         null_distribution=np.sort(shown) if enumerated else shown[1:],
         kernel=loudest.kernel,
         effect=loudest.statistic,
@@ -185,8 +217,9 @@ def resampled_outcome(
         sizes=sizes,
         members=members,
         learned=choice.learned,
+        columns=by_column,
         enumerated=enumerated,
-        findings=_findings(choice.kernels, fused.kernels) if choice.fused else (),
+        findings=_findings(choice.kernels, fused.kernels, pvalue, columns, by_column) if choice.fused else (),
     )
 
 
@@ -196,8 +229,22 @@ def _speakers(surprises: Float[np.ndarray, " J"], member: Int[np.ndarray, " J"])
     return [int(order[place]) for place in np.flatnonzero(np.diff(member[order], prepend=-1))]
 
 
-def _findings(kernels: tuple[Any, ...], surprises: Float[np.ndarray, "C J"]) -> tuple[Finding, ...]:
-    """What single columns and pairs of them say, each by all its kernels, corrected for all."""
+def _pvalues(T: Float[np.ndarray, "C J"]) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
+    """Unadjusted and adjusted p-values of J statistics; the first row is that of the data."""
+    return nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
+
+
+def _findings(
+    kernels: tuple[Any, ...],
+    surprises: Float[np.ndarray, "C J"],
+    overall: float,
+    columns: ColumnEvidence | None,
+    by_column: ColumnResults | None,
+) -> tuple[Finding, ...]:
+    """P-values of single columns and pairs, each by all its kernels, adjusted for all of them.
+
+    Where columns were tested individually, those tests stand for the columns.
+    """
     places: dict[tuple[str, ...], int] = {}
     where = np.array([
         places.setdefault(kernel.columns, len(places)) if isinstance(kernel, Named) and kernel.columns else -1
@@ -206,10 +253,20 @@ def _findings(kernels: tuple[Any, ...], surprises: Float[np.ndarray, "C J"]) -> 
     if len(places) < 2:
         return ()
     T = gathered(surprises, where)
-    single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
-    sizes = map(len, places)  # where p-values tie, columns come before pairs of them
-    found = sorted(zip(adjusted, single, sizes, -T[0], places, strict=True), key=lambda each: each[:4])
-    return tuple(Finding(names, float(p), float(corrected)) for corrected, p, _, _, names in found)
+    tested = {} if by_column is None else {(column.name,): column for column in by_column}
+    if columns is not None:
+        pairs = [k for k, names in enumerate(places) if names not in tested]
+        T = np.hstack([columns.surprises, T[:, pairs]])
+        places = {names: k for k, names in enumerate([*tested, *(list(places)[k] for k in pairs)])}
+    single, adjusted = _pvalues(T)
+    found = []
+    for names, k in places.items():
+        p, corrected = float(single[k]), max(float(adjusted[k]), overall)
+        if names in tested:
+            p, corrected = tested[names].pvalue, tested[names].adjusted_pvalue
+        found.append((corrected, p, len(names), -T[0, k], names))  # columns before pairs where p-values tie
+    found.sort(key=lambda each: each[:4])
+    return tuple(Finding(names, p, corrected) for corrected, p, _, _, names in found)
 
 
 def approximate_outcome(

@@ -1,6 +1,6 @@
 """What a pass over the rows brings back: a sample, a column, or the sums of features by bin.
 
-These are the functions that travel to the rows (`Source.map_sum`): picklable, of a block and a few
+These are the functions that travel to the rows (`Source.fold`): picklable, of a block and a few
 parameters.
 """
 
@@ -13,9 +13,10 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.core.buffers import Buffers
-from kembed.engines.source import Block, Schema, Stacked, brought_back
 from kembed.permutation.bins import AnyBins, sampled
 from kembed.permutation.segments import Segments, make_segments
+from kembed.tables.schema import Schema
+from kembed.tables.source import Block, Stacked
 from kembed.testing.members.fresh import Diagonal, Fitted, Fresh, Streamed
 from kembed.testing.members.strips import in_strips
 
@@ -42,7 +43,6 @@ class Layout:
         return [values[:, list(side)] for side in (self.variables, self.partners) if side]
 
 
-@brought_back
 @dataclass(frozen=True, eq=False)
 class Sums:
     """Of every bin, what is left over last: what its rows weigh, squares of that, sums of their features."""
@@ -62,12 +62,12 @@ class Sums:
 def take_sample(block: Block, layout: Layout, bins: AnyBins, each: int) -> Stacked:
     """The rows of a block that are of the sample: `each` units of every bin; of pairs both rows."""
     kept = block.values[sampled(bins, block.first, len(block.values), each)]
-    return Stacked(tuple(layout.sides(kept[Block(kept, 0).whole])))
+    return Stacked(tuple(layout.sides(kept)))
 
 
 def take_rows(block: Block, columns: tuple[int, ...], bins: AnyBins | None = None, each: int = 0) -> Stacked:
     """Some columns of the rows without missing values: of all, or of those that are of the sample."""
-    kept = block.whole
+    kept = block.complete
     if bins is not None:
         kept = kept & sampled(bins, block.first, len(block.values), each)
     return Stacked((block.values[kept][:, list(columns)],))
@@ -81,7 +81,7 @@ def take_column(block: Block, column: int) -> Stacked:
 def sum_features(
     block: Block, layout: Layout, bins: AnyBins, fitted: Fitted | None, maps: tuple[Any, ...]
 ) -> Sums:
-    """Sums by bin over the rows of a block, chunk by chunk; rows with missing values count nothing.
+    """Sums by bin over the rows of a block, chunk by chunk.
 
     Of pairs the features of the one row less those of the other are summed. A row weighs as much as its
     weight says; K(x, x) counts by the square of it.
@@ -89,7 +89,6 @@ def sum_features(
     own, _ = bins.of(block.first, len(block.values))
     # Rows of a bin one after the other, and few bins a chunk; numbers of 16 bits are sorted by counting.
     order = np.argsort(own.astype(np.uint16) if bins.count < 2**16 else own, kind="stable")
-    order = order[block.whole[order]]
     values, own = block.values[order], own[order]
     weight = np.ones(len(order)) if layout.weight is None else values[:, layout.weight]
     totals: dict[int, Float[np.ndarray, "S+1 p"]] = {}
@@ -128,7 +127,6 @@ def summed(features: Any, rows: Fresh, segments: Segments) -> Float[np.ndarray, 
     return segments.sums(features(rows))
 
 
-@brought_back
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Sums of the features of either side, of their products within a side, and of those that meet."""
@@ -155,7 +153,7 @@ def sum_moments(
 ) -> Moments:
     """First and second moments of the features of two sides over the rows of a block, about given centres."""
     starts = [np.cumsum([0, *(len(centre) for centre in side)]) for side in centres]
-    values = block.values[block.whole]
+    values = block.values[block.complete]
     total: Moments | None = None
     for start in range(0, max(len(values), 1), CHUNK):
         sides = layout.sides(values[start : start + CHUNK])

@@ -15,25 +15,33 @@ from kembed.core import checks
 from kembed.core.drawing import Shown
 from kembed.core.ordering import row_order
 from kembed.core.progress import showing_progress
+from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import jsonable
-from kembed.data import remarks
-from kembed.data.pool import Pool, make_pool
-from kembed.data.space import make_space
-from kembed.data.tables import Table, read_tables
-from kembed.engines.memory import in_memory
+from kembed.kernels.space import make_space
 from kembed.permutation.fusion import Values
 from kembed.permutation.labelings import Labelings
-from kembed.permutation.nulls import holm
+from kembed.permutation.nulls import all_pairs, pair_factors
+from kembed.permutation.pool import Pool, make_pool
+from kembed.tables import diagnostics
+from kembed.tables.reader import POLICIES, read_tables
+from kembed.tables.source import in_memory
+from kembed.tables.table import Table
 from kembed.testing.binned import binned_several
 from kembed.testing.choice import choose
 from kembed.testing.outcome import TestOutcome, outcome_to_dict, resampled_outcome
 from kembed.testing.procedure import QUIETLY, Procedure, read_procedure
 from kembed.testing.two_sample import mmd_values, test_pool
 
+LEVEL = 0.05  # that adjusted p-values of pairs can reach
+
 
 @dataclass(frozen=True, eq=False)
 class PairOutcome:
-    """The test of two of the samples, and its p-value corrected for all pairs (Holm)."""
+    """The test of two of the samples, and its p-value adjusted for all pairs.
+
+    The adjustment is Shaffer's (1986) step-down after the test of all samples, so no adjusted p-value is
+    below that of the test of all.
+    """
 
     labels: tuple[str, str]
     pvalue: float
@@ -73,6 +81,7 @@ class SeveralOutcome(Shown):
         return "\n".join([repr(self.test), *(f"  {pair}" for pair in self.pairs)])
 
 
+@few_rows_one_thread
 def k_sample_test(
     *samples: Any,
     labels: Any = None,
@@ -87,11 +96,13 @@ def k_sample_test(
     Parameters
     ----------
     samples
-        Two or more samples, as for `mmd_test`.
+        Two or more samples, as for `mmd_test`: arrays, data frames, paths, lazy frames. All rows are held in
+        memory.
     labels
         What to call them; "sample 1", "sample 2", ... unless given.
     kernel, n_resamples, rng, nan_policy, progress
-        As for `mmd_test`; `nan_policy` is `"raise"` or `"omit"`.
+        As for `mmd_test`; `nan_policy` is `"raise"`, `"include"` or `"omit"`. Pairs get more resamples than
+        `n_resamples` where the smallest adjusted p-value would be above .05 otherwise.
 
     Examples
     --------
@@ -106,11 +117,11 @@ def k_sample_test(
     """
     if len(samples) < 2:
         raise TypeError(f"k_sample_test compares two or more samples, but {len(samples)} was given")
-    checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
     names = tuple(f"sample {k}" for k in range(1, len(samples) + 1)) if labels is None else tuple(labels)
     if len(names) != len(samples) or len(set(names)) < len(names):
         raise ValueError(f"labels must be {len(samples)} different names, but {labels!r} was given")
     given = {str(name): sample for name, sample in zip(names, samples, strict=True)}
+    checks.choice(nan_policy, "nan_policy", POLICIES)
     tables, _ = read_tables(given, nan_policy, minimum=2, same_columns=True)
     generator = checks.generator(rng)
     procedure = read_procedure("auto", "permutation", n_resamples, None, None, generator)
@@ -119,14 +130,29 @@ def k_sample_test(
             whole = binned_several(tuple(map(in_memory, tables)), kernel, procedure)
         else:
             whole = _all_at_once(tables, kernel, procedure)
-        how: Any = {"kernel": kernel, "n_resamples": n_resamples, "by_column": False, "rng": generator}
+        factor = float(pair_factors(len(names))[0])
+        enough = (
+            n_resamples if factor <= LEVEL * (n_resamples + 1) else int(np.ceil(2.0 * factor / LEVEL)) - 1
+        )
+        how: Any = {
+            "kernel": kernel,
+            "n_resamples": enough,
+            "by_column": False,
+            "unit": None,
+            "rng": generator,
+        }
         found = [
             test_pool((a, b), make_pool([a, b], None, "none"), **how) for a, b in combinations(tables, 2)
         ]
-    adjusted = holm(np.array([each.pvalue for each in found]))
+    adjusted = all_pairs(np.array([each.pvalue for each in found]), len(names), whole.pvalue)
+    notes = diagnostics.of_several(tables)
+    draws = max(len(each.null_distribution) + (not each.enumerated) for each in found)
+    if factor > LEVEL * draws:
+        few = f"no pair can reach p = {LEVEL} adjusted for all {len(found)} pairs"
+        notes += (f"{few}: their rows have {draws:,} arrangements at most",)
     each = zip(combinations(names, 2), found, adjusted, strict=True)
     pairs = tuple(PairOutcome((a, b), test.pvalue, float(p), test) for (a, b), test, p in each)
-    return SeveralOutcome(names, replace(whole, notes=remarks.of_several(tables)), pairs)
+    return SeveralOutcome(names, replace(whole, notes=notes), pairs)
 
 
 def _all_at_once(tables: list[Table], kernel: Any, procedure: Procedure) -> TestOutcome:

@@ -1,26 +1,17 @@
 """Sides of the same rows, wherever these are: columns of one table by name, or a table for each side.
 
-What is small enough is brought into memory and tested as any arrays are; what is not stays where it is, and
-only one table can be read then: nobody knows how the blocks of two would meet.
+What finds room in memory is tested as any arrays are; one table that does not stays where it is.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from kembed.core import checks
-from kembed.core.text import rows
-from kembed.data.columns import Labelled
-from kembed.data.files import checked
-from kembed.data.tables import Table, read_tables
-from kembed.engines.kinds import is_large_source
-from kembed.engines.memory import Memory, as_table, take_rows
-from kembed.engines.settling import open_sources
-from kembed.engines.source import Schema, Source
-
-# Numbers that are held at once, 200 MB: beyond, rows stay where they are.
-HELD = 2.5e7
+from kembed.tables.frames import Labelled
+from kembed.tables.parts import InputError
+from kembed.tables.reader import read, read_tables, tables_of
+from kembed.tables.source import Source
+from kembed.tables.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,91 +25,49 @@ class Sided:
     @property
     def held(self) -> bool:
         """Whether all rows find room in memory."""
-        return self.source.size * sum(map(len, self.columns)) <= HELD
+        return self.source.held
 
     def tables(self, minimum: int) -> list[Table]:
         """All rows that miss nothing, a table for each side."""
-        if not self.held:
-            count = sum(map(len, self.columns))
-            seen = f"{self.source.label} has {rows(self.source.size)} of {count} columns, more than are held"
-            raise ValueError(f"{seen} at once ({HELD:,.0f} numbers); draw some rows, or name fewer columns")
-        whole = as_table(self.source, self.source.map_sum(take_rows).table)
+        (whole,) = tables_of([self.source])
         gaps = whole.given - len(whole.values)
         left = f" left after {gaps} of {whole.given} with missing values were dropped" if gaps else ""
         checks.size(len(whole.values), minimum, self.source.label, left)
-        notes = tuple(getattr(self.source, "notes", ()))
         return [
-            _part(replace(whole, label=label, notes=() if k else notes), own)
+            replace(whole.columns(list(own)), label=label, notes=() if k else whole.notes)
             for k, (own, label) in enumerate(zip(self.columns, self.labels, strict=True))
         ]
 
 
-def _part(table: Table, own: tuple[int, ...]) -> Table:
-    """Some columns of a table."""
-    places = list(own)
-    return replace(
-        table,
-        values=np.ascontiguousarray(table.values[:, places]),
-        names=tuple(table.names[d] for d in places),
-        categorical=table.categorical[places],
-        levels=tuple(table.levels[d] for d in places),
-    )
-
-
-def are_sided(samples: dict[str, Any], data: Any) -> bool:
-    """Whether sides are to be opened: columns of `data`, or anything that is read block by block."""
-    return data is not None or any(map(is_large_source, samples.values()))
-
-
 def open_sides(samples: dict[str, Any], data: Any, nan_policy: str, minimum: int) -> Sided:
-    """The sides, by argument name: columns of `data`, or samples with as many rows."""
-    how: Any = {"nan_policy": nan_policy, "minimum": minimum}
-    if data is not None:
-        names = {side: _names(value, side) for side, value in samples.items()}
-        _refuse_shared(names)
-        every = [name for side in names.values() for name in side]
-        (source,) = open_sources({"data": data}, columns=every, **how)
-        known = source.schema.names
-        checked(every, list(known), source.label)
-        columns = tuple(tuple(known.index(name) for name in side) for side in names.values())
-        of = tuple(f"{side} of {source.label}" for side in names)
-        return Sided(source, columns, of)
-    sources = open_sources(samples, same_columns=False, **how)
-    for one in sources[1:]:
-        if one.size != sources[0].size:
-            seen = f"{sources[0].label} has {rows(sources[0].size)} and {one.label} has {rows(one.size)}"
-            raise ValueError(
-                f"{seen}, but they are paired; give one row per observation in each, in the same order"
-            )
-    ends = np.cumsum([0, *(len(one.schema.names) for one in sources)])
-    if sources[0].size * ends[-1] > HELD:
-        seen = f"{sources[0].label} and {sources[1].label} are more than {HELD:,.0f} numbers"
-        raise ValueError(
-            f"{seen}, which are read block by block; put both into one table and give it as data="
-        )
-    schemas = [one.schema for one in sources]
-    schema = Schema(
-        tuple(name for one in schemas for name in one.names),
-        tuple(kind for one in schemas for kind in one.categorical),
-        tuple(levels for one in schemas for levels in one.levels),
-    )
-    values = np.hstack([one.map_sum(take_rows).table for one in sources])
-    labels = tuple(one.label for one in sources)
-    columns = tuple(tuple(range(a, b)) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
-    return Sided(Memory(" and ".join(labels), schema, values), columns, labels)
+    """The sides as columns of `data`, by argument name; an indicator of missing values is on its column's."""
+    names = {side: _names(value, side) for side, value in samples.items()}
+    _refuse_shared(names)
+    every = [name for side in names.values() for name in side]
+    (source,) = read({"data": data}, columns=every, nan_policy=nan_policy, minimum=minimum)
+    schema = source.schema
+    owners = [of or name for name, of in zip(schema.names, schema.missing_of, strict=True)]
+    columns = tuple(tuple(d for d, own in enumerate(owners) if own in side) for side in names.values())
+    return Sided(source, columns, tuple(f"{side} of {source.label}" for side in names))
+
+
+def side_tables(samples: dict[str, Any], nan_policy: str, minimum: int) -> tuple[list[Table], bool]:
+    """A table for each side, with as many rows; and whether "propagate" met a missing value."""
+    try:
+        return read_tables(samples, nan_policy, minimum=minimum, paired=True)
+    except InputError as error:
+        if all(isinstance(value, str) for value in samples.values()):
+            remedy = "pass names of columns together with data=table, or pass arrays"
+            raise InputError(f"{error}; a text alone is the name of a file: {remedy}") from None
+        raise
 
 
 def whole_table(data: Any, nan_policy: str, minimum: int) -> Table:
     """All columns of any kind of table, in memory; missing values are refused or their rows dropped."""
-    if not is_large_source(data):
-        (table,), missing = read_tables({"data": data}, nan_policy, minimum=minimum, paired=True)
-        if missing:
-            remedy = "use nan_policy='omit', or drop or impute those rows"
-            raise ValueError(f"data has missing values; {remedy}")
-        return table
-    (source,) = open_sources({"data": data}, nan_policy=nan_policy, minimum=minimum)
-    every = tuple(range(len(source.schema.names)))
-    return Sided(source, (every,), (source.label,)).tables(minimum)[0]
+    (table,), missing = read_tables({"data": data}, nan_policy, minimum=minimum)
+    if missing:
+        raise ValueError("data has missing values; use nan_policy='include' or 'omit', or impute them")
+    return table
 
 
 def _names(value: Any, side: str) -> tuple[str, ...]:

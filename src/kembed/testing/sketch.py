@@ -5,7 +5,7 @@ set aside; of the others only sums by bin are kept, in bins of 1, 2, 4, ... rows
 bins of as many rows, and whole bins change sides.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -19,14 +19,11 @@ from kembed.core.progress import showing_progress
 from kembed.core.text import counted, listing
 from kembed.core.text import rows as rows_of
 from kembed.core.writing import jsonable
-from kembed.data.tables import read_tables
-from kembed.engines.kinds import is_large_source
-from kembed.engines.memory import in_memory
-from kembed.engines.settling import open_sources
-from kembed.engines.source import Source
 from kembed.permutation.atoms import Atoms, bins_of, joined
 from kembed.permutation.bins import bin_indicators, dense
 from kembed.permutation.fusion import refuse_non_finite
+from kembed.tables.reader import read
+from kembed.tables.source import Source
 from kembed.testing.lens import ASIDE, SHARE, Lens, make_lens, recoding, sum_atoms
 from kembed.testing.passes import Sums
 from kembed.testing.procedure import QUIETLY
@@ -64,7 +61,7 @@ class Sketch:
 
     lens: Lens
     powers: Int[np.ndarray, " A"]  # log₂ of the rows of every atom
-    weight: Float[np.ndarray, " A+1"]  # whole rows of every atom, and of all else
+    weight: Float[np.ndarray, " A+1"]  # rows of every atom, and of all else
     sums: tuple[Int[np.ndarray, "A+1 p"], ...]  # of every map of the lens, in steps
 
     @classmethod
@@ -100,7 +97,9 @@ class Sketch:
 
         """
         checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
-        source, _ = as_rows(reference, "reference", nan_policy)
+        source = as_rows(
+            reference, "reference", nan_policy, () if like is None else _sketch(like, "like").columns
+        )
         generator = checks.generator(rng)
         checks.size(source.size, 1 if like is not None else LEAST_ROWS, source.label)
         aside = 0 if like is not None else min(ASIDE, source.size // SHARE)
@@ -111,7 +110,7 @@ class Sketch:
             else:
                 lens = _sketch(like, "like").lens
             coding, fitted = recoding(lens.schema, source), lens.streams.fitted
-            found = source.map_sum(sum_atoms, coding, atoms, fitted, lens.maps)
+            found = source.fold(sum_atoms, coding, atoms, fitted, lens.maps)
         whole = (_in_steps(sums, steps) for sums, steps in zip(found.features, lens.steps, strict=True))
         return cls(lens, atoms.powers, found.weight, tuple(whole))
 
@@ -154,7 +153,7 @@ class Sketch:
             raise ValueError(
                 f"the sketches have different features (columns {listing(self.columns)} and "
                 f"{listing(other.columns)}), so that their sums cannot be added; "
-                "make one with those of the other: Sketch.of(table, like=sketch)"
+                "make one with those of the other: Sketch.of(table, like=sketch), --like"
             )
         widths = [1, *(part.shape[1] for part in self.sums)]
         tables = [np.hstack([each.weight[:, None], *each.sums]).astype(float) for each in (self, other)]
@@ -190,6 +189,7 @@ class Sketch:
             made = cls(parts["lens"], parts["powers"], parts["weight"], tuple(parts["sums"]))
             height, widths = len(made.powers) + 1, [len(steps) for steps in made.lens.steps]
             fits = [part.shape for part in made.sums] == [(height, width) for width in widths]
+            fits = fits and np.array_equal(made.weight[:-1], 2.0**made.powers)  # bins of complete rows
         except (KeyError, AttributeError, TypeError):
             fits = False
         if not fits or len(made.weight) != height:
@@ -235,23 +235,13 @@ class Sketch:
         return f"Sketch of {rows_of(self.rows)}, {names} ({aside})"
 
 
-def as_rows(value: Any, argument: str, nan_policy: str) -> tuple[Source, bool]:
-    """A sample as a source of rows, and whether "propagate" met a missing value.
-
-    Rows with missing values keep their numbers, so that bins are the same whatever holds the rows.
-    """
+def as_rows(value: Any, argument: str, nan_policy: str, keep: tuple[str, ...] = ()) -> Source:
+    """A sample as a source of its complete rows; columns in `keep` are never left out."""
     if isinstance(value, Source):
-        return value, False
-    if is_large_source(value):
-        policy = "raise" if nan_policy == "propagate" else nan_policy
-        (source,) = open_sources({argument: value}, nan_policy=policy, minimum=2)
-        return source, False
-    (table,), missing = read_tables({argument: value}, nan_policy, minimum=2)
-    if len(table.rows) < table.given:
-        values = np.full((table.given, len(table.names)), np.nan)
-        values[table.rows] = table.values
-        table = replace(table, values=values)
-    return in_memory(table), missing
+        return value
+    checks.choice(nan_policy, "nan_policy", ("raise", "omit", "propagate"))
+    (source,) = read({argument: value}, nan_policy=nan_policy, minimum=2, keep=keep)
+    return source
 
 
 def _in_steps(sums: Float[np.ndarray, "A+1 p"], steps: Float[np.ndarray, " p"]) -> Int[np.ndarray, "A+1 p"]:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from kembed.core.packing import packed, read_packed, unpacked, write_packed
-from kembed.engines.source import Schema
 from kembed.kernels import composite, discrete, stationary
 from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
 from kembed.permutation.fourier import Fourier
 from kembed.permutation.fusion import Plan
+from kembed.tables.schema import Schema
 from kembed.testing import cells, lens, rounded, streams
 from kembed.testing.members import (
     axes,

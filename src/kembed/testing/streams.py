@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float
-from kembed.data.space import Space
 from kembed.kernels.base import Kernel
+from kembed.kernels.space import Space
 from kembed.permutation.bins import dense
 from kembed.permutation.fourier import fourier
 from kembed.permutation.fusion import refuse_non_finite

@@ -11,14 +11,8 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.progress import showing_progress
-from kembed.data import remarks
-from kembed.data.pool import Pool, make_pool, row_weights
-from kembed.data.space import make_space
-from kembed.data.tables import Table, Tables, read_tables
-from kembed.data.units import UNIT, WEIGHT, beside, split_units, unit_codes, with_column
-from kembed.engines.kinds import is_large_source
-from kembed.engines.memory import collected, in_memory
-from kembed.engines.source import Source
+from kembed.core.threads import few_rows_one_thread
+from kembed.kernels.space import make_space
 from kembed.permutation import nulls, statistics
 from kembed.permutation.blocks import Blocks
 from kembed.permutation.counts import Leaves
@@ -32,12 +26,18 @@ from kembed.permutation.labelings import (
     label_forms,
 )
 from kembed.permutation.low_rank import computed, joined, kernel_count, pair_sums, with_low_rank
+from kembed.permutation.pool import Pool, make_pool, row_weights
+from kembed.permutation.units import UNIT, WEIGHT, beside, split_units, unit_codes, with_column
+from kembed.tables import diagnostics
+from kembed.tables.reader import MissingValuesError, read, tables_of
+from kembed.tables.source import Source, in_memory
+from kembed.tables.table import Table, Tables
 from kembed.testing import outcome
 from kembed.testing.choice import choose
 from kembed.testing.kernel_words import for_one_column
 from kembed.testing.members.single import single_column
 from kembed.testing.outcome import (
-    ColumnResult,
+    ColumnEvidence,
     ColumnResults,
     TestOutcome,
     approximate_outcome,
@@ -46,7 +46,10 @@ from kembed.testing.outcome import (
 from kembed.testing.procedure import QUIETLY, Choice, Procedure, is_sketch, read_procedure
 from kembed.testing.wild import hidden_notes, persistence_of
 
+DIAGNOSED = 5_000  # rows of a sample larger than memory that diagnostics look at
 
+
+@few_rows_one_thread
 def mmd_test(
     x: Any,
     y: Any,
@@ -114,7 +117,9 @@ def mmd_test(
     rng
         Seed or generator of the resampling; None is fresh entropy.
     nan_policy
-        `"raise"`, `"omit"` (drop rows with missing values) or `"propagate"` (return nan).
+        `"raise"`; `"include"` (compare missing values too: numbers get a fill drawn from the pooled values
+        and an indicator column `"<name> (missing)"`, categories a level "missing"; the test stays exact);
+        `"omit"` (drop rows with missing values); or `"propagate"` (return nan).
     progress
         Whether to show a progress bar for passes of more than about a second; None: on a terminal only.
 
@@ -143,31 +148,24 @@ def mmd_test(
                 for_one_column(sketch.lens.kernel, sketch.columns[0])
         with showing_progress(progress), np.errstate(**QUIETLY):
             return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
-    told: tuple[str, ...] = ()  # of how files were read
     with showing_progress(progress), np.errstate(**QUIETLY):
-        if is_large_source(x) or is_large_source(y):
-            from kembed.engines.settling import open_sources, told_of
-            from kembed.testing.binned import binned_test
-
-            found = open_sources({"x": x, "y": y}, nan_policy=nan_policy, minimum=2)
-            first, second = found
-            if not (isinstance(x, Source) and isinstance(y, Source)):  # else the opener tells
-                told = told_of(found)
-            if procedure.in_bins(first.size + second.size) and not paired and weights is None:
-                kernel = for_one_column(kernel, first.schema.names[0]) if by_column else kernel
-                result = binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit)
-                return replace(result, notes=told)
-            tables, missing = [collected(source) for source in found], False
-        else:
-            samples = {"x": x, "y": y}
-            tables, missing = read_tables(samples, nan_policy, minimum=2, same_columns=True, paired=paired)
-        if missing:
-            return outcome.nothing("MMD²", null, tuple(table.given for table in tables))
+        how: Any = {"minimum": 2, "keep": (unit,) if isinstance(unit, str) else ()}
+        try:
+            sources = read({"x": x, "y": y}, nan_policy=nan_policy, **how)
+        except MissingValuesError as error:
+            return outcome.nothing("MMD²", null, error.sizes)
+        if (
+            not all(one.held for one in sources)
+            and not paired
+            and weights is None
+            and procedure.in_bins(1 << 62)
+        ):
+            return _larger_than_memory(sources, kernel, procedure, by_column, unit)
+        tables = tables_of(sources, paired, 2)
         ordered = null == "wild" or unit is not None
-        notes = (*told, *remarks.of_two_samples(*tables, ordered=ordered, paired=paired))
+        notes = diagnostics.of_two_samples(*tables, ordered=ordered, paired=paired)
         if procedure.in_bins(sum(len(table.values) for table in tables)):
-            result = _in_bins(tables, kernel, procedure, paired, by_column, unit, weights)
-            return replace(result, notes=notes)
+            return replace(_in_bins(tables, kernel, procedure, paired, by_column, unit, weights), notes=notes)
         tables, units = split_units(tables, unit)
         pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none", units)
         if null == "permutation" and not paired:
@@ -180,23 +178,21 @@ def mmd_test(
 
 
 def test_pool(
-    tables: Tables, pool: Pool, *, kernel: Any, n_resamples: int, by_column: bool, rng: np.random.Generator
+    tables: Tables, pool: Pool, *, kernel: Any, n_resamples: int, by_column: bool, rng: Any, unit: Any
 ) -> TestOutcome:
-    """The permutation test of two tables that are read and pooled already; arguments as for `mmd_test`."""
+    """The permutation test of two tables that are read and pooled already; arguments as for `mmd_test`.
+
+    With `unit` the pool has the clusters of its rows, and the tables are those before they were split off.
+    """
     procedure = read_procedure("auto", "permutation", n_resamples, None, None, rng)
     with np.errstate(**QUIETLY):
         if procedure.in_bins(pool.size):
-            return _in_bins(list(tables), kernel, procedure, False, by_column, None, None)
+            return _in_bins(list(tables), kernel, procedure, False, by_column, unit, None)
         return _permuted(pool, kernel, procedure, by_column)
 
 
 def test_sources(
-    sources: tuple[Source, Source],
-    *,
-    kernel: Any,
-    n_resamples: int,
-    by_column: bool,
-    rng: np.random.Generator,
+    sources: tuple[Source, Source], *, kernel: Any, n_resamples: int, by_column: bool, rng: Any, unit: Any
 ) -> TestOutcome:
     """The permutation test of two sources of any number of rows; arguments as for `mmd_test`."""
     from kembed.testing.binned import binned_test
@@ -204,7 +200,20 @@ def test_sources(
     procedure = read_procedure("features", "permutation", n_resamples, None, None, rng)
     kernel = for_one_column(kernel, sources[0].schema.names[0]) if by_column else kernel
     with np.errstate(**QUIETLY):
-        return binned_test(sources, kernel, procedure, by_column=by_column)
+        return binned_test(sources, kernel, procedure, by_column=by_column, unit=unit)
+
+
+def _larger_than_memory(
+    sources: list[Source], kernel: Any, procedure: Procedure, by_column: bool, unit: Any
+) -> TestOutcome:
+    """The test by features of rows that stay where they are; diagnostics are of some of them."""
+    from kembed.testing.binned import binned_test
+
+    first, second = sources
+    kernel = for_one_column(kernel, first.schema.names[0]) if by_column else kernel
+    result = binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit)
+    x, y = (source.sample(DIAGNOSED)[0] for source in sources)
+    return replace(result, notes=diagnostics.of_two_samples(x, y, ordered=unit is not None))
 
 
 def _in_bins(
@@ -242,7 +251,8 @@ def _check_combination(null: str, paired: bool, weights: Any, by_column: bool, u
     ):
         if given and (paired or null != "permutation"):
             seen = f"{name} goes with null='permutation' and unpaired samples"
-            raise ValueError(f"{seen}; leave {name} out or change those")
+            option = "" if name == "unit" else f" (--{name.replace('_', '-')}, --null, --paired)"
+            raise ValueError(f"{seen}; leave {name} out or change those{option}")
     if paired and null not in ("permutation", "wild"):
         seen = "paired=True goes with null='permutation' (swaps within pairs) or 'wild'"
         raise ValueError(f"{seen}; change null, or leave paired out")
@@ -263,8 +273,8 @@ def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) ->
     else:
         labelings, enumerated = draw_units(pool.labels, pool.units, procedure.n_resamples, procedure.rng)
     values = mmd_values(pool, choice, labelings, procedure)
-    result = resampled_outcome("MMD²", pool.sizes, choice, values, "permutation", enumerated)
-    return replace(result, columns=_by_column(pool, kernel, labelings, procedure)) if by_column else result
+    columns = _by_column(pool, kernel, labelings, procedure) if by_column else None
+    return resampled_outcome("MMD²", pool.sizes, choice, values, "permutation", enumerated, columns)
 
 
 def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Procedure) -> Values:
@@ -323,8 +333,8 @@ def _approximate(pool: Pool, choice: Choice, procedure: Procedure) -> TestOutcom
     return approximate_outcome("MMD²", pool.sizes, choice, procedure, *null)
 
 
-def _by_column(pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedure) -> ColumnResults:
-    """Every column by itself on the same relabelings, corrected by the step-down maximum."""
+def _by_column(pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedure) -> ColumnEvidence:
+    """Every column individually on the same relabelings."""
     evidence, effects = [], []
     for c, name in enumerate(pool.names):
         space = make_space(pool.space.values[:, [c]], pool.space.categorical[[c]])
@@ -336,9 +346,7 @@ def _by_column(pool: Pool, kernel: Any, labelings: Labelings, procedure: Procedu
         fused = fuse(values, choice.plan).whole
         evidence.append(fused)
         effects.append(float(values.statistics[0, 0] if len(choice.kernels) == 1 else fused[0]))
-    T = np.stack(evidence, axis=1)
-    single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
-    return tuple(map(ColumnResult, pool.names, effects, single.tolist(), adjusted.tolist()))
+    return ColumnEvidence(pool.names, tuple(effects), np.stack(evidence, axis=1))
 
 
 def column_tests(tables: Tables, pool: Pool, n_resamples: int, rng: np.random.Generator) -> ColumnResults:
@@ -347,4 +355,4 @@ def column_tests(tables: Tables, pool: Pool, n_resamples: int, rng: np.random.Ge
     if procedure.in_bins(pool.size):
         return _in_bins(list(tables), "fused", procedure, False, True, None, None).columns or ()
     labelings, _ = draw_labelings(pool.labels, n_resamples, rng)
-    return _by_column(pool, "fused", labelings, procedure)
+    return _by_column(pool, "fused", labelings, procedure).results()

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from kembed.data.pool import Pool
-from kembed.data.space import make_space
+from kembed.kernels.space import make_space
 from kembed.permutation.fusion import Values
 from kembed.permutation.gram import Pairs, matrix_pairs, space_pairs
 from kembed.permutation.labelings import column_sums
+from kembed.permutation.pool import Pool
 from kembed.permutation.series import Persistence, crossed, persistence, principal_features
 from kembed.testing.procedure import Choice, Procedure
 

@@ -230,7 +230,7 @@ def test_7_mmd_of_the_paper_is_the_square_of_our_distance():
 
 
 @pytest.mark.parametrize(("D", "m"), [(1, 6), (2, 8)])
-def test_claim_a_with_the_noise_free_it_is_unbounded(D, m):
+def test_claim_a_with_the_noise_free_and_no_prior_it_is_unbounded(D, m):
     """Along l -> infinity with tau^2 at its best, the objective grows like 2n(m-D) log l."""
     n = 40
     x, z = data(n, D), data(m, D, 1)
@@ -248,6 +248,21 @@ def test_claim_a_with_the_noise_free_it_is_unbounded(D, m):
     slopes = np.diff(values) / math.log(3)
     assert (np.abs(slopes - 2 * n * (m - D)) < 3 * m).all(), slopes  # the prior's part is O(m)
     assert values[-1] - values[0] > 1000
+
+
+def test_claim_a_the_paper_s_priors_move_the_joint_maximum_to_2n_m_minus_d():
+    """Gamma(1, 1) on l takes l off an objective that grows like 2n(m-D) log l: 120 here."""
+    n, m = 20, 4
+    x, z = data(n, 1), data(m, 1, 1)
+
+    def loss(logs):
+        length, noise = np.exp(logs)
+        value = log_pseudolikelihood(x, kernel=Gaussian(length), noise=noise, landmarks=z)
+        return length + noise - float(value)
+
+    found = optimize.minimize(loss, np.log([30.0, 1e-6]), method="Nelder-Mead", options={"xatol": 1e-4})
+    assert np.exp(found.x[0]) == pytest.approx(2 * n * (m - 1), rel=0.05)
+    assert np.exp(found.x[1]) < 1e-6
 
 
 def test_claim_b_with_unit_noise_the_lengthscale_follows_the_landmarks():

@@ -1,1 +1,1 @@
-"""The marginal pseudolikelihood as published, Eq. (13), with its sums over rows."""
+"""The marginal pseudolikelihood as published, Eq. (15), with its sums over rows."""

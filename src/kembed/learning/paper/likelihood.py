@@ -21,7 +21,7 @@ def log_pseudolikelihood(
     measure: Measure | str | None = "lebesgue",
     objective: str = "paper",
 ) -> Any:
-    """Logarithm of the marginal pseudolikelihood of the data, Eq. (13) of the paper.
+    """Logarithm of the marginal pseudolikelihood of the data, Eq. (15) of the paper.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The marginal pseudolikelihood of the paper, Eq. (13), as one pure differentiable function.
+"""The marginal pseudolikelihood of the paper, Eq. (15), as one pure differentiable function.
 
 With μ̂ the mean of the features φ_z(x_i), K the n × m matrix of features and A = R + (τ²/n) I,
 
@@ -32,7 +32,7 @@ from kembed.learning.paper.feature_sums import (
 
 
 def evaluate(kernel: Kernel, noise: Any, x: Any, landmarks: Any, measure: Measure) -> Any:
-    """Eq. (13), in NumPy where nothing is traced and rows are few, else in a compiled program."""
+    """Eq. (15), in NumPy where nothing is traced and rows are few, else in a compiled program."""
     arguments: tuple[Any, ...] = (kernel, noise, x, landmarks, measure)
     if any(map(is_traced, jax.tree.leaves(arguments))) or not computed_plainly(kernel, x, landmarks):
         return _evaluate(*arguments)

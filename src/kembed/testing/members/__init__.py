@@ -9,6 +9,7 @@ kernels of a two-sample test (a `Group`), `independence` pairs of them for an in
 `Relation`); None where there is nothing to look at.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from kembed.testing.members import (
     means,
     neighbours,
     pairs,
+    repeated,
     second_order,
     trees,
 )
@@ -31,7 +33,7 @@ from kembed.testing.members.group import Group, Meeting, Relation
 from kembed.testing.members.rows import Rows
 from kembed.testing.procedure import Choice, together
 
-GROUPS = (means, embeddings, second_order, columns, axes, pairs, trees, neighbours, density)
+GROUPS = (means, embeddings, second_order, columns, axes, pairs, trees, neighbours, density, repeated)
 # How much groups count, those not named 1. A shift is the commonest change, and one group of many looks for
 # no other. Of one column, second order and trees look at little that its ranks do not show, and five voices
 # alike would drown what only a kernel of the right width sees. Chosen on SUITE and HELD_OUT.
@@ -48,11 +50,16 @@ def fused_members(rows: Rows) -> Choice:
 
 def streamed_members(rows: Rows) -> tuple[Choice, tuple[Streamed, ...]]:
     """The members of every group for any number of rows, and what to call them."""
-    found = [each for each in (group.streamed(rows) for group in GROUPS) if each is not None]
+    found = [each for each in _streaming(rows) if each is not None]
     whole = together([_choice(group, rows) for group in found])
     members = tuple(member for group in found for member in group.members)
     learned = (rows.evidence,) if rows.evidence else ()
     return replace(whole, members=(), learned=learned, fused=True), members
+
+
+def _streaming(rows: Rows) -> Iterator[Group | None]:
+    groups: list[Any] = [group for group in GROUPS if hasattr(group, "streamed")]
+    return (group.streamed(rows) for group in groups)
 
 
 def _choice(group: Group, rows: Rows | None = None) -> Choice:

@@ -27,7 +27,11 @@ AT_PEAK = (1e-2, 1e-3)  # ridges at the best mode of the evidence
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WhitenedEmbedding:
-    """The kernel φ(x)ᵀ(Σ + ρI)⁻¹φ(y): features of `kernel` at landmarks, ρ = ridge · trace Σ."""
+    """The kernel φ(x)ᵀ(Σ + ρI)⁻¹φ(y): features of `kernel` at landmarks, ρ = ridge · trace Σ.
+
+    Its MMD² is the statistic of mean embeddings (Chwialkowski et al. 2015; Jitkrittum et al. 2016) and of the
+    kernel Fisher discriminant (Harchaoui, Bach & Moulines 2008), with pooled rows for landmarks.
+    """
 
     kernel: Kernel
     ridge: float

@@ -14,7 +14,7 @@ import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.buffers import Buffers
-from kembed.data.space import mismatch
+from kembed.kernels.space import mismatch
 from kembed.permutation.bins import dense
 from kembed.permutation.blocks import add_blocks
 from kembed.testing.members.polynomials import (

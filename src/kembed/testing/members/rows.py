@@ -13,8 +13,8 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.core.linalg import principal_axes
 from kembed.core.ordering import sorted_rows
-from kembed.data.space import Space
 from kembed.embeddings.landmarks import Landmarks, place
+from kembed.kernels.space import Space
 from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
 from kembed.permutation.low_rank import LowRank, Spectrum, feature_spectrum
 from kembed.testing.kernel_words import STAND_IN, in_units, says_nothing_of_scales

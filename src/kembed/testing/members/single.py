@@ -4,11 +4,14 @@ In one dimension ranks, strips of them, distances from the middle and repeated v
 members for whole tables see, in a twentieth of their time (`python -m benchmarks single`).
 """
 
+from typing import Any
+
 import numpy as np
 
 from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
 from kembed.permutation.blocks import Blocks
+from kembed.permutation.counts import leaf_features
 from kembed.permutation.fusion import Plan
 from kembed.testing.members.group import of_columns
 from kembed.testing.members.polynomials import DEGREE, Column, indicators, rank_polynomials
@@ -28,6 +31,8 @@ def single_column(name: str, column: Column, categorical: bool) -> Choice:
     parts: list[tuple[Blocks, tuple[str, ...]]]
     if categorical:
         parts = [(Blocks(indicators(column), DEGREE, (1, 2, DEGREE), centred=True), LEVELS)]
+        if len(np.unique(column)) > DEGREE:  # a difference spread over many levels
+            parts.append((leaf_features(column[None]), ("all levels",)))
     else:
         strips: list[tuple[Blocks, tuple[str, ...]]] = [
             (Blocks(_strips(column, count), count, (count,), centred=True), (f"{count} strips of ranks",))
@@ -46,6 +51,14 @@ def single_column(name: str, column: Column, categorical: bool) -> Choice:
     plan = Plan(np.arange(len(titles)), groups, np.zeros(groups.max() + 1, dtype=bool))
     kernels = tuple(of_columns(title, name) for title in titles)
     return Choice(tuple(blocks for blocks, _ in parts), kernels, plan, fused=True)
+
+
+def level_features(levels: Column, sample: Column) -> Any:
+    """Indicators of levels, each over the root of how often a sample has it, and once more."""
+    from scipy.sparse import diags_array
+
+    places = np.searchsorted(np.sort(sample), levels, side="right"), np.searchsorted(np.sort(sample), levels)
+    return diags_array(1.0 / np.sqrt(1.0 + places[0] - places[1])).tocsr()
 
 
 def _strips(column: Column, count: int) -> Float[np.ndarray, "N count"]:

@@ -1,0 +1,109 @@
+"""Trees in the regressions: what a Gaussian process leaves of thresholds, steps and interactions.
+
+A Gaussian process smooths over a threshold. What it leaves on both sides of one is common to x and y, and the
+test then finds a dependence that is none. Trees follow thresholds, except in the few rows next to them. There
+the trees of a forest disagree, and the test leaves those rows out: a choice by `given` alone keeps the level.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kembed.conditional.conditioning import Conditioner, Variable, VariableResiduals, variable_residuals
+from kembed.core.backend import Bool, Float
+
+Table = Float[np.ndarray, "n k"]
+TREES, LEAF = 60, 5  # of a forest, and rows in a leaf at least
+FOLDS = 5
+BOOSTING: Any = {"max_iter": 60, "max_depth": 3, "min_samples_leaf": LEAF, "early_stopping": False}
+# Times the error of the smooth regression: beyond, a forest says that boosting is not worth its time.
+NEAR = 1.02
+LEAST_ROWS = 50  # fewer are too few for trees
+DRAWN_ROWS = 5_000  # rows that a tree is fitted to at most
+GAIN = 3.0  # over n: the share of the left-out error that trees must save
+# The least slope of a target on predictions. Of noise these are the mean of the *other* rows, which is low
+# where the row is high, and a negative slope would seem to predict the row. For the same reason predictions
+# are subtracted, and never given to a regression beside `given`.
+LEAST_SLOPE = 0.5
+# Times the median variance between trees: rows beyond are left out, where trees help and where not.
+DISAGREE = 2.0, 6.0
+
+
+class ForestResiduals(NamedTuple):
+    """Residuals of regressions with the predictions of trees, and the rows to test."""
+
+    residuals: VariableResiduals
+    rows: Bool[np.ndarray, " n"]
+
+
+def forest_residuals(
+    variable: Variable, given: Conditioner, smooth: VariableResiduals, **options: Any
+) -> ForestResiduals:
+    """Regress a variable on `given` after what trees predict, which is a function of `given`, was taken out.
+
+    Of a forest and boosted trees the one with the smaller left-out error is taken, if it is below that of the
+    smooth regression alone by more than chance; else the smooth residuals stay.
+    """
+    predicted, variance = forest(given.Z, variable.columns)
+    rows, most_rows = (variance <= times * np.median(variance) for times in DISAGREE)
+    best = ForestResiduals(smooth, most_rows)
+    least = (1.0 - GAIN / len(rows)) * _error(smooth)
+    for boost in (False, True):
+        each = _shrunk(boosted(given.Z, variable.columns) if boost else predicted, variable.columns)
+        found = variable_residuals(replace(variable, columns=variable.columns - each), given, **options)
+        if _error(found) < least:
+            least = _error(found)
+            # Trees spend degrees of freedom too: their variance over that of the noise.
+            spent = float(variance[rows].sum()) / _error(found)
+            columns = tuple(replace(one, freedom=one.freedom + spent) for one in found.regressions)
+            indices = np.column_stack([found.indices, each[:, np.ptp(each, axis=0) > 0.0]])
+            best = ForestResiduals(replace(found, regressions=columns, indices=indices), rows)
+        if _error(found) > NEAR * _error(smooth):
+            break
+    return best
+
+
+def _shrunk(predicted: Table, target: Table) -> Table:
+    """Predictions times the slope of the target on them, at most 1; 0 where that is small."""
+    predicted = predicted - predicted.mean(axis=0)
+    squares = np.square(predicted).sum(axis=0)
+    slope = (predicted * target).sum(axis=0) / np.where(squares > 0.0, squares, 1.0)
+    return np.asarray(predicted * np.where(slope > LEAST_SLOPE, np.minimum(slope, 1.0), 0.0))
+
+
+def _error(residuals: VariableResiduals) -> float:
+    """The left-out squared error of all columns."""
+    return sum(column.unexplained for column in residuals.regressions)
+
+
+def boosted(Z: Table, Y: Table) -> Table:
+    """Predictions of boosted trees that were fitted to the other folds; rows come in random order."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    predicted, folds = np.empty(Y.shape), np.arange(len(Z)) % FOLDS
+    for k, fold in np.ndindex(Y.shape[1], FOLDS):
+        inside = np.flatnonzero(folds != fold)[:DRAWN_ROWS]
+        model = HistGradientBoostingRegressor(**BOOSTING).fit(Z[inside], Y[inside, k])
+        predicted[folds == fold, k] = model.predict(Z[folds == fold])
+    return predicted
+
+
+def forest(Z: Table, Y: Table) -> tuple[Table, Float[np.ndarray, " n"]]:
+    """Out-of-bag predictions of every row, and the variance between the trees that make them."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    n = len(Z)
+    drawn = min(n, DRAWN_ROWS)
+    model = RandomForestRegressor(TREES, min_samples_leaf=LEAF, max_samples=drawn, random_state=0)
+    model.fit(Z, Y if Y.shape[1] > 1 else Y[:, 0])
+    counts, sums, squares = np.zeros((n, 1)), np.zeros(Y.shape), np.zeros(Y.shape)
+    for tree, inside in zip(model.estimators_, model.estimators_samples_, strict=True):
+        outside = np.ones(n, dtype=bool)
+        outside[inside] = False
+        values = tree.predict(Z[outside]).reshape(-1, Y.shape[1])
+        counts[outside] += 1.0
+        sums[outside] += values
+        squares[outside] += values**2
+    mean = sums / np.maximum(counts, 1.0)
+    return mean, (squares / np.maximum(counts, 1.0) - mean**2).sum(axis=1)

@@ -1,1 +1,0 @@
-"""Sums over rows, wherever the rows are."""

@@ -1,0 +1,113 @@
+"""Two samples as one: pooled rows in an order that says nothing about the samples, and labels."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kembed.core import checks
+from kembed.core.backend import Float, Int
+from kembed.core.ordering import comes_before, row_order, sorted_rows
+from kembed.core.text import rows
+from kembed.kernels.space import Space, make_space
+from kembed.tables.frames import index_of, refuse_orders
+from kembed.tables.table import Table
+
+Rows = Float[np.ndarray, "n D"]
+SMALLEST = 1e-100  # weights below this share of the largest: their squares would be lost
+# Of the mean weight, what the rows of a sample must have, and of all weight, what is left without a few of
+# the heaviest rows (on the other side once in 1,000 relabelings): squares of less are lost beside the rest.
+LEAST_SHARE, HEAVIEST = 1e-5, 10
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Pooled rows, which sample each came from, and its weight (None: all count alike)."""
+
+    space: Space
+    labels: Float[np.ndarray, " N"]  # 1 for rows of the one sample, 0 for rows of the other
+    weights: Float[np.ndarray, " N"] | None
+    names: tuple[str, ...]
+    sizes: tuple[int, int]  # of x and of y, as the user gave them
+    signs: Float[np.ndarray, " n"] = field(default_factory=lambda: np.ones(0))  # of pairs
+    units: Int[np.ndarray, " N"] | None = None  # rows with the same number move together
+
+    @property
+    def size(self) -> int:
+        """Rows in all."""
+        return len(self.labels)
+
+
+def make_pool(tables: list[Table], weights: Any, order: str, units: Any = None) -> Pool:
+    """Pool two tables.
+
+    `units` are numbers of the rows of either table, no number in both: rows with the same move together.
+
+    With order "time" rows keep their places, first those of x, then those of y. With "pairs" the two rows of
+    a pair are put in an order of their own, `signs` says which pairs were turned for it, and pairs are
+    sorted. Otherwise all rows are sorted, and which sample is called the first depends on their contents
+    alone. So the same seed gives the same answer for any order of the rows and of the samples.
+    """
+    x, y = tables
+    beside = [
+        *([] if weights is None else [row_weights(weights, tables)]),
+        *([] if units is None else [units]),
+    ]
+    parts = [np.column_stack([table.values, *(part[k] for part in beside)]) for k, table in enumerate(tables)]
+    signs = np.ones(0)
+    if order == "pairs":
+        parts, signs = _sorted_pairs(*parts)
+    elif order == "none":
+        parts = [sorted_rows(part) for part in parts]
+        if comes_before(parts[1], parts[0]):
+            parts = parts[::-1]
+    rows = np.concatenate(parts)
+    labels = np.concatenate([np.ones(len(parts[0])), np.zeros(len(parts[1]))])
+    if order == "none":
+        places = row_order(rows)  # stable: among equal rows those of the first sample come first
+        rows, labels = rows[places], labels[places]
+    D = len(x.names)
+    space = make_space(np.ascontiguousarray(rows[:, :D]), x.categorical)
+    own = None if weights is None else rows[:, D].copy()
+    moved = None if units is None else rows[:, -1].astype(int)
+    return Pool(space, labels, own, x.names, (len(x.values), len(y.values)), signs, moved)
+
+
+def _sorted_pairs(x: Rows, y: Rows) -> tuple[list[Rows], Float[np.ndarray, " n"]]:
+    """Pairs as (lesser row, greater row), sorted; the sign is -1 where y had the lesser."""
+    differs = x != y
+    first = np.argmax(differs, axis=1)
+    every = np.arange(len(x))
+    turned = differs.any(axis=1) & (y[every, first] < x[every, first])
+    low, high = np.where(turned[:, None], y, x), np.where(turned[:, None], x, y)
+    places = row_order(np.column_stack([low, high]))
+    return [low[places], high[places]], np.where(turned, -1.0, 1.0)[places]
+
+
+def row_weights(weights: Any, tables: list[Table]) -> list[Float[np.ndarray, " n"]]:
+    """The weights of the rows of either table."""
+    if not isinstance(weights, tuple | list) or len(weights) != 2:
+        raise TypeError("weights must be a pair: the weights of the rows of x and those of the rows of y")
+    found = []
+    for value, table, name in zip(weights, tables, ("weights[0]", "weights[1]"), strict=True):
+        refuse_orders([(table.label, table.index), (name, index_of(value))])
+        v = np.asarray(checks.positive(value, f"{name} of {table.label}", ndim=(1,)))
+        if len(v) != table.given:
+            seen = f"{name} has {len(v)} entries, but the sample has {table.given} rows"
+            raise ValueError(f"{seen}; give one weight for each row")
+        found.append(v[table.rows])
+    least, most = (f(list(map(f, found))) for f in (np.min, np.max))
+    if not least > most * SMALLEST:
+        seen = f"weights go from {least:g} to {most:g}, so that some rows count for nothing beside others"
+        raise ValueError(f"{seen}; leave those rows out")
+    # Only their ratios count. A power of two changes no digit, and squares of 1e±160 are then numbers.
+    found = [np.ldexp(v, -int(np.frexp(most)[1])) for v in found]
+    each, every = [float(v.sum()) for v in found], np.sort(np.concatenate(found))
+    light = any(
+        own * len(every) < LEAST_SHARE * sum(each) * len(v) for own, v in zip(each, found, strict=True)
+    )
+    heavy = max(min(HEAVIEST, *(len(v) - 1 for v in found)), 1)
+    if light or float(every[:-heavy].sum()) < LEAST_SHARE * sum(each):
+        seen = f"weights of {rows(heavy)}, or of one sample, are nearly all there is"
+        raise ValueError(f"{seen}; make them more even, or leave the light rows out")
+    return found

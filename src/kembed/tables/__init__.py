@@ -1,0 +1,1 @@
+"""Tables: what a column is, one reader for every source, rows in memory or in batches."""

@@ -1,0 +1,66 @@
+"""New rows in the codes of a table that was read before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kembed.core.backend import Float
+from kembed.core.text import counted, listing
+from kembed.tables import text
+from kembed.tables.frames import Refused, title
+from kembed.tables.parts import Rules, columns_of
+from kembed.tables.reader import Opened, open_value, refuse_gaps, surveyed
+from kembed.tables.schema import parsed_numbers, plain_numbers
+from kembed.tables.table import Table
+
+
+def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D"]:
+    """New rows with the columns of a table, in its codes: data frames by name, everything else by place.
+
+    A level that the table does not have is -1, which equals none.
+    """
+    opened = open_value(value, argument)
+    indicators = [bool(of) for of in table.missing_of] or [False] * len(table.names)
+    wanted = tuple(name for name, is_one in zip(table.names, indicators, strict=True) if not is_one)
+    if opened.framed:
+        if set(opened.names) != set(wanted):
+            seen = f"{argument} must have the columns {listing(wanted)}"
+            raise ValueError(f"{seen}, but has {listing(opened.names)}")
+        names = wanted
+    elif len(opened.names) != len(wanted):
+        seen = f"{argument} has {counted(len(opened.names), 'column')} where the samples have {len(wanted)}"
+        raise ValueError(f"{seen}; give the same variables in the same order")
+    else:
+        names = opened.names
+    refuse_gaps(opened, surveyed(opened, names, frozenset(names), Rules()), names)
+    columns = [_encoded_like(opened, name, table, d) for d, name in enumerate(names)]
+    values = np.column_stack(columns)
+    return np.hstack([values, np.zeros((len(values), sum(indicators)))])
+
+
+def _encoded_like(opened: Opened, name: str, table: Table, d: int) -> np.ndarray:
+    """One column of new rows, in the codes of a table."""
+    found: list[np.ndarray] = []
+    where = f"{title(table.names, d)} of {opened.label}"
+    for part in opened.parts:
+        for raw in part.read((name,), frozenset()):
+            column = columns_of(raw, part, (name,), Rules())[name]
+            if isinstance(column, Refused):
+                raise column.error(where)
+            if table.categorical[d] != column.is_text:
+                numbers = plain_numbers(column.values) if column.is_text else None
+                if column.is_text and numbers is None:
+                    fits = text.decide(text.styles(column.values.unique()), column.values.unique().to_list())
+                    numbers = parsed_numbers(column.values, fits.style) if fits.style else None
+                if numbers is None:
+                    held, expected = ("text", "numbers") if column.is_text else ("numbers", "categories")
+                    raise TypeError(f"{where} holds {held} where the samples hold {expected}")
+                found.append(numbers)
+            elif column.is_text:
+                code = {level: float(place) for place, level in enumerate(table.levels[d])}
+                found.append(np.array([code.get(level, -1.0) for level in column.values.to_list()]))
+            else:
+                found.append(column.values)
+    return np.concatenate(found)

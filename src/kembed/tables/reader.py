@@ -1,0 +1,565 @@
+"""One reader for every source: opened, profiled, and encoded by one schema for all samples.
+
+A path, a pattern, a frame, an array or a Dask collection becomes parts; one pass over each settles what its
+columns are (a second one where text turns up among numbers). What follows is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kembed.core import checks
+from kembed.core.text import counted, listing
+from kembed.core.text import rows as counted_rows
+from kembed.tables.delimited import MISSING, TextOptions
+from kembed.tables.files import SUFFIXES, checked, different_columns, open_files
+from kembed.tables.frames import (
+    Column,
+    Labelled,
+    Refused,
+    column_of,
+    frame_of,
+    named_columns,
+    refuse_orders,
+    title,
+)
+from kembed.tables.missing import INDICATOR, Donor, Fill, indicator_name, missing_level, take_donors
+from kembed.tables.parts import (
+    ROWS,
+    Batches,
+    Call,
+    Encoder,
+    Engine,
+    Held,
+    Here,
+    InputError,
+    Part,
+    Rules,
+    Stream,
+    Survey,
+    of_dataset,
+    of_lazy,
+    survey_part,
+)
+from kembed.tables.scheduling import current_engine
+from kembed.tables.schema import (
+    COUNTER,
+    DECLARED,
+    IDENTIFIER,
+    NOTHING,
+    PLAIN,
+    TEXT,
+    Profile,
+    Schema,
+    Spec,
+    decide,
+)
+from kembed.tables.source import Source, as_table, take_rows, tree_sum
+from kembed.tables.table import Table
+
+POLICIES = ("raise", "omit", "include")
+NAN_POLICIES = (*POLICIES, "propagate")  # the last as in SciPy, where the answer is nan
+
+
+class MissingValuesError(ValueError):
+    """Missing values under "propagate": the numbers of rows of the samples."""
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        super().__init__("there are missing values; use nan_policy='include' or 'omit', or impute them")
+        self.sizes = sizes
+
+
+MOST_OMITTED = 0.5  # share of the rows of a sample: an answer about fewer than the rest is about other rows
+PLAIN_OPTIONS = TextOptions()  # nothing is said
+
+
+class Opened(NamedTuple):
+    """A sample before it is read: its parts, its columns, and where it is read."""
+
+    label: str
+    parts: list[Any]
+    names: tuple[str, ...]
+    framed: bool  # whether columns go by name
+    first: int  # the number of the first row in errors
+    engine: Engine
+    index: Any = None  # the labels of the rows of a pandas object
+    notes: tuple[str, ...] = ()
+
+
+def open_value(
+    value: Any,
+    argument: str,
+    options: TextOptions = PLAIN_OPTIONS,
+    engine: Engine | None = None,
+    rows: int = ROWS,
+) -> Opened:
+    """One sample, whatever it is; of files nothing is read but what tells the columns and where rows are."""
+    first, name = 0, argument
+    if isinstance(value, Labelled):
+        value, name, first = value.value, value.label, 1
+    if is_dask(value):
+        from kembed.tables.dask import dask_parts, engine_of
+
+        names, parts, framed = dask_parts(value, name, rows)
+        return Opened(name, parts, names, framed, first, engine_of(engine))
+    engine = engine or current_engine()
+    if is_files(value):
+        files = open_files(value, argument, options, rows)
+        called = files.label if name == argument else name
+        where = engine if all(part.travels for part in files.parts) else Here()
+        return Opened(called, files.parts, files.names, True, 1, where, notes=files.notes)
+    if is_lazy(value):
+        written = value.collect_schema().names()
+        names = named_columns(written)
+        value = value.rename(dict(zip(written, names, strict=True))) if "" in written else value
+        return Opened(name, [Stream(name, names, 1, of_lazy(value, rows), rows)], names, True, first, Here())
+    if is_dataset(value):
+        names = tuple(value.schema.names)
+        return Opened(
+            name, [Stream(name, names, 1, of_dataset(value, rows), rows)], names, True, first, Here()
+        )
+    if type(value).__module__.startswith("pyarrow") and hasattr(value, "read_next_batch"):
+        raise TypeError(f"{name} can be read only once; give the files, a dataset or a table it comes from")
+    if isinstance(value, np.memmap) and value.ndim in (1, 2) and value.dtype.kind in "biuf":
+        names = tuple(f"column {d}" for d in range(1 if value.ndim == 1 else value.shape[1]))
+        checks.shape((len(value), len(names)), name)
+        return Opened(name, [Held(name, names, 1, value, rows)], names, False, first, Here())
+    frame = frame_of(value, name)
+    places = [
+        name if frame.kind == "vector" else f"{title(frame.names, d)} of {name}"
+        for d in range(len(frame.names))
+    ]
+    columns = [column_of(one, where, first) for one, where in zip(frame.columns, places, strict=True)]
+    if frame.kind != "frame" and not any(isinstance(one, Column) for one in columns):
+        raise next(one for one in columns if isinstance(one, Refused)).error(places[0])
+    held: list[Part] = [Held(name, frame.names, 1, columns, rows)]
+    return Opened(name, held, frame.names, frame.kind == "frame", first, Here(), frame.index)
+
+
+def is_files(value: Any) -> bool:
+    """Whether a value is a path or a list of paths.
+
+    Words alone are a column of text: a list of them is one of paths if each has the suffix of a file.
+
+    >>> [is_files(value) for value in ("a.csv", ["a.parquet", "b.parquet"], ["a", "b"], [1.0, 2.0])]
+    [True, True, False, False]
+    """
+    if isinstance(value, str | os.PathLike):
+        return True
+    return isinstance(value, list | tuple) and bool(value) and all(map(_is_file, value))
+
+
+def _is_file(value: Any) -> bool:
+    return isinstance(value, os.PathLike) or (isinstance(value, str) and value.lower().endswith(SUFFIXES))
+
+
+def is_dask(value: Any) -> bool:
+    """Whether it is a collection of Dask; some objects have the method and no graph."""
+    return hasattr(value, "__dask_graph__") and value.__dask_graph__() is not None
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether it is a lazy frame of polars, which is not imported to find out."""
+    return type(value).__name__ == "LazyFrame" and type(value).__module__.startswith("polars")
+
+
+def is_dataset(value: Any) -> bool:
+    """Whether it is a dataset of pyarrow, which is not imported to find out."""
+    return type(value).__module__.startswith("pyarrow") and hasattr(value, "get_fragments")
+
+
+def is_stored(value: Any) -> bool:
+    """Whether rows are in files, on other machines or in a query, and not an array or a data frame."""
+    value = value.value if isinstance(value, Labelled) else value
+    stored = is_dask(value) or is_files(value) or is_lazy(value) or is_dataset(value)
+    return stored or isinstance(value, np.memmap | Source)
+
+
+def read(
+    samples: dict[str, Any],
+    *,
+    nan_policy: str = "raise",
+    minimum: int = 1,
+    same_columns: bool = True,
+    common: bool = False,
+    columns: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
+    keep: Iterable[str] = (),
+    options: TextOptions = PLAIN_OPTIONS,
+    engine: Engine | None = None,
+    rows: int = ROWS,
+) -> list[Any]:
+    """The samples, by argument name or label, as sources of encoded rows.
+
+    With `same_columns` all samples have the same variables: columns are matched by name (of arrays by place),
+    in the order of the first, and levels get the same code everywhere; with `common` columns that not all
+    have are left out. `columns` are those to be read, and never left out, nor are those of `keep`; `exclude`
+    are not read. Every sample needs at least `minimum` rows, once those with missing values are omitted;
+    "propagate" raises MissingValuesError, of which functions make a result of nan.
+    `rows` is the length of a batch.
+
+    >>> import numpy as np
+    >>> x, y = read({"x": np.eye(3), "y": np.ones((4, 3))}, rows=2)
+    >>> x.size, y.fold(lambda block: block.values.sum(axis=0))
+    (3, array([4., 4., 4.]))
+    """
+    checks.choice(nan_policy, "nan_policy", NAN_POLICIES)
+    if all(isinstance(value, Source) for value in samples.values()):  # read before
+        return list(samples.values())
+    opened = [open_value(value, argument, options, engine, rows) for argument, value in samples.items()]
+    wanted = None if columns is None else list(columns)
+    chosen = [_chosen(one, wanted, exclude) for one in opened]
+    rules = Rules((*MISSING, *options.missing), options.missing, frozenset(options.as_text))
+    checked(options.as_text, dict.fromkeys(name for one in opened for name in one.names), opened[0].label)
+    only: dict[str, int] = {}
+    if same_columns:
+        chosen, only = _matched(opened, chosen, common)
+    surveys = [surveyed(one, names, frozenset(), rules) for one, names in zip(opened, chosen, strict=True)]
+    for one, survey in zip(opened, surveys, strict=True):
+        checks.size(survey.size, max(minimum, 1), one.label)
+        _refuse_infinite(one, survey)
+    if nan_policy == "propagate" and any(survey.incomplete for survey in surveys):
+        raise MissingValuesError(tuple(survey.size for survey in surveys))
+    groups = [list(range(len(opened)))] if same_columns else [[i] for i in range(len(opened))]
+    sources: list[Any] = []
+    for group in groups:
+        settled = _settled(
+            [opened[i] for i in group],
+            [chosen[i] for i in group],
+            [surveys[i] for i in group],
+            rules=rules,
+            kept=wanted is not None,
+            keep=frozenset(keep),
+            decimal_comma=options.decimal_comma,
+            nan_policy=nan_policy,
+            minimum=minimum,
+            only=only,
+        )
+        sources += settled
+    if nan_policy == "include":
+        for group in groups:
+            _fill([sources[i] for i in group], sources, group)
+    return sources
+
+
+def read_tables(
+    samples: dict[str, Any],
+    nan_policy: str,
+    minimum: int,
+    same_columns: bool = False,
+    paired: bool = False,
+    **how: Any,
+) -> tuple[list[Table], bool]:
+    """The samples as tables in memory, and whether "propagate" met a missing value.
+
+    With `paired` the samples have the same rows, and a row missing anywhere is dropped everywhere.
+
+    >>> samples = {"x": [["a", 1.5], ["c", 2], ["c", 4]], "y": [["a", 0]]}
+    >>> (x, y), _ = read_tables(samples, "raise", minimum=1, same_columns=True)
+    >>> x.values, y.values, x.categorical
+    (array([[0. , 1.5],
+           [1. , 2. ],
+           [1. , 4. ]]), array([[0., 0.]]), array([ True, False]))
+    """
+    try:
+        sources = read(samples, nan_policy=nan_policy, same_columns=same_columns, minimum=minimum, **how)
+    except MissingValuesError as error:
+        none = np.empty((0, 1))
+        return [
+            Table(none, (), none[0:0, 0] > 0, none[0:0, 0].astype(int), size) for size in error.sizes
+        ], True
+    return tables_of(sources, paired, minimum), False
+
+
+def tables_of(sources: Sequence[Source], paired: bool = False, minimum: int = 1) -> list[Table]:
+    """Sources as tables in memory, if they find room."""
+    for source in sources:
+        if not source.held:
+            count = f"{counted_rows(source.size)} of {counted(len(source.schema.names), 'column')}"
+            seen = f"{source.label} has {count}, more than are held at once"
+            raise ValueError(f"{seen}; draw some rows, or name fewer columns")
+    if not paired:
+        return [source.table() for source in sources]
+    refuse_unpaired(sources)
+    every = [source.with_gaps().fold(take_rows).table for source in sources]
+    gaps = np.isnan(np.hstack(every)).any(axis=1)
+    lost = f" left after {gaps.sum()} of {len(gaps)} with missing values in any sample were dropped"
+    checks.size(int(np.sum(~gaps)), max(minimum, 1), sources[0].label, lost if gaps.any() else "")
+    return [
+        as_table(source, np.where(gaps[:, None], np.nan, values))
+        for source, values in zip(sources, every, strict=True)
+    ]
+
+
+def refuse_unpaired(sources: Sequence[Source]) -> None:
+    """Refuse paired sources of different numbers of rows, or of other labels."""
+    first, *others = sources
+    for other in others:
+        if other.given != first.given:
+            raise ValueError(
+                f"{first.label} has {counted_rows(first.given)} and {other.label} has "
+                f"{counted_rows(other.given)}, but they are paired; "
+                "give one row per observation in each, in the same order"
+            )
+    refuse_orders([(source.label, getattr(source, "index", None)) for source in sources])
+
+
+def _chosen(opened: Opened, columns: list[str] | None, exclude: Iterable[str]) -> tuple[str, ...]:
+    names = opened.names if columns is None else tuple(checked(columns, opened.names, opened.label))
+    without = set(exclude)
+    left = tuple(name for name in names if name not in without)
+    if not left:
+        raise InputError(f"no column of {opened.label} is left; exclude fewer")
+    return left
+
+
+def _matched(
+    opened: list[Opened], chosen: list[tuple[str, ...]], common: bool
+) -> tuple[list[tuple[str, ...]], dict[str, int]]:
+    """The same columns of all samples, and those that not all have, with the sample that has each."""
+    frames = [(one.label, names) for one, names in zip(opened, chosen, strict=True) if one.framed]
+    first = opened[0]
+    for one, names in zip(opened, chosen, strict=True):
+        if len(names) != len(chosen[0]) and not (one.framed and first.framed):
+            raise ValueError(
+                f"{one.label} has {counted(len(names), 'column')} where {first.label} has "
+                f"{len(chosen[0])}; give the same variables in the same order in both"
+            )
+    only: dict[str, int] = {}
+    shared = [name for name in frames[0][1] if all(name in names for _, names in frames)] if frames else []
+    for label, names in frames:
+        if set(names) != set(shared):
+            if not common or not shared:
+                other = next(each for each in frames if set(each[1]) != set(names))
+                raise (
+                    _nothing_shared(frames)
+                    if common
+                    else different_columns([frames[0], other if label == frames[0][0] else (label, names)])
+                )
+            only |= {name: [one.label for one in opened].index(label) for name in names if name not in shared}
+    return [tuple(shared) if one.framed else names for one, names in zip(opened, chosen, strict=True)], only
+
+
+def _nothing_shared(frames: list[tuple[str, tuple[str, ...]]]) -> InputError:
+    (first, own), (other, others) = (
+        frames[0],
+        next(each for each in frames if set(each[1]) != set(frames[0][1])),
+    )
+    folded = {name.casefold(): name for name in others}
+    pairs = [(name, folded[name.casefold()]) for name in own if name.casefold() in folded]
+    remedy = "rename columns until the names agree"
+    if pairs:
+        remedy = f"capitals matter ({pairs[0][0]!r} and {pairs[0][1]!r}), so rename them"
+    elif all(name.isdigit() for name in (*own, *others)):
+        remedy = "if the first lines are data and not names, use --no-header"
+    seen = (
+        f"{first} and {other} have no column in common ({first}: {listing(own)}; {other}: {listing(others)})"
+    )
+    return InputError(f"{seen}; {remedy}")
+
+
+def surveyed(opened: Opened, names: tuple[str, ...], as_text: frozenset[str], rules: Rules) -> Survey:
+    """What there is in a sample."""
+    calls = [Call(part, (number,)) for number, part in enumerate(opened.parts)]
+    return opened.engine.total(opened.label, survey_part, calls, names, as_text, rules)
+
+
+def _settled(
+    opened: list[Opened],
+    chosen: list[tuple[str, ...]],
+    surveys: list[Survey],
+    *,
+    rules: Rules,
+    kept: bool,
+    keep: frozenset[str],
+    decimal_comma: bool,
+    nan_policy: str,
+    minimum: int,
+    only: dict[str, int],
+) -> list[Batches]:
+    """Samples of the same columns, once all batches were seen."""
+    # Names of a sample by place: those of the first frame, if there is one.
+    names = next((own for one, own in zip(opened, chosen, strict=True) if one.framed), chosen[0])
+    labels = [one.label for one in opened]
+    each = [
+        [survey.columns[own[d]] for survey, own in zip(surveys, chosen, strict=True)]
+        for d in range(len(names))
+    ]
+    again = [d for d in range(len(names)) if _is_mixed(each[d])]
+    if again:
+        surveys = [
+            surveyed(one, own, frozenset(own[d] for d in again), rules)
+            for one, own in zip(opened, chosen, strict=True)
+        ]
+        each = [
+            [survey.columns[own[d]] for survey, own in zip(surveys, chosen, strict=True)]
+            for d in range(len(names))
+        ]
+    named = any(one.framed for one in opened)  # columns of arrays and vectors were all meant
+    specs = [
+        decide(
+            name,
+            "" if names == ("column 0",) and len(opened) == 1 else title(names, d),
+            labels,
+            each[d],
+            kept=kept or not named or name in keep,
+            decimal_comma=decimal_comma,
+        )
+        for d, name in enumerate(names)
+    ]
+    left_out = {spec.name: spec.left_out for spec in specs if spec.left_out}
+    places = [d for d, spec in enumerate(specs) if not spec.left_out]
+    if not places or (kept and left_out):
+        name, why = next(iter(left_out.items()))
+        where = " and ".join(labels)
+        remedy = "leave it out" if kept else "name columns to compare them all the same"
+        remedy = remedy if kept or why in (IDENTIFIER, COUNTER) else "give one of numbers, text or dates"
+        seen = (
+            f"column {name!r} of {where} cannot be compared"
+            if kept
+            else f"{where} {'have' if len(labels) > 1 else 'has'} no column that can be compared"
+        )
+        raise InputError(f"{seen} ({name!r}: {why}); {remedy}")
+    own = [tuple(mine[d] for d in places) for mine in chosen]
+    if any(one.missing for d in range(len(names)) if d not in places for one in each[d]):
+        surveys = [  # rows that miss only what is left out are complete
+            surveyed(one, mine, frozenset(names[d] for d in again), rules)
+            for one, mine in zip(opened, own, strict=True)
+        ]
+    for one, survey, mine in zip(opened, surveys, own, strict=True):
+        if nan_policy == "raise":
+            refuse_gaps(one, survey, mine)
+    pooled = [
+        [survey.columns[mine[k]] for survey, mine in zip(surveys, own, strict=True)]
+        for k in range(len(places))
+    ]
+    kept_specs = [specs[d] for d in places]
+    include = nan_policy == "include"
+    encoders, schema = _encoding(kept_specs, pooled, include)
+    notes = [note for one in opened for note in one.notes] + [spec.note for spec in kept_specs if spec.note]
+    told = {name: why for name, why in left_out.items() if why != NOTHING[1]}
+    told |= {name: f"only {labels[place]} has it" for name, place in only.items()}
+    notes += [f"column {name!r} is left out: {why}" for name, why in told.items()]
+    sources = []
+    for one, survey, mine in zip(opened, surveys, own, strict=True):
+        if nan_policy == "omit" and survey.incomplete:
+            notes.append(_omitted(one, survey, mine, max(minimum, 1)))
+        renamed = tuple(encoder._replace(name=name) for encoder, name in zip(encoders, mine, strict=True))
+        sources.append(
+            Batches(
+                one.label,
+                schema,
+                tuple(one.parts),
+                renamed,
+                survey,
+                rules,
+                one.engine,
+                left_out=told,
+                index=one.index,
+                only=dict(only),
+            )
+        )
+    return [replace(source, notes=tuple(dict.fromkeys(notes))) for source in sources]
+
+
+def _is_mixed(profiles: list[Profile]) -> bool:
+    """Whether text that reads as plain numbers stands beside text that does not."""
+    kinds = {kind for one in profiles for kind in one.kinds}
+    return PLAIN in kinds and bool(kinds & {TEXT, DECLARED})
+
+
+def _encoding(specs: list[Spec], pooled: list[list[Profile]], include: bool) -> tuple[list[Encoder], Schema]:
+    """How columns become numbers, and the schema: with indicators of missing values if they are included."""
+    encoders, levels, indicators = [], [], []
+    names = tuple(spec.name for spec in specs)
+    for spec, profiles in zip(specs, pooled, strict=True):
+        gaps = include and any(one.missing for one in profiles)
+        code = -1
+        if gaps and spec.categorical:
+            level = missing_level(spec.levels)
+            own = (*spec.levels, level) if spec.groups else tuple(sorted((*spec.levels, level)))
+            spec, code = spec._replace(levels=own), own.index(level)
+        elif gaps:
+            indicators.append(spec.name)
+        levels.append(spec.levels)
+        encoders.append(Encoder(spec.name, spec, code))
+    more = tuple(indicator_name(name, names) for name in indicators)
+    schema = Schema(
+        names + more,
+        tuple(spec.categorical for spec in specs) + (True,) * len(more),
+        tuple(levels) + (INDICATOR,) * len(more),
+        tuple(spec.unit for spec in specs) + ("",) * len(more),
+        ("",) * len(names) + tuple(indicators),
+        tuple(spec.style if spec.style != "plain" else "" for spec in specs) + ("",) * len(more),
+    )
+    return encoders, schema
+
+
+def _fill(own: list[Batches], sources: list[Any], places: list[int]) -> None:
+    """Give the samples of one schema their fill: donors of the values of all of them."""
+    schema = own[0].schema
+    columns = tuple(schema.names.index(name) for name in schema.missing_of if name)
+    donors: dict[int, Donor] = {}
+    if columns:
+        found = tree_sum(
+            source.with_gaps().fold(take_donors, place, columns)
+            for place, source in zip(places, own, strict=True)
+        )
+        donors = {column: Donor.of(values) for column, (_, values) in found.found.items()}
+    for place, source in zip(places, own, strict=True):
+        sources[place] = replace(source, fill=Fill(place, donors))
+
+
+def _gaps_by_column(survey: Survey, names: tuple[str, ...]) -> str:
+    """The columns with most missing values."""
+    counts = {name: survey.columns[name].missing for name in names if survey.columns[name].missing}
+    worst = sorted(counts, key=lambda name: -counts[name])
+    more = f" and {counted(len(worst) - 3, 'more column')}" if len(worst) > 3 else ""
+    return ", ".join(f"{name!r}: {counts[name]:,}" for name in worst[:3]) + more
+
+
+def refuse_gaps(opened: Opened, survey: Survey, names: tuple[str, ...]) -> None:
+    """Refuse missing values, and name their columns."""
+    if survey.gap is None:
+        return
+    seen = f"{opened.label} has missing values in {survey.incomplete:,} of {counted_rows(survey.size)}"
+    where = f"(first: {_place(opened, survey, survey.gap)}), by column {_gaps_by_column(survey, names)}"
+    remedy = "leave those rows out (nan_policy='omit', --missing omit), or count missing values ('include')"
+    raise ValueError(f"{seen} {where}; {remedy}")
+
+
+def _refuse_infinite(opened: Opened, survey: Survey) -> None:
+    if survey.infinite is None:
+        return
+    ends = {name: (one.low, one.high) for name, one in survey.columns.items() if one.low <= one.high}
+    names = [name for name, both in ends.items() if np.isinf(both).any()]
+    where = f"(first: {_place(opened, survey, survey.infinite)}, in {listing(names, 3)})"
+    raise ValueError(f"{opened.label} has infinite values {where}; drop or replace them")
+
+
+def _omitted(opened: Opened, survey: Survey, names: tuple[str, ...], least: int) -> str:
+    """What to say of rows that are left out; refused if they are most of a sample."""
+    of = f"{survey.incomplete:,} of {counted_rows(survey.size)} of {opened.label}"
+    columns = _gaps_by_column(survey, names)
+    left = survey.size - survey.incomplete
+    lost = f" left after {survey.incomplete:,} of {survey.size:,} with missing values were dropped"
+    checks.size(left, least, opened.label, lost)
+    if survey.incomplete > MOST_OMITTED * survey.size:
+        seen = f"{of} have missing values ({columns}), and the rest speaks for few of them"
+        remedy = "count missing values (nan_policy='include', --missing include), or leave those columns out"
+        raise ValueError(f"{seen}; {remedy}")
+    return f"{of} have missing values and are left out ({columns})"
+
+
+def _place(opened: Opened, survey: Survey, place: tuple[int, int]) -> str:
+    """A row in its file."""
+    number, row = place
+    file = opened.parts[number].file
+    before = zip(opened.parts[:number], survey.rows, strict=False)
+    row += sum(rows for part, rows in before if part.file == file)
+    return f"row {row + opened.first:,}{'' if file == opened.label else f' of {file}'}"
