@@ -8,10 +8,10 @@ from kembed.permutation.bins import (
     bin_indicators,
     dense,
     make_bins,
-    make_named_bins,
+    make_cluster_bins,
     sampled,
 )
-from kembed.permutation.labelings import draw_units, draw_within
+from kembed.permutation.labelings import draw_within
 
 
 @pytest.mark.parametrize("sizes", [(107, 61), (5000, 5700), (40_000, 900), (33, 64), (70_000, 70_001)])
@@ -47,41 +47,38 @@ def test_how_many_bins_by_hand(sizes, rows, counts):
     assert [len(bins.classes) for bins in made] == list(counts)
 
 
-def test_how_many_bins_of_named_units_by_hand():
-    """300 + 400 units of one row, 64 + 80 of two, 5 of three in one sample alone, which keep their side."""
-    first = np.concatenate(
-        [np.arange(300), np.repeat(np.arange(300, 364), 2), np.repeat(np.arange(500, 505), 3)]
-    )
+def test_how_many_bins_of_clusters_by_hand():
+    """300 + 400 clusters of one row and 64 + 80 of two: 844 in all, so bins of 844 // 256 = 3 clusters."""
+    first = np.concatenate([np.arange(300), np.repeat(np.arange(300, 364), 2)])
     second = np.concatenate([np.arange(400), np.repeat(np.arange(400, 480), 2)])
-    both = make_named_bins((first, second), 3)  # 849 units: bins of 849 // 256 = 3 and 64 // 32 = 2 of them
-    for bins, ones, twos in zip(both, (100, 133), (32, 40), strict=True):
-        np.testing.assert_array_equal(bins.classes, np.repeat([0, 1], [ones, twos]))
-        assert (bins.count, bins.rows) == (ones + twos, 3)
-        held = np.bincount(bins.own, minlength=bins.count + 1)
-        np.testing.assert_array_equal(held[:-1], np.repeat([3, 4], [ones, twos]))
-        for number, each in ((0, 3), (ones, 2)):  # every place of a bin is taken
-            assert set(bins.place[bins.own == number]) == set(range(each))
-    assert (both[0].own[-15:] == both[0].count).all()
+    alone = tuple(np.zeros(len(each), dtype=int) for each in (first, second))
+    both = make_cluster_bins((first, second), alone, 3)
+    for bins, names, moved in zip(both, (first, second), (121, 160), strict=True):  # 364 // 3, 480 // 3
+        np.testing.assert_array_equal(bins.classes, [0] * moved + [-1])
+        held = [set(names[bins.own == number].tolist()) for number in range(bins.count)]
+        assert [len(each) for each in held] == [3] * moved + [len(set(names.tolist())) - 3 * moved]
+        assert set(bins.place[bins.own == 0].tolist()) == {0, 1, 2}  # every place of a bin is taken
 
 
-def test_the_smaller_sample_says_how_large_bins_of_named_units_are():
-    """64 and 160 units of two rows, and two of three rows in one sample alone."""
-    units = (
-        np.repeat(np.arange(64), 2),
-        np.concatenate([np.repeat(np.arange(160), 2), np.repeat([200, 201], 3)]),
-    )
-    for sides in (units, units[::-1]):
-        made = dict(zip(map(len, sides), make_named_bins(sides, 3, bins=100), strict=True))
-        assert [made[size].count for size in (128, 326)] == [32, 80]  # 226 // 100
-        assert (made[326].own[-6:] == 80).all()  # a size that one sample alone has keeps its side
-        made = dict(zip(map(len, sides), make_named_bins(sides, 3), strict=True))
-        assert [made[size].count for size in (128, 326)] == [64, 160]  # 226 // 256 is none, so 1
-    few = make_named_bins((np.arange(10), np.arange(100)), 0, bins=8)
-    assert [bins.count for bins in few] == [2, 20]
-    halves = make_named_bins((np.arange(64), np.arange(1000)), 0, bins=64)
-    assert [bins.count for bins in halves] == [8, 125]  # 64 // 8
-    for bins in make_named_bins((np.arange(3), np.repeat(np.arange(3), 2)), 0):  # no size in common
-        assert (bins.count, bins.rows, set(bins.own.tolist())) == (0, 1, {0})
+def test_the_smaller_sample_says_how_many_clusters_a_bin_has():
+    for sides, bins, counts in (
+        ((64, 162), 100, (32, 81)),  # 226 // 100
+        ((64, 162), 256, (64, 162)),  # 226 // 256 is none, so 1
+        ((10, 100), 8, (2, 20)),
+        ((64, 1000), 64, (8, 125)),  # 64 // 8
+    ):
+        clusters = tuple(np.repeat(np.arange(size), 2) for size in sides)
+        alone = tuple(np.zeros(len(each), dtype=int) for each in clusters)
+        made = make_cluster_bins(clusters, alone, 3, bins=bins)
+        assert tuple(int((each.classes >= 0).sum()) for each in made) == counts
+
+
+def test_clusters_below_zero_and_what_fills_no_bin_stay():
+    clusters, strata = np.array([-1, -1, 0, 0, 1, 2, 3]), np.array([0, 0, 0, 0, 0, 1, 1])
+    for bins in make_cluster_bins((clusters, clusters), (strata, strata), 0):
+        np.testing.assert_array_equal(bins.classes, [0, 0, -1, 1, 1, -1])
+        np.testing.assert_array_equal(bins.strata, [0, 0, 0, 1, 1, 1])
+        assert (bins.own[:2] == 2).all()  # those below 0
 
 
 def test_rows_of_a_unit_are_in_one_bin():
@@ -91,22 +88,6 @@ def test_rows_of_a_unit_are_in_one_bin():
     own, _ = bins.of(0, 1000)
     for start in range(0, 1000, 8):
         assert len(set(own[start : start + 8])) == 1
-
-
-def test_units_with_names_stay_together_and_change_with_their_like(rng):
-    units = rng.integers(0, 40, 200), rng.integers(0, 50, 150)
-    both = make_named_bins(units, 1)
-    for names, bins in zip(units, both, strict=True):
-        own, _ = bins.of(0, len(names))
-        for name in np.unique(names):
-            assert len(set(own[names == name])) == 1
-        sizes = [set() for _ in range(len(np.unique(np.concatenate([b.classes for b in both]))))]
-        for number, kind in enumerate(bins.classes):
-            sizes[kind].add(int((own == number).sum()))
-        assert all(len(each) <= 1 for each in sizes)  # bins of a class have as many rows
-    for kind in np.unique(both[0].classes):
-        a, b = ((each.own == np.flatnonzero(each.classes == kind)[0]).sum() for each in both)
-        assert a == b
 
 
 def test_exchanged_bins_leave_the_sample_as_it_was(rng):
@@ -136,7 +117,8 @@ def test_exchanged_bins_leave_the_sample_as_it_was(rng):
 def test_the_sample_by_blocks_and_at_once(unit, each):
     """Few rows of many are found from their places, many from their numbers; named units too."""
     names = np.repeat(np.arange(700), 2), np.repeat(np.arange(600), 2)
-    for bins in (*make_bins((1400, 1200), 8, unit=unit), *make_named_bins(names, 8)):
+    alone = np.zeros(1400, dtype=int), np.zeros(1200, dtype=int)
+    for bins in (*make_bins((1400, 1200), 8, unit=unit), *make_cluster_bins(names, alone, 8)):
         size = len(bins.own) if hasattr(bins, "own") else bins.size
         own, place = bins.of(0, size)
         expected = [bool(number < bins.count and at < each) for number, at in zip(own, place, strict=True)]
@@ -169,24 +151,19 @@ def test_sums_by_bin_against_a_loop(rng):
 
 def test_labels_move_within_classes_alone(rng):
     labels, classes = np.array([1, 1, 0, 0, 1, 0, 0.0]), np.array([0, 0, 0, 0, 1, 1, 1])
-    labelings, enumerated = draw_within(labels, classes, 500, rng)
-    W = labelings.written_out
+    labelings, enumerated = draw_within(labels, classes, 16, rng)
     assert not enumerated
+    W = labelings.written_out
+    assert W.shape == (7, 17)
+    assert (W[:4].sum(axis=0) == 2).all()
+    labelings, enumerated = draw_within(labels, classes, 17, rng)
+    W = labelings.written_out
+    assert enumerated
+    assert W.shape == (7, 18)
     np.testing.assert_array_equal(W[:, 0], labels)
     assert (W[:4].sum(axis=0) == 2).all()
     assert (W[4:].sum(axis=0) == 1).all()
     assert len(np.unique(W, axis=1).T) == 6 * 3  # all there are
-
-
-def test_rows_of_units_change_sides_together(rng):
-    units = np.array([0, 0, 1, 2, 2, 3, 4, 4])
-    labels = np.array([1, 1, 1, 0, 0, 0, 0, 0.0])
-    W = draw_units(labels, units, 300, rng)[0].written_out
-    np.testing.assert_array_equal(W[:, 0], labels)
-    for unit in range(5):
-        assert (np.ptp(W[units == unit], axis=0) == 0).all()
-    assert (W.sum(axis=0) == 3).all()  # units of two rows change with units of two
-    assert len(np.unique(W, axis=1).T) == 3 * 2
 
 
 @pytest.mark.parametrize("unit", [1, 7])

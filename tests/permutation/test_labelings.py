@@ -15,10 +15,10 @@ from kembed.permutation.counts import packed
 from kembed.permutation.gram import matrix_pairs, space_pairs
 from kembed.permutation.labelings import (
     Labelings,
+    arrangements,
     column_sums,
     draw_labelings,
     draw_swaps,
-    draw_units,
     draw_within,
     label_forms,
 )
@@ -60,14 +60,19 @@ def test_all_swaps_where_they_are_few(rng):
     assert abs(many[:, 1:].mean()) < 0.05  # of 15,000 signs: six standard errors
 
 
-def test_one_class_is_no_class_and_units_of_one_row_are_rows(rng):
-    for found, enumerated in (
-        draw_within(LABELS, np.full(7, 4), 34, rng),
-        draw_units(LABELS, np.arange(7)[::-1], 34, rng),
-    ):
-        assert enumerated
-        np.testing.assert_array_equal(found.written_out[:, 0], LABELS)
-        assert len(np.unique(found.written_out, axis=1).T) == 35
+def test_one_stratum_is_no_stratum(rng):
+    found, enumerated = draw_within(LABELS, np.full(7, 4), 34, rng)
+    assert enumerated
+    np.testing.assert_array_equal(found.written_out[:, 0], LABELS)
+    assert len(np.unique(found.written_out, axis=1).T) == 35
+
+
+def test_labels_below_stratum_0_stay(rng):
+    strata = np.array([-1, -1, 0, 0, 0, 1, 1])
+    for count in (5, 500):
+        columns = draw_within(LABELS, strata, count, rng)[0].written_out
+        assert (columns[:2] == LABELS[:2, None]).all()
+    assert len(np.unique(columns, axis=1).T) == columns.shape[1] == arrangements(LABELS, strata)
 
 
 def test_labels_move_within_each_of_three_classes(rng):

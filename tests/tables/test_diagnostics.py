@@ -107,7 +107,7 @@ def test_clusters_in_one_sample(rng):
     table = pd.DataFrame({"village": [f"v{k}" for k in village], "yield": rng.normal(size=320)})
     arm = np.isin(village, rng.permutation(40)[:20])
     seen = "rows of one 'village' lie in one sample only"
-    wanted = f"{seen}; if rows of one 'village' are alike, pass unit='village' to mmd_test"
+    wanted = f"{seen}; if rows of one 'village' are alike, pass unit='village' (--unit)"
     for each in (table, table.assign(village=village)):
         assert wanted in mmd_test(each[arm], each[~arm], **QUICK).notes
         assert wanted in compare(each[arm], each[~arm], **QUICK).test.notes

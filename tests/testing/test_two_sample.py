@@ -900,7 +900,9 @@ def test_a_pool_is_tested_as_its_samples_are(rows, rng):
     tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
     options = {"kernel": "fused", "n_resamples": 99, "by_column": True}
     pool = make_pool(tables, None, "none")
-    pooled = two_sample.test_pool(tables, pool, unit=None, rng=np.random.default_rng(0), **options)
+    pooled = two_sample.test_pool(
+        tables, pool, unit=None, parts=None, rng=np.random.default_rng(0), **options
+    )
     direct = mmd_test(x, y, rng=0, **options)
     same(pooled, direct)
     assert repr(pooled) == repr(direct)

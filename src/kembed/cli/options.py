@@ -47,6 +47,8 @@ Page = Annotated[Path, output("The page to write.", *TO_FILE)]
 ByColumn = Annotated[bool, method("Also test every column by itself.", "", "--by-column")]
 Paired = Annotated[bool, method("Row i of A and row i of B belong together.", "", "--paired")]
 Weights = Annotated[Text, data("Weigh rows by this column, which is not compared.", "COLUMN")]
+Unit = Annotated[Text, data("Clusters of rows (a customer, a day), which are exchanged whole.", "COLUMN")]
+Strata = Annotated[Text, data("Compare within the strata of this column (a site, a weekday).", "COLUMN")]
 Null = Annotated[
     Literal["permutation", "wild"],
     method("Shuffled labels, or the wild bootstrap for time series (rows in order of time).", None),

@@ -149,13 +149,13 @@ def load_samples(
     screen: Screen,
     seed: int = 0,
     *,
-    weights: str | None = None,
+    keep: tuple[str | None, ...] = (),
     paired: bool = False,
 ) -> Samples:
-    """Two samples, or as many as there are groups in a file."""
+    """Two samples, or as many as there are groups in a file; columns in `keep` are never left out."""
     how: dict[str, Any] = {"minimum": 2, "common": True, "columns": split(reading.columns)}
-    if weights is not None:  # a column more, which is never left out
-        how |= {"keep": [weights], "columns": how["columns"] and [*how["columns"], weights]}
+    if kept := [name for name in keep if name is not None]:
+        how |= {"keep": kept, "columns": how["columns"] and [*how["columns"], *kept]}
     if reading.group is not None:
         if b is not None:
             raise UsageError(f"--group splits one file, but two were given; leave out {label(b)}")
@@ -177,9 +177,16 @@ def load_samples(
     return loaded
 
 
-def load_pair(a: str, b: str | None, reading: Grouping, screen: Screen, seed: int = 0) -> Samples:
+def load_pair(
+    a: str,
+    b: str | None,
+    reading: Grouping,
+    screen: Screen,
+    seed: int = 0,
+    keep: tuple[str | None, ...] = (),
+) -> Samples:
     """Two samples: two files, or two groups of one."""
-    loaded = load_samples(a, b, reading, screen, seed)
+    loaded = load_samples(a, b, reading, screen, seed, keep=keep)
     if len(loaded.labels) > 2:
         seen = f"column {reading.group!r} has {len(loaded.labels)} groups ({listing(loaded.labels)})"
         raise UsageError(f"{seen}; choose two with --groups a,b, or compare all with kembed test")
@@ -195,6 +202,21 @@ def _drawn(source: Any, most: int, seed: int, paired: bool, screen: Screen) -> A
     rows = source.fold(take_drawn, source.size, most, seed).table
     table = as_table(source, rows)
     return rows_of(source, replace(table, values=rows) if paired else table)
+
+
+def exchanged(loaded: Samples, unit: str | None, strata: str | None) -> tuple[Samples, dict[str, Any]]:
+    """The samples, whose columns of clusters and strata are not compared, and both as arguments of a test."""
+    named = {"unit": unit, "strata": strata}
+    for option, column in named.items():
+        if column in loaded.left_out:
+            seen = f"--{option} {column!r} cannot be used: {loaded.left_out[column]}"
+            raise UsageError(f"{seen}; name another column")
+        if column is not None:
+            checked([column], loaded.columns, loaded.labels[0])
+    rest = [column for column in loaded.columns if column not in named.values()]
+    if not rest:
+        raise UsageError("--unit and --strata leave no column to compare; name others")
+    return replace(loaded, columns=rest), named
 
 
 def weighed(loaded: Samples, column: str) -> tuple[Samples, tuple[Any, ...]]:

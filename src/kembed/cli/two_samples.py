@@ -30,6 +30,8 @@ def run_test(
     *,
     reading: options.Grouping,
     weights: options.Weights = None,
+    unit: options.Unit = None,
+    strata: options.Strata = None,
     testing: options.Testing,
     null: options.Null = "permutation",
     paired: options.Paired = False,
@@ -39,12 +41,15 @@ def run_test(
     """Do samples differ? An exact test, by files or by the groups of one file."""
     if sketches.is_sketch(a, b):
         of_rows = {"paired": paired, "weights": weights, "null": null != "permutation", "fast": fast}
+        of_rows |= {"unit": unit, "strata": strata}
         return sketches.test_against(screen, a, b, reading, testing, by_column, **of_rows)
     from kembed import mmd_test
     from kembed.cli import samples
 
-    loaded = samples.load_samples(a, b, reading, screen, testing.seed, weights=weights, paired=paired)
+    keep = weights, unit, strata
+    loaded = samples.load_samples(a, b, reading, screen, testing.seed, keep=keep, paired=paired)
     special = {"--paired": paired, "--weights": weights, "--null": null != "permutation"}
+    special |= {"--unit": unit, "--strata": strata}
     if len(loaded.sources) > 2:
         special |= {"--by-column": by_column, "--fast": fast}
         if used := [name for name, given in special.items() if given]:
@@ -53,9 +58,11 @@ def run_test(
     own = None
     if weights is not None:
         loaded, own = samples.weighed(loaded, weights)
+    loaded, named = samples.exchanged(loaded, unit, strata)
     with screen.waiting(f"comparing {loaded.given[0]:,} + {loaded.given[1]:,} rows") as bar:
         how = testing.settings(bar, fast)
-        result = mmd_test(*loaded.sources, by_column=by_column, paired=paired, null=null, weights=own, **how)
+        how |= {"by_column": by_column, "paired": paired, "null": null, "weights": own, **named}
+        result = mmd_test(*loaded.sources, **how)
     others = " in the others" if loaded.differences else ""
     sentence = verdict(
         result, testing.alpha, f"The two samples differ{others}", f"No difference was found{others}"
@@ -166,6 +173,8 @@ def run_report(
     b: options.SampleB = None,
     *,
     reading: options.Grouping,
+    unit: options.Unit = None,
+    strata: options.Strata = None,
     testing: options.Testing,
     output: options.Page = Path("report.html"),
 ) -> bool:
@@ -174,12 +183,13 @@ def run_report(
     from kembed import compare
     from kembed.cli import samples
 
-    pair = samples.load_pair(a, b, reading, screen, testing.seed)
+    pair = samples.load_pair(a, b, reading, screen, testing.seed, (unit, strata))
+    pair, named = samples.exchanged(pair, unit, strata)
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
-        how = testing.settings(bar)
+        how = testing.settings(bar) | named
         found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
-        again = samples.in_python(a, b, reading, pair)
+        again = None if unit or strata else samples.in_python(a, b, reading, pair)
         about: Any = {"notes": screen.notes, "left_out": pair.left_out, "samples": again}
         found.save_report(output, command=screen.repeated(testing.seed), **about)
     sentence = pair.told(found.verdict, found.test.sizes)

@@ -23,12 +23,12 @@ from kembed.core.writing import SCHEMA, jsonable
 from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
 from kembed.permutation.pool import make_pool
-from kembed.permutation.units import split_units, unit_codes
+from kembed.permutation.units import exchange, unit_codes
 from kembed.tables import diagnostics
 from kembed.tables.reader import POLICIES, read
 from kembed.testing.members.repeated import TITLE, is_repeated
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
-from kembed.testing.two_sample import test_pool, test_sources
+from kembed.testing.two_sample import exchange_notes, test_pool, test_sources
 
 HARDLY = 0.55  # below this AUC single rows can barely be classified
 
@@ -220,6 +220,7 @@ def compare(
     alpha: float = 0.05,
     n_resamples: int = 999,
     unit: Any = None,
+    strata: Any = None,
     missing: str = "include",
     rng: Any = 0,
     progress: bool | None = None,
@@ -246,7 +247,10 @@ def compare(
     unit
         Clusters of rows that are not independent of each other, as for `mmd_test`: whole clusters change
         places in the test, and the AUC is cross-validated over clusters. Bands of the witness and intervals
-        of single columns take rows for independent.
+        of single columns assume that rows are independent.
+    strata
+        Strata within which labels are exchanged in the tests, as for `mmd_test`. The AUC, the witness and the
+        summaries of columns are of all rows.
     missing
         Missing values: `"include"` compares them too (an indicator column `"<name> (missing)"` beside
         numbers, whose gaps are filled from the pooled values; a level "missing" of categories), `"omit"`
@@ -275,14 +279,16 @@ def compare(
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
     labels = labels[0], labels[1]
     checks.choice(missing, "missing", POLICIES)
-    how: Any = {"minimum": 2, "common": True, "keep": (unit,) if isinstance(unit, str) else ()}
+    keep = [each for each in (unit, strata) if isinstance(each, str)]
+    how: Any = {"minimum": 2, "common": True, "keep": keep}
     sources = read({"x": x, "y": y}, nan_policy=missing, **how)
     tables, pool, told = pool_of_sources(sources)
     only = {name: labels[place] for name, place in getattr(sources[0], "only", {}).items()}
-    whole, clusters = tables, None
-    if unit is not None:
-        (one, other), clusters = split_units([*tables], unit)
-        tables, pool = (one, other), make_pool([one, other], None, "none", clusters)
+    whole, clusters, parts = tables, None, None
+    if unit is not None or strata is not None:
+        parts = exchange([*tables], unit, strata)
+        (one, other), clusters = parts.tables, parts.clusters
+        tables, pool = (one, other), make_pool([one, other], None, "none", clusters, parts.strata)
         if isinstance(unit, str):  # a level may be in both samples
             clusters = unit_codes([*whole], unit)
     generator = checks.generator(rng)
@@ -294,11 +300,11 @@ def compare(
         how = {"kernel": kernel, "n_resamples": n_resamples, "by_column": True, "unit": unit}
         stage("testing", 0.05)
         if told:  # of more rows than are looked at here
-            test = test_sources((sources[0], sources[1]), rng=generator, **how)
+            test = test_sources((sources[0], sources[1]), rng=generator, strata=strata, **how)
         else:
-            test = test_pool(whole, pool, rng=generator, **how)
+            test = test_pool(whole, pool, rng=generator, parts=parts, **how)
         notes = diagnostics.of_two_samples(*tables, ordered=unit is not None)
-        test = replace(test, notes=notes)
+        test = replace(test, notes=notes if parts is None else (*notes, *exchange_notes(parts)))
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         stage("looking where they differ", 0.4)
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function

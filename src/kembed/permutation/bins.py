@@ -37,6 +37,11 @@ class Bins:
         """Of every bin; bins change sides within a class. Here all are alike."""
         return np.zeros(self.count, dtype=int)
 
+    @property
+    def strata(self) -> Int[np.ndarray, " S"]:
+        """Of every bin; one for all."""
+        return np.zeros(self.count, dtype=int)
+
     def of(self, first: int, count: int) -> tuple[Int[np.ndarray, " b"], Int[np.ndarray, " b"]]:
         """The bin of each of `count` rows from number `first` on, and the place of its unit in the bin."""
         unit = np.arange(first, first + count) // self.unit
@@ -53,13 +58,13 @@ class Bins:
 
 
 @dataclass(frozen=True, eq=False)
-class NamedBins:
-    """Bins of units that have names, such as customers; `classes` tell how many rows a unit has."""
+class ClusterBins:
+    """Bins of as many clusters of rows each, within strata; a fixed bin has the rest of a stratum."""
 
     own: Int[np.ndarray, " n"]
     place: Int[np.ndarray, " n"]
-    rows: int  # units in a bin at most
-    classes: Int[np.ndarray, " S"]
+    classes: Int[np.ndarray, " S"]  # the stratum that a bin may change sides within; -1: it does not
+    strata: Int[np.ndarray, " S"]
 
     @property
     def count(self) -> int:
@@ -72,7 +77,7 @@ class NamedBins:
         return self.own[part], self.place[part]
 
 
-AnyBins = Bins | NamedBins
+AnyBins = Bins | ClusterBins
 
 
 def sampled(bins: AnyBins, first: int, count: int, each: int) -> Bool[np.ndarray, " b"]:
@@ -100,38 +105,46 @@ def make_bins(sizes: tuple[int, ...], key: int, *, unit: int = 1, bins: int = BI
     )
 
 
-def make_named_bins(
-    units: tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]], key: int, *, bins: int = BINS
-) -> tuple[NamedBins, NamedBins]:
-    """Bins of units with as many rows each: units of one size are a class, and change sides among themselves.
+def make_cluster_bins(
+    clusters: tuple[Int[np.ndarray, " n"], ...],
+    strata: tuple[Int[np.ndarray, " n"], ...],
+    key: int,
+    *,
+    bins: int = BINS,
+) -> tuple[ClusterBins, ...]:
+    """Bins of clusters, which may have any number of rows: about `bins` in all, as many clusters in each.
 
-    Units of a size that only one sample has keep their side.
+    Clusters are put into bins by their numbers alone and within strata. Those below 0 never change sides.
     """
     rng = np.random.default_rng(key)
     found = []
-    for names in units:
-        _, unit, heights = np.unique(names, return_inverse=True, return_counts=True)
-        found.append((unit.ravel(), heights))
-    everything = sum(len(heights) for _, heights in found)
-    sizes = np.intersect1d(found[0][1], found[1][1])
-    rows = {}
-    for size in sizes.tolist():
-        both = [int((heights == size).sum()) for _, heights in found]
-        rows[size] = max(1, min(everything // bins, min(both) // max(2, bins // SHARE)))
+    for rows, groups in zip(clusters, strata, strict=True):
+        numbers, first, cluster = np.unique(rows, return_index=True, return_inverse=True)
+        found.append((cluster.ravel(), groups[first], numbers >= 0))
+    total = sum(len(groups) for _, groups, _ in found)
+    every = np.unique(np.concatenate([groups for _, groups, _ in found])).tolist()
+    smallest = max(2, bins // SHARE // len(every))
+    each = {}  # clusters of a bin, by stratum
+    for number in every:
+        both = [int((movable & (groups == number)).sum()) for _, groups, movable in found]
+        each[number] = max(1, min(total // bins, min(both) // smallest))
     made = []
-    for unit, heights in found:
-        own, place = np.full(len(heights), -1), np.zeros(len(heights), dtype=int)
+    for cluster, groups, movable in found:
+        own, place = np.zeros(len(groups), dtype=int), np.zeros(len(groups), dtype=int)
         classes: list[int] = []
-        for number, size in enumerate(sizes.tolist()):
-            alike = rng.permutation(np.flatnonzero(heights == size))
-            count = min(len(alike) // rows[size], MOST)
-            moved = alike[: count * rows[size]]
-            own[moved] = len(classes) + np.arange(len(moved)) // rows[size]
-            place[moved] = np.arange(len(moved)) % rows[size]
-            classes += [number] * count
-        own[own < 0] = len(classes)
-        made.append(NamedBins(own[unit], place[unit], max(rows.values(), default=1), np.array(classes, int)))
-    return made[0], made[1]
+        inside: list[int] = []
+        for number in every:
+            inside_it = groups == number
+            alike = rng.permutation(np.flatnonzero(inside_it & movable))
+            count = min(len(alike) // each[number], max(MOST, bins))
+            moved = np.arange(count * each[number])
+            own[inside_it], place[inside_it] = len(classes) + count, total  # but for those of whole bins
+            own[alike[moved]] = len(classes) + moved // each[number]
+            place[alike[moved]] = moved % each[number]
+            classes += [number] * count + [-1]
+            inside += [number] * (count + 1)
+        made.append(ClusterBins(own[cluster], place[cluster], np.array(classes), np.array(inside)))
+    return tuple(made)
 
 
 def bin_indicators(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
-from math import comb
+from math import comb, inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,26 +130,41 @@ def draw_labelings(labels: Rows, n_resamples: int, rng: np.random.Generator) -> 
 
 
 def draw_within(
-    labels: Rows, classes: Int[np.ndarray, " N"], n_resamples: int, rng: np.random.Generator
+    labels: Rows, strata: Int[np.ndarray, " N"], n_resamples: int, rng: np.random.Generator
 ) -> tuple[Labelings, bool]:
-    """As `draw_labelings`, but labels move only among rows (or bins) of the same class."""
-    if (classes == classes[0]).all():
+    """As `draw_labelings`, but labels are exchanged within strata only; those of stratum -1 stay."""
+    if (strata == strata[0]).all() and strata[0] >= 0:
         return draw_labelings(labels, n_resamples, rng)
+    groups = [np.flatnonzero(strata == number) for number in np.unique(strata[strata >= 0])]
+    if arrangements(labels, strata) <= n_resamples + 1:
+        return Labelings(labels, None, _own_first(_every_arrangement(labels, groups), labels)), True
     columns = np.tile(labels[:, None], (1, n_resamples + 1))
-    for number in np.unique(classes):
-        own = np.flatnonzero(classes == number)
-        moved = np.tile(labels[own, None], (1, n_resamples))
-        columns[own, 1:] = rng.permuted(moved, axis=0)
+    for members in groups:
+        columns[members, 1:] = rng.permuted(np.tile(labels[members, None], (1, n_resamples)), axis=0)
     return Labelings(labels, None, columns), False
 
 
-def draw_units(
-    labels: Rows, units: Int[np.ndarray, " N"], n_resamples: int, rng: np.random.Generator
-) -> tuple[Labelings, bool]:
-    """As `draw_labelings`, but the rows of a unit move together, to the places of units of the same size."""
-    _, first, own, sizes = np.unique(units, return_index=True, return_inverse=True, return_counts=True)
-    found, enumerated = draw_within(labels[first], sizes, n_resamples, rng)
-    return Labelings(labels, None, found.written_out[own.ravel()]), enumerated
+def arrangements(labels: Rows, strata: Int[np.ndarray, " N"]) -> float:
+    """How many ways there are to exchange labels within strata."""
+    kept = strata >= 0
+    _, places = np.unique(strata[kept], return_inverse=True)
+    sizes, firsts = np.bincount(places), np.bincount(places, labels[kept])
+    return prod(
+        float(comb(int(n), int(k))) if n <= FEW_ROWS or k in (0, n) else inf
+        for n, k in zip(sizes.tolist(), firsts.tolist(), strict=True)
+    )
+
+
+def _every_arrangement(labels: Rows, groups: list[Int[np.ndarray, " k"]]) -> Columns:
+    """All labelings that keep the number of ones within every group."""
+    choices = [combinations(members.tolist(), int(labels[members].sum())) for members in groups]
+    found = []
+    for chosen in product(*choices):
+        column = labels.copy()
+        column[np.concatenate(groups)] = 0.0
+        column[[row for rows in chosen for row in rows]] = 1.0
+        found.append(column)
+    return np.array(found).T
 
 
 def draw_swaps(signs: Rows, n_resamples: int, rng: np.random.Generator) -> tuple[Columns, bool]:

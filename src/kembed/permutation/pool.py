@@ -30,7 +30,8 @@ class Pool:
     names: tuple[str, ...]
     sizes: tuple[int, int]  # of x and of y, as the user gave them
     signs: Float[np.ndarray, " n"] = field(default_factory=lambda: np.ones(0))  # of pairs
-    units: Int[np.ndarray, " N"] | None = None  # rows with the same number move together
+    units: Int[np.ndarray, " N"] | None = None  # clusters: rows with the same number move together
+    strata: Int[np.ndarray, " N"] | None = None  # labels are exchanged within each; -1: never
 
     @property
     def size(self) -> int:
@@ -38,10 +39,11 @@ class Pool:
         return len(self.labels)
 
 
-def make_pool(tables: list[Table], weights: Any, order: str, units: Any = None) -> Pool:
+def make_pool(tables: list[Table], weights: Any, order: str, units: Any = None, strata: Any = None) -> Pool:
     """Pool two tables.
 
-    `units` are numbers of the rows of either table, no number in both: rows with the same move together.
+    `units` are the clusters of the rows of either table, no number in both: rows with the same move together.
+    `strata` are the strata of the rows of either table.
 
     With order "time" rows keep their places, first those of x, then those of y. With "pairs" the two rows of
     a pair are put in an order of their own, `signs` says which pairs were turned for it, and pairs are
@@ -52,6 +54,7 @@ def make_pool(tables: list[Table], weights: Any, order: str, units: Any = None) 
     beside = [
         *([] if weights is None else [row_weights(weights, tables)]),
         *([] if units is None else [units]),
+        *([] if strata is None else [strata]),
     ]
     parts = [np.column_stack([table.values, *(part[k] for part in beside)]) for k, table in enumerate(tables)]
     signs = np.ones(0)
@@ -69,8 +72,10 @@ def make_pool(tables: list[Table], weights: Any, order: str, units: Any = None) 
     D = len(x.names)
     space = make_space(np.ascontiguousarray(rows[:, :D]), x.categorical)
     own = None if weights is None else rows[:, D].copy()
-    moved = None if units is None else rows[:, -1].astype(int)
-    return Pool(space, labels, own, x.names, (len(x.values), len(y.values)), signs, moved)
+    codes = rows[:, D + (weights is not None) :].astype(int).T
+    clusters = None if units is None else codes[0]
+    groups = None if strata is None else codes[-1]
+    return Pool(space, labels, own, x.names, (len(x.values), len(y.values)), signs, clusters, groups)
 
 
 def _sorted_pairs(x: Rows, y: Rows) -> tuple[list[Rows], Float[np.ndarray, " n"]]:

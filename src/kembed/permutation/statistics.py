@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.permutation.gram import KernelSums
 from kembed.permutation.labelings import Forms
 
@@ -32,6 +32,30 @@ def mmd2(forms: Forms, *, biased: bool) -> Vector:
     if biased:
         value += forms.diagonal * (1.0 / within[0] - 1.0 / within[1]) + diagonal / within[1]
     return value
+
+
+def contrasts(
+    labels: Float[np.ndarray, "S C"], weights: Float[np.ndarray, " S"], strata: Int[np.ndarray, " S"]
+) -> Float[np.ndarray, "S C"]:
+    """Factors w of rows (or bins) of weights v for which Σ w_i v_i φ_i is the mean difference within strata.
+
+    w_i = (a_i - p_s) / c with a_i the label, p_s the first sample's share of the weight of the stratum s of
+    i, and c = Σ_s V_s p_s (1 - p_s). Strata are weighted by the precision of their difference; with one
+    stratum this is the difference of two means. A stratum of one sample has factors of 0.
+
+    >>> contrasts(np.array([[1.0], [1.0], [0.0]]), np.ones(3), np.zeros(3, dtype=int)).ravel().tolist()
+    [0.5, 0.5, -1.0]
+    """
+    order = np.argsort(strata, kind="stable")
+    starts = np.flatnonzero(np.diff(strata[order], prepend=strata[order[0]] - 1))
+    stratum = np.empty(len(strata), dtype=int)
+    stratum[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
+    totals = np.add.reduceat(weights[order], starts)[:, None]
+    firsts = np.add.reduceat((weights[:, None] * labels)[order], starts, axis=0)
+    shares = firsts / np.where(totals > 0.0, totals, 1.0)
+    found = labels - shares[stratum]
+    found /= (firsts * (1.0 - shares)).sum(axis=0)
+    return found
 
 
 def hsic(

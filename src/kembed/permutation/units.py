@@ -1,6 +1,6 @@
-"""Units: which rows of two tables move together, because they are not independent of each other."""
+"""Clusters and strata of the rows of two tables: what moves together, and what is exchanged within what."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,91 @@ from kembed.tables.frames import Refused, column_of, frame_of, refuse_orders
 from kembed.tables.table import Table
 
 # Names of columns that are no variables; no column of a user's is called so.
-UNIT, WEIGHT = "\0unit", "\0weight"
+UNIT, STRATA, WEIGHT = "\0unit", "\0strata", "\0weight"
 
 
-def split_units(tables: list[Table], unit: Any) -> tuple[list[Table], list[Int[np.ndarray, " n"]] | None]:
-    """The tables without the column that names the units, and the unit of every row, no number in both."""
-    if unit is None:
-        return tables, None
-    codes = unit_codes(tables, unit)
-    if isinstance(unit, str):
-        kept = [d for d, name in enumerate(tables[0].names) if name != unit]
-        tables = [table.columns(kept) for table in tables]
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Two tables without the columns that name clusters and strata, and both of every row (None: none)."""
+
+    tables: list[Table]
+    clusters: list[Int[np.ndarray, " n"]] | None  # no number in both samples
+    strata: list[Int[np.ndarray, " n"]] | None
+    names: dict[int, str]  # of strata
+
+    @property
+    def alone(self) -> list[str]:
+        """Strata that only one sample has: they say nothing about a difference."""
+        if self.strata is None:
+            return []
+        return [self.names[int(code)] for code in np.setxor1d(self.strata[0], self.strata[1])]
+
+
+def exchange(tables: list[Table], unit: Any, strata: Any) -> Exchange:
+    """What may be exchanged between two tables: clusters of rows, within strata.
+
+    A trailing cluster of fewer than `unit` consecutive rows has number -1, which is never exchanged.
+    """
+    groups, names = (None, {}) if strata is None else stratum_codes(tables, strata)
+    codes = None if unit is None else unit_codes(tables, unit)
+    dropped = {each for each in (unit, strata) if isinstance(each, str)}
+    kept = [d for d, name in enumerate(tables[0].names) if name not in dropped]
+    if not kept:
+        raise ValueError(
+            f"{listing(sorted(dropped))} name clusters or strata, and no column is left to compare"
+        )
+    rest = [table.columns(kept) for table in tables] if dropped else tables
+    if codes is None:
+        return Exchange(rest, None, groups, names)
     first, second = (np.unique(each, return_inverse=True)[1].ravel() for each in codes)
-    return tables, [first, second + len(first)]
+    clusters = [first, second + len(first)]
+    if isinstance(unit, int | np.integer):
+        for each, table in zip(clusters, tables, strict=True):
+            each[table.rows >= table.given // unit * unit] = -1
+    if groups is not None:
+        refuse_split(clusters, groups, names)
+    return Exchange(rest, clusters, groups, names)
+
+
+def refuse_split(clusters: list[np.ndarray], strata: list[np.ndarray], names: dict[int, str]) -> None:
+    """Refuse a cluster that lies in two strata."""
+    for own, groups in zip(clusters, strata, strict=True):
+        order = np.lexsort((groups, own))
+        same = (np.diff(own[order]) == 0) & (np.diff(groups[order]) != 0) & (own[order][:-1] >= 0)
+        for place in np.flatnonzero(same)[:1]:
+            both = [names.get(int(groups[order[place + k]]), "another") for k in (0, 1)]
+            seen = f"a cluster of unit has rows in two strata, {both[0]!r} and {both[1]!r}"
+            raise ValueError(f"{seen}; name clusters that lie within one stratum")
+
+
+def stratum_codes(tables: list[Table], strata: Any) -> tuple[list[Int[np.ndarray, " n"]], dict[int, str]]:
+    """The stratum of every row of either table as a number, and what the numbers mean."""
+    if isinstance(strata, str):
+        names = tables[0].names
+        if strata not in names:
+            variables = [name for name in names if name not in (UNIT, WEIGHT)]
+            seen = f"strata={strata!r} is not a column; the samples have {listing(variables)}"
+            raise ValueError(f"{seen}; name one of them, or give a pair of arrays")
+        place = names.index(strata)
+        entries = [table.values[:, place] for table in tables]
+        levels = tables[0].levels[place] if tables[0].categorical[place] else None
+        distinct, places = np.unique(np.concatenate(entries), return_inverse=True)
+        texts = np.array(
+            [repr(value) if levels is None else levels[int(value)] for value in distinct.tolist()]
+        )
+        named = np.split(texts[places.ravel()], [len(entries[0])])
+    elif isinstance(strata, tuple | list) and len(strata) == 2:
+        named = [
+            _texts(own, table, f"strata[{k}]")
+            for k, (own, table) in enumerate(zip(strata, tables, strict=True))
+        ]
+    else:
+        raise TypeError(f"strata must be a column's name or a pair of arrays, but {strata!r} was given")
+    levels_of, codes = np.unique(np.concatenate(named), return_inverse=True)
+    if not len(np.intersect1d(named[0], named[1])):
+        raise ValueError("no stratum has rows of both samples; name coarser strata")
+    found = np.split(codes.ravel(), [len(named[0])])
+    return found, dict(enumerate(map(str, levels_of.tolist())))
 
 
 def unit_codes(tables: list[Table], unit: Any) -> list[np.ndarray]:
@@ -69,6 +141,11 @@ def side_units(tables: list[Table], unit: Any) -> tuple[list[Table], Any]:
 
 def _named(own: Any, table: Table, name: str) -> np.ndarray:
     """The units of one sample, as codes."""
+    return np.unique(_texts(own, table, name), return_inverse=True)[1].ravel()
+
+
+def _texts(own: Any, table: Table, name: str) -> np.ndarray:
+    """An array beside the rows of a table, as text."""
     frame = frame_of(own, name)
     if len(frame.columns) > 1:
         raise ValueError(f"{name} has {len(frame.columns)} columns; give one, with the unit of each row")
@@ -84,8 +161,7 @@ def _named(own: Any, table: Table, name: str) -> np.ndarray:
     )  # -0 is 0
     if any(entry is None or entry != entry for entry in entries):
         raise ValueError(f"{name} has missing values; name the unit of every row")
-    _, codes = np.unique(entries.astype(str), return_inverse=True)
-    return codes.ravel()[table.rows]
+    return np.asarray(entries.astype(str))[table.rows]
 
 
 def with_column(tables: list[Table], name: str, columns: list[np.ndarray]) -> list[Table]:

@@ -320,7 +320,7 @@ def _alike_without_trend(column: Column) -> bool:
     return bool(rest.var() > EXPLAINED * ranks.var()) and together(rest[:-1], rest[1:]) > 0.0
 
 
-def clusters(x: Table, y: Table, remedy: str = "pass unit={name!r} to mmd_test") -> Iterator[str]:
+def clusters(x: Table, y: Table, remedy: str = "pass unit={name!r} (--unit)") -> Iterator[str]:
     """Columns whose levels repeat and lie in one sample only, as those of a cluster-randomised trial do.
 
     Of numbers only whole ones that alternate between the samples: a column that differs is no cluster.

@@ -6,17 +6,19 @@ the level is exact, as that of the test on single rows.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.core.ordering import sorted_rows
 from kembed.kernels.space import Space, make_space
-from kembed.permutation.bins import BINS, AnyBins, dense, make_bins, make_named_bins
+from kembed.permutation import statistics
+from kembed.permutation.bins import BINS, AnyBins, Bins, dense, make_bins, make_cluster_bins
 from kembed.permutation.fusion import Values, fuse
 from kembed.permutation.labelings import draw_swaps, draw_within
-from kembed.permutation.units import UNIT, checked_unit
+from kembed.permutation.units import UNIT, checked_unit, refuse_split
 from kembed.tables.source import Source
 from kembed.testing.cells import Cells, make_cells
 from kembed.testing.members.fresh import Fresh, Streamed
@@ -42,6 +44,21 @@ class Sides:
     sums: tuple[Sums, ...]
     labels: Float[np.ndarray, "S C"]  # 1 for bins of the one sample; the data's own labeling first
     one: int = 0  # which it is
+    strata: tuple[Int[np.ndarray, " S"], ...] | None = None  # of the bins of every sample
+
+    @cached_property
+    def contrasts(self) -> Float[np.ndarray, "S C"]:
+        """Weights of all bins, those that are left over after those of each sample, within strata."""
+        assert self.strata is not None
+        ends = np.cumsum([0, *map(len, self.strata)])
+        parts: list[Any] = []
+        strata: list[Any] = []
+        for k, own in enumerate(self.strata):
+            fixed = np.full((1, self.labels.shape[1]), float(k == self.one))
+            parts += [self.labels[ends[k] : ends[k + 1]], fixed]
+            strata += [own, [-1]]  # nothing is left over
+        weight = np.concatenate([each.weight for each in self.sums])
+        return statistics.contrasts(np.concatenate(parts), weight, np.concatenate(strata))
 
     def of(self, parts: list[Float[np.ndarray, "S+1 p"]]) -> tuple[Any, Any]:
         """Sums of it and of the others under every labeling, (p, C); what is left over keeps its side."""
@@ -54,6 +71,8 @@ class Sides:
 
     def difference(self, parts: list[Float[np.ndarray, "S+1 p"]], n: Any, m: Any) -> Float[np.ndarray, "p C"]:
         """Of both over their sizes, some features after the others: what a cache holds."""
+        if self.strata is not None:
+            return np.concatenate(parts).T @ self.contrasts
         width = parts[0].shape[1]
         found = np.empty((width, self.labels.shape[1]))
         for start in range(0, width, AT_ONCE):
@@ -76,23 +95,26 @@ def binned_test(
     *,
     by_column: bool = False,
     unit: Any = None,
+    strata: str | None = None,
     weighted: bool = False,
     bins: int = BINS,
 ) -> TestOutcome:
     """The permutation test of two sources of the same columns.
 
     `unit` is the name of a column whose equal entries move together, or a number of consecutive rows that do;
-    with `weighted` the last column holds weights. There are about so many `bins`.
+    labels are exchanged within the `strata` of a column; with `weighted` the last column holds weights. There
+    are about so many `bins`.
     """
     rng, schema = procedure.rng, sources[0].schema
     unit = None if unit is None else checked_unit(unit, schema.names)
-    if isinstance(unit, tuple | list):
-        seen = "unit is a pair of arrays, but the rows of files come block by block"
-        raise ValueError(f"{seen}; name a column of both samples, or read them into memory")
+    for value, argument in ((unit, "unit"), (strata, "strata")):
+        if isinstance(value, tuple | list):
+            seen = f"{argument} is a pair of arrays, but the rows of files come block by block"
+            raise ValueError(f"{seen}; name a column of both samples, or read them into memory")
     last = len(schema.names) - 1 if weighted else None
-    named = schema.names.index(unit) if isinstance(unit, str) else None
-    layout = Layout(tuple(c for c in range(len(schema.names)) if c not in (last, named)), weight=last)
-    both = _bins(sources, named, unit, int(rng.integers(2**62)), bins)
+    named, within = (schema.names.index(each) if isinstance(each, str) else None for each in (unit, strata))
+    layout = Layout(tuple(c for c in range(len(schema.names)) if c not in (last, named, within)), weight=last)
+    both = _bins(sources, named, within, unit, int(rng.integers(2**62)), bins)
     space = _sample(sources, both, layout, unit)
     names = tuple(schema.names[c] for c in layout.variables)
     levels = layout.kinds(schema)[1]
@@ -104,7 +126,8 @@ def binned_test(
     labels = np.repeat([1.0, 0.0], [first.count, second.count])
     classes = np.concatenate([first.classes, second.classes])
     labelings, enumerated = draw_within(labels, classes, procedure.n_resamples, rng)
-    sides = Sides((sums[1], sums[0]) if turned else sums, labelings.written_out)
+    groups = None if isinstance(first, Bins) else (first.strata, second.strata)
+    sides = Sides((sums[1], sums[0]) if turned else sums, labelings.written_out, strata=groups)
     values = statistics_of(sides, streams.members, streams.features, streams.entries(space))
     sizes = (sums[0].rows, sums[1].rows)
     columns = None if cells is None else column_evidence(sides, cells, space, names, levels, kernel, rng)
@@ -159,22 +182,40 @@ def binned_several(sources: tuple[Source, ...], kernel: Any, procedure: Procedur
 
 
 def _bins(
-    sources: tuple[Source, Source], named: int | None, unit: Any, key: int, count: int
+    sources: tuple[Source, Source], named: int | None, within: int | None, unit: Any, key: int, count: int
 ) -> tuple[AnyBins, AnyBins]:
-    """Bins of rows, of so many consecutive rows, or of units that have names."""
+    """Bins of rows, of so many consecutive rows, or of clusters within strata."""
     x, y = sources
     both: tuple[AnyBins, ...]
-    if named is None:
+    if named is None and within is None:
         both = make_bins((x.size, y.size), key, unit=unit or 1, bins=count)
     else:
-        first, second = (source.fold(take_column, named).table for source in sources)
-        both = make_named_bins((first, second), key, bins=count)
+        clusters = [_clusters(source, named, unit) for source in sources]
+        strata = [
+            np.zeros(source.size) if within is None else source.fold(take_column, within).table
+            for source in sources
+        ]
+        distinct, codes = np.unique(np.concatenate(strata), return_inverse=True)
+        groups = codes.ravel()[: x.size], codes.ravel()[x.size :]
+        refuse_split(clusters, list(groups), {k: repr(value) for k, value in enumerate(distinct.tolist())})
+        if not len(np.intersect1d(groups[0], groups[1])):
+            raise ValueError("no stratum has rows of both samples; name coarser strata")
+        both = make_cluster_bins((clusters[0], clusters[1]), groups, key, bins=count)
     for k, source in enumerate(sources):
-        if both[k].count < LEAST:
+        if (both[k].classes >= 0).sum() < LEAST:
             told = "unit" if unit == UNIT else f"unit={unit!r}"
-            seen = f"{told} leaves {both[k].count} units of {source.label} that could change sides"
+            left = int((both[k].classes >= 0).sum())
+            seen = f"{told} leaves {left} units of {source.label} that could change sides"
             raise ValueError(f"{seen}; give more rows or smaller units")
     return both[0], both[1]
+
+
+def _clusters(source: Source, named: int | None, unit: int | None) -> Int[np.ndarray, " n"]:
+    """The cluster of every row: a column's entry, so many consecutive rows, or the row itself."""
+    if named is not None:
+        return np.unique(source.fold(take_column, named).table, return_inverse=True)[1].ravel()
+    rows = np.arange(source.size)
+    return rows if unit is None else np.where(rows < source.size // unit * unit, rows // unit, -1)
 
 
 def _sample(sources: tuple[Source, ...], every: tuple[AnyBins, ...], layout: Layout, unit: Any) -> Space:
@@ -236,7 +277,7 @@ def statistics_of(
         if not own:
             continue
         parts = sides.features(places[features])
-        biased = [k for k in own if members[k].diagonal is None]
+        biased = [k for k in own if members[k].diagonal is None or sides.strata is not None]
         d = sides.difference(parts, n, m) if biased else None
         for k in biased:
             found[k] = members[k].added(np.square(members[k].projected(d)))

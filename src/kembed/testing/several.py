@@ -139,6 +139,7 @@ def k_sample_test(
             "n_resamples": enough,
             "by_column": False,
             "unit": None,
+            "parts": None,
             "rng": generator,
         }
         found = [

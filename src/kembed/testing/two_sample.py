@@ -11,6 +11,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.progress import showing_progress
+from kembed.core.text import listing
 from kembed.core.threads import few_rows_one_thread
 from kembed.kernels.space import make_space
 from kembed.permutation import nulls, statistics
@@ -19,15 +20,25 @@ from kembed.permutation.counts import Leaves
 from kembed.permutation.fusion import Values, fuse, in_places
 from kembed.permutation.labelings import (
     Labelings,
+    arrangements,
     column_sums,
     draw_labelings,
     draw_swaps,
-    draw_units,
+    draw_within,
     label_forms,
 )
-from kembed.permutation.low_rank import computed, joined, kernel_count, pair_sums, with_low_rank
+from kembed.permutation.low_rank import computed, joined, pair_sums, with_low_rank
 from kembed.permutation.pool import Pool, make_pool, row_weights
-from kembed.permutation.units import UNIT, WEIGHT, beside, split_units, unit_codes, with_column
+from kembed.permutation.units import (
+    STRATA,
+    UNIT,
+    WEIGHT,
+    Exchange,
+    beside,
+    exchange,
+    unit_codes,
+    with_column,
+)
 from kembed.tables import diagnostics
 from kembed.tables.reader import MissingValuesError, read, tables_of
 from kembed.tables.source import Source, in_memory
@@ -46,6 +57,7 @@ from kembed.testing.outcome import (
 from kembed.testing.procedure import QUIETLY, Choice, Procedure, is_sketch, read_procedure
 from kembed.testing.wild import hidden_notes, persistence_of
 
+FEW_ARRANGEMENTS = 20  # fewer cannot reach p = .05
 DIAGNOSED = 5_000  # rows of a sample larger than memory that diagnostics look at
 
 
@@ -59,6 +71,7 @@ def mmd_test(
     null: str = "permutation",
     n_resamples: int = 999,
     unit: Any = None,
+    strata: Any = None,
     weights: tuple[Any, Any] | None = None,
     paired: bool = False,
     by_column: bool = False,
@@ -98,9 +111,15 @@ def mmd_test(
     n_resamples
         How many relabelings.
     unit
-        Which rows move together when labels are exchanged, because they are not independent: the name of a
-        column of both samples (a customer, a day), a pair of arrays with the unit of every row, or a number
-        of consecutive rows (time series). Units change places with units of as many rows.
+        Clusters of rows that are not independent of each other (cluster permutation): the name of a column of
+        both samples (a customer, a day), a pair of arrays with the cluster of every row, or a number of
+        consecutive rows (time series). Labels of whole clusters are exchanged, whatever their sizes, which is
+        exact if clusters are exchangeable.
+    strata
+        Exchange labels only among rows (or clusters) of the same stratum, and compare means within strata:
+        the name of a column of both samples (a site, a weekday), which is not compared itself, or a pair of
+        arrays. Differences between strata then count for nothing; the test is exact if rows are exchangeable
+        within each.
     weights
         Weights of the rows of x and of y; each row keeps its weight when it changes sides. The level is exact
         if a row's weight does not depend on the sample it is in (survey weights); weights that carry one
@@ -138,18 +157,18 @@ def mmd_test(
     procedure = read_procedure(statistic, null, n_resamples, memory, batch, rng)
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
-    _check_combination(null, paired, weights, by_column, unit)
+    _check_combination(null, paired, weights, by_column, unit, strata)
     if is_sketch(x) or is_sketch(y):
         from kembed.testing.against import sketch_test
 
-        _refuse_for_sketches(paired, weights, unit)
+        _refuse_for_sketches(paired, weights, unit, strata)
         for sketch in (each for each in (x, y) if by_column and is_sketch(each)):
             if len(sketch.columns) > 1:
                 for_one_column(sketch.lens.kernel, sketch.columns[0])
         with showing_progress(progress), np.errstate(**QUIETLY):
             return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
     with showing_progress(progress), np.errstate(**QUIETLY):
-        how: Any = {"minimum": 2, "keep": (unit,) if isinstance(unit, str) else ()}
+        how: Any = {"minimum": 2, "keep": [each for each in (unit, strata) if isinstance(each, str)]}
         try:
             sources = read({"x": x, "y": y}, nan_policy=nan_policy, **how)
         except MissingValuesError as error:
@@ -160,14 +179,18 @@ def mmd_test(
             and weights is None
             and procedure.in_bins(1 << 62)
         ):
-            return _larger_than_memory(sources, kernel, procedure, by_column, unit)
+            return _larger_than_memory(sources, kernel, procedure, by_column, unit, strata)
         tables = tables_of(sources, paired, 2)
         ordered = null == "wild" or unit is not None
         notes = diagnostics.of_two_samples(*tables, ordered=ordered, paired=paired)
+        parts = exchange(tables, unit, strata)
+        notes += exchange_notes(parts)
         if procedure.in_bins(sum(len(table.values) for table in tables)):
-            return replace(_in_bins(tables, kernel, procedure, paired, by_column, unit, weights), notes=notes)
-        tables, units = split_units(tables, unit)
-        pool = make_pool(tables, weights, "time" if null == "wild" else "pairs" if paired else "none", units)
+            found = _in_bins(tables, kernel, procedure, paired, by_column, unit, weights, parts)
+            return replace(found, notes=notes)
+        tables = parts.tables
+        order = "time" if null == "wild" else "pairs" if paired else "none"
+        pool = make_pool(tables, weights, order, parts.clusters, parts.strata)
         if null == "permutation" and not paired:
             return replace(_permuted(pool, kernel, procedure, by_column), notes=notes)
         choice = choose(kernel, pool.space, procedure, names=pool.names)
@@ -178,21 +201,36 @@ def mmd_test(
 
 
 def test_pool(
-    tables: Tables, pool: Pool, *, kernel: Any, n_resamples: int, by_column: bool, rng: Any, unit: Any
+    tables: Tables,
+    pool: Pool,
+    *,
+    kernel: Any,
+    n_resamples: int,
+    by_column: bool,
+    rng: Any,
+    unit: Any,
+    parts: Exchange | None,
 ) -> TestOutcome:
     """The permutation test of two tables that are read and pooled already; arguments as for `mmd_test`.
 
-    With `unit` the pool has the clusters of its rows, and the tables are those before they were split off.
+    With `unit` or strata the pool has those of its rows, and the tables are those before they were split off.
     """
     procedure = read_procedure("auto", "permutation", n_resamples, None, None, rng)
     with np.errstate(**QUIETLY):
         if procedure.in_bins(pool.size):
-            return _in_bins(list(tables), kernel, procedure, False, by_column, unit, None)
+            return _in_bins(list(tables), kernel, procedure, False, by_column, unit, None, parts)
         return _permuted(pool, kernel, procedure, by_column)
 
 
 def test_sources(
-    sources: tuple[Source, Source], *, kernel: Any, n_resamples: int, by_column: bool, rng: Any, unit: Any
+    sources: tuple[Source, Source],
+    *,
+    kernel: Any,
+    n_resamples: int,
+    by_column: bool,
+    rng: Any,
+    unit: Any,
+    strata: Any,
 ) -> TestOutcome:
     """The permutation test of two sources of any number of rows; arguments as for `mmd_test`."""
     from kembed.testing.binned import binned_test
@@ -200,18 +238,18 @@ def test_sources(
     procedure = read_procedure("features", "permutation", n_resamples, None, None, rng)
     kernel = for_one_column(kernel, sources[0].schema.names[0]) if by_column else kernel
     with np.errstate(**QUIETLY):
-        return binned_test(sources, kernel, procedure, by_column=by_column, unit=unit)
+        return binned_test(sources, kernel, procedure, by_column=by_column, unit=unit, strata=strata)
 
 
 def _larger_than_memory(
-    sources: list[Source], kernel: Any, procedure: Procedure, by_column: bool, unit: Any
+    sources: list[Source], kernel: Any, procedure: Procedure, by_column: bool, unit: Any, strata: Any
 ) -> TestOutcome:
     """The test by features of rows that stay where they are; diagnostics are of some of them."""
     from kembed.testing.binned import binned_test
 
     first, second = sources
     kernel = for_one_column(kernel, first.schema.names[0]) if by_column else kernel
-    result = binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit)
+    result = binned_test((first, second), kernel, procedure, by_column=by_column, unit=unit, strata=strata)
     x, y = (source.sample(DIAGNOSED)[0] for source in sources)
     return replace(result, notes=diagnostics.of_two_samples(x, y, ordered=unit is not None))
 
@@ -224,43 +262,81 @@ def _in_bins(
     by_column: bool,
     unit: Any,
     weights: Any,
+    parts: Exchange | None,
 ) -> TestOutcome:
     """The test by features, on tables that are in memory."""
     from kembed.testing.binned import binned_pairs, binned_test
 
     if paired:
         return binned_pairs(in_memory(beside(tables)), kernel, procedure)
+    strata = None
     if isinstance(unit, tuple | list):
         tables, unit = with_column(tables, UNIT, unit_codes(tables, unit)), UNIT
+    if parts is not None and parts.strata is not None:
+        codes, variables = parts.strata, {*parts.tables[0].names, unit}
+        kept = [d for d, name in enumerate(tables[0].names) if name in variables]
+        tables = [table.columns(kept) for table in tables]
+        tables, strata = with_column(tables, STRATA, codes), STRATA
     if weights is not None:
         tables = with_column(tables, WEIGHT, row_weights(weights, tables))
     if by_column:
         kernel = for_one_column(kernel, tables[0].names[0]) if len(tables[0].names) > 1 else kernel
     first, second = map(in_memory, tables)
     return binned_test(
-        (first, second), kernel, procedure, by_column=by_column, unit=unit, weighted=weights is not None
+        (first, second),
+        kernel,
+        procedure,
+        by_column=by_column,
+        unit=unit,
+        strata=strata,
+        weighted=weights is not None,
     )
 
 
-def _check_combination(null: str, paired: bool, weights: Any, by_column: bool, unit: Any) -> None:
+def _check_combination(
+    null: str, paired: bool, weights: Any, by_column: bool, unit: Any, strata: Any
+) -> None:
     """Refuse what does not go together, and say what does."""
     for given, name in (
         (weights is not None, "weights"),
         (by_column, "by_column"),
         (unit is not None, "unit"),
+        (strata is not None, "strata"),
     ):
         if given and (paired or null != "permutation"):
             seen = f"{name} goes with null='permutation' and unpaired samples"
-            option = "" if name == "unit" else f" (--{name.replace('_', '-')}, --null, --paired)"
+            option = f" (--{name.replace('_', '-')}, --null, --paired)"
             raise ValueError(f"{seen}; leave {name} out or change those{option}")
     if paired and null not in ("permutation", "wild"):
         seen = "paired=True goes with null='permutation' (swaps within pairs) or 'wild'"
         raise ValueError(f"{seen}; change null, or leave paired out")
 
 
-def _refuse_for_sketches(paired: bool, weights: Any, unit: Any) -> None:
+def exchange_notes(parts: Exchange) -> tuple[str, ...]:
+    """What to know of clusters and strata: those left out, and exchanges too few for a small p-value."""
+    notes: tuple[str, ...] = ()
+    if parts.alone:
+        many = "stratum has" if len(parts.alone) == 1 else "strata have"
+        seen = f"{len(parts.alone)} {many} rows of one sample only"
+        notes += (f"{seen} and count for nothing: {listing(parts.alone)}",)
+    if parts.clusters is None and parts.strata is None:
+        return notes
+    labels = np.repeat([1.0, 0.0], [len(table.values) for table in parts.tables])
+    strata = np.zeros(len(labels), dtype=int) if parts.strata is None else np.concatenate(parts.strata)
+    if parts.clusters is not None:
+        labels, strata, _ = _of_clusters(labels, np.concatenate(parts.clusters), strata)
+    count = arrangements(labels, strata)
+    if count < FEW_ARRANGEMENTS:
+        what = "rows" if parts.clusters is None else "clusters"
+        seen = f"labels of {what} can be exchanged in {count:.0f} ways only"
+        notes += (f"{seen}, so that p cannot be below {1.0 / count:.2g}",)
+    return notes
+
+
+def _refuse_for_sketches(paired: bool, weights: Any, unit: Any, strata: Any) -> None:
     """A sketch has sums, and no rows to pair, to weigh or to keep together."""
     given = {"paired": paired, "weights": weights is not None, "unit": unit is not None}
+    given["strata"] = strata is not None
     for name in (name for name, there in given.items() if there):
         raise ValueError(f"{name} needs the rows of both samples, and a sketch has none; leave {name} out")
 
@@ -268,17 +344,54 @@ def _refuse_for_sketches(paired: bool, weights: Any, unit: Any) -> None:
 def _permuted(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
     """MMD² for the data and random relabelings, of all columns together and each by itself."""
     choice = choose(kernel, pool.space, procedure, names=pool.names)
-    if pool.units is None:
-        labelings, enumerated = draw_labelings(pool.labels, procedure.n_resamples, procedure.rng)
-    else:
-        labelings, enumerated = draw_units(pool.labels, pool.units, procedure.n_resamples, procedure.rng)
+    labelings, enumerated = draw_exchanges(pool, procedure.n_resamples, procedure.rng)
     values = mmd_values(pool, choice, labelings, procedure)
     columns = _by_column(pool, kernel, labelings, procedure) if by_column else None
-    return resampled_outcome("MMD²", pool.sizes, choice, values, "permutation", enumerated, columns)
+    name = "MMD²" if pool.units is None and pool.strata is None else "biased MMD²"
+    return resampled_outcome(name, pool.sizes, choice, values, "permutation", enumerated, columns)
+
+
+def draw_exchanges(pool: Pool, n_resamples: int, rng: np.random.Generator) -> tuple[Labelings, bool]:
+    """Labels of rows, or of whole clusters, exchanged within strata; and whether these are all ways."""
+    if pool.units is None and pool.strata is None:
+        return draw_labelings(pool.labels, n_resamples, rng)
+    strata = np.zeros(pool.size, dtype=int) if pool.strata is None else pool.strata
+    if pool.units is None:
+        return draw_within(pool.labels, strata, n_resamples, rng)
+    labels, groups, cluster = _of_clusters(pool.labels, pool.units, strata)
+    found, enumerated = draw_within(labels, groups, n_resamples, rng)
+    columns = found.written_out[cluster]
+    fixed = pool.units < 0  # rows of both samples
+    columns[fixed] = pool.labels[fixed, None]
+    return Labelings(pool.labels, None, columns), enumerated
+
+
+def _of_clusters(labels: Any, clusters: Any, strata: Any) -> tuple[Any, Any, Any]:
+    """Label and stratum of every cluster (-1: it keeps its label), and the cluster of every row."""
+    numbers, first, cluster = np.unique(clusters, return_index=True, return_inverse=True)
+    return labels[first], np.where(numbers < 0, -1, strata[first]), cluster.ravel()
+
+
+def contrast_values(choice: Choice, W: Any, procedure: Procedure) -> Values:
+    """w'Kw of every kernel and every column w of weights of the rows: the biased statistic."""
+    parts = []
+    for member in map(computed, choice.members):
+        found = column_sums(member, W, procedure.batch)
+        quadratic = np.concatenate([np.atleast_2d(each) for each, _ in found])
+        diagonal = np.concatenate([np.atleast_2d(sums.diagonal) for _, sums in found])
+        entry = np.concatenate([np.atleast_1d(sums.usual) for _, sums in found])
+        values = (quadratic + diagonal @ W**2).T
+        parts.append(Values(values, entry).settled(isinstance(member, Blocks | Leaves)))
+    return in_places(parts, list(range(len(choice.kernels))))
 
 
 def mmd_values(pool: Pool, choice: Choice, labelings: Labelings, procedure: Procedure) -> Values:
     """MMD² of every kernel for the data (first row) and every relabeling."""
+    if pool.units is not None or pool.strata is not None:
+        strata = np.zeros(pool.size, dtype=int) if pool.strata is None else pool.strata
+        weights = np.ones(pool.size) if pool.weights is None else pool.weights
+        W = statistics.contrasts(labelings.written_out, weights, strata)
+        return contrast_values(choice, W * weights[:, None], procedure)
     typical = 1.0 if pool.weights is None else float(np.mean(pool.weights)) ** 2
     parts, places = [], []
     members, home = joined(choice.members)
@@ -303,20 +416,18 @@ def _signed(pool: Pool, choice: Choice, procedure: Procedure, paired: bool, labe
     else:
         swaps, enumerated = draw_swaps(pool.signs, procedure.n_resamples, procedure.rng)
         W = np.concatenate([swaps, -swaps])
-    parts = []
-    for member in map(computed, choice.members):
-        found = column_sums(member, W, procedure.batch)
-        between = np.zeros(kernel_count(member)) if procedure.biased else pair_sums(member)
-        quadratic = np.concatenate([np.atleast_2d(each) for each, _ in found])
-        if procedure.biased:
-            diagonal = np.concatenate([np.atleast_2d(sums.diagonal) for _, sums in found])
-            values = (quadratic + diagonal @ W**2) / (1.0 if wild else n * n)
-        else:
-            values = (quadratic + 2.0 * between[:, None]) / (n * (n - 1.0))
-        entry = np.concatenate([np.atleast_1d(sums.usual) for _, sums in found])
-        parts.append(Values(values.T, entry).settled(isinstance(member, Blocks | Leaves)))
     name = "biased MMD²" if wild else "MMD²"
-    both = in_places(parts, list(range(len(choice.kernels))))
+    if procedure.biased:
+        both = contrast_values(choice, W if wild else W / n, procedure)
+    else:
+        parts = []
+        for member in map(computed, choice.members):
+            found = column_sums(member, W, procedure.batch)
+            quadratic = np.concatenate([np.atleast_2d(each) for each, _ in found])
+            values = (quadratic + 2.0 * pair_sums(member)[:, None]) / (n * (n - 1.0))
+            entry = np.concatenate([np.atleast_1d(sums.usual) for _, sums in found])
+            parts.append(Values(values.T, entry).settled(isinstance(member, Blocks | Leaves)))
+        both = in_places(parts, list(range(len(choice.kernels))))
     return replace(resampled_outcome(name, pool.sizes, choice, both, procedure.null, enumerated), notes=notes)
 
 
@@ -353,6 +464,6 @@ def column_tests(tables: Tables, pool: Pool, n_resamples: int, rng: np.random.Ge
     """The fused permutation test of every column by itself."""
     procedure = read_procedure("auto", "permutation", n_resamples, None, None, rng)
     if procedure.in_bins(pool.size):
-        return _in_bins(list(tables), "fused", procedure, False, True, None, None).columns or ()
+        return _in_bins(list(tables), "fused", procedure, False, True, None, None, None).columns or ()
     labelings, _ = draw_labelings(pool.labels, n_resamples, rng)
     return _by_column(pool, "fused", labelings, procedure).results()

@@ -1,0 +1,59 @@
+"""Clusters and strata from the shell: the same answers as in Python."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kembed import compare, mmd_test
+
+QUICK = ["--resamples", "99"]
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Two samples of the same four sites in other shares, and six rows of every customer."""
+    rng = np.random.default_rng(0)
+    for file, shares in (("x.csv", (0.7, 0.2, 0.1)), ("y.csv", (0.1, 0.2, 0.7))):
+        site = np.repeat(rng.choice(3, 20, p=shares), 6)
+        frame = pl.DataFrame({
+            "v": rng.normal(size=120) + 3.0 * site,
+            "w": rng.normal(size=120),
+            "site": np.array(["Oslo", "Rome", "Bern"])[site],
+            "customer": np.repeat(np.arange(20), 6),
+        })  # fmt: skip
+        frame.write_csv(tmp_path / file)
+    return tmp_path
+
+
+def test_strata_and_clusters_give_the_answers_of_python(place, answer):
+    x, y = (pl.read_csv(place / file) for file in ("x.csv", "y.csv"))
+    for options, how in (
+        (["--strata", "site"], {"strata": "site"}),
+        (["--unit", "customer"], {"unit": "customer"}),
+        (["--strata", "site", "--unit", "customer"], {"strata": "site", "unit": "customer"}),
+    ):
+        found = answer("test", "x.csv", "y.csv", *options, *QUICK)
+        assert found["pvalue"] == mmd_test(x, y, n_resamples=99, rng=0, **how).pvalue
+        assert found["columns"] == [name for name in x.columns if name not in how.values()]
+        page = answer("report", "x.csv", "y.csv", *options, *QUICK, "--output", place / "page.html")
+        assert page["pvalue"] == compare(x, y, n_resamples=99, rng=0, **how).test.pvalue
+    assert answer("test", "x.csv", "y.csv", *QUICK)["pvalue"] <= 0.01 < found["pvalue"]
+    assert answer("test", "x.csv", "y.csv", "--columns", "v", "--strata", "site", *QUICK)["columns"] == ["v"]
+    listed = answer("test", "x*.csv", "y*.csv", "--strata", "site", *QUICK)
+    assert listed["pvalue"] == mmd_test(x, y, n_resamples=99, rng=0, strata="site").pvalue
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--strata", "sites"], "x.csv has no column 'sites'; did you mean 'site'?"),
+        (["--strata", "site", "--paired"], "strata goes with null='permutation' and unpaired samples"),
+        (["--columns", "site", "--strata", "site"], "--unit and --strata leave no column to compare"),
+        (["--group", "site", "--strata", "customer"], "--strata is for two samples"),
+    ],
+)
+def test_what_cannot_be_is_one_line(options, said, call):
+    files = ["x.csv"] if "--group" in options else ["x.csv", "y.csv"]
+    code, out, err = call("test", *files, *options, *QUICK)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
