@@ -1,7 +1,7 @@
 """Level and power of the two-sample test within strata, of clusters of unequal size, and of both.
 
-`python -m benchmarks.strata [DRAWS]`. Strata have means 0, 3, -2 and 6 and other shares in either sample, so the
-test without strata rejects nearly always. Clusters have 1 to 12 rows and share half of their variance.
+`python -m benchmarks.strata [DRAWS]`. Strata have means 0, 3, -2 and 6 and other shares in either sample, so
+that the test without strata rejects nearly always. Clusters have 1 to 12 rows and share half of their variance.
 "shift" moves every column of the second sample by .3 standard deviations.
 """
 
@@ -56,7 +56,8 @@ def repetition(job: tuple[str, int, float]) -> tuple[float, float]:
 
 def main() -> None:
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    print(f"level {LEVEL}, B = {B}, {draws} draws; standard error {np.sqrt(0.05 * 0.95 / draws):.3f} at the level")
+    error = np.sqrt(LEVEL * (1.0 - LEVEL) / draws)
+    print(f"level {LEVEL}, B = {B}, {draws} draws; standard error {error:.3f} at the level")
     print("| cell | level | without the design | shift of .3 sd |\n|---|---|---|---|")
     for name in CELLS:
         null = np.array(list(spread(repetition, [(name, r, 0.0) for r in range(draws)])))
