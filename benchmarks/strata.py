@@ -1,8 +1,8 @@
 """Level and power of the two-sample test within strata, of clusters of unequal size, and of both.
 
 `python -m benchmarks.strata [DRAWS]`. Strata have means 0, 3, -2 and 6 and other shares in either sample, so
-that the test without strata rejects nearly always. Clusters have 1 to 12 rows and share half of their variance.
-"shift" moves every column of the second sample by .3 standard deviations.
+that the test without strata rejects nearly always. Clusters have 1 to 12 rows and share half of their
+variance. "shift" moves every column of the second sample by .3 standard deviations.
 """
 
 import sys
