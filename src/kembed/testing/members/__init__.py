@@ -27,13 +27,26 @@ from kembed.testing.members import (
     repeated,
     second_order,
     trees,
+    triples,
 )
 from kembed.testing.members.fresh import Streamed
 from kembed.testing.members.group import Group, Meeting, Relation
 from kembed.testing.members.rows import Rows
 from kembed.testing.procedure import Choice, together
 
-GROUPS = (means, embeddings, second_order, columns, axes, pairs, trees, neighbours, density, repeated)
+GROUPS = (
+    means,
+    embeddings,
+    second_order,
+    columns,
+    axes,
+    pairs,
+    triples,
+    trees,
+    neighbours,
+    density,
+    repeated,
+)
 # How much groups count, those not named 1. A shift is the commonest change, and one group of many looks for
 # no other. Of one column, second order and trees look at little that its ranks do not show, and five voices
 # alike would drown what only a kernel of the right width sees. Chosen on SUITE and HELD_OUT.

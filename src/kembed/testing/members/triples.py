@@ -1,0 +1,69 @@
+"""Triples of columns: products of three rank scores or level indicators, for three-way interactions.
+
+Parity of three flags, or a slope that is reversed in one segment, changes no single column and no pair.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from kembed.core.backend import Float
+from kembed.permutation.blocks import Blocks
+from kembed.testing.members.fresh import Fresh, Streamed
+from kembed.testing.members.group import Group, Named
+from kembed.testing.members.rows import Rows
+
+LEVELS = 3  # indicators of a category that are taken, the most frequent levels first
+MOST = 500  # products: those of 15 numeric columns; beyond, the group is left out
+
+
+@dataclass(frozen=True)
+class Triples:
+    """Products of three scores, each a (column, degree) of the columns' polynomials or indicators."""
+
+    places: tuple[tuple[tuple[int, int], tuple[int, int], tuple[int, int]], ...]
+
+    def __call__(self, rows: Rows | Fresh) -> Float[np.ndarray, "b P"]:
+        """Of these rows."""
+        scores = rows.polynomials
+        factors = [
+            np.column_stack([scores[column][:, degree] for column, degree in side])
+            for side in zip(*self.places, strict=True)
+        ]
+        return factors[0] * factors[1] * factors[2]
+
+
+def two_sample(rows: Rows) -> Group | None:
+    """A kernel for every product, all of them one member; nothing where columns are few or very many."""
+    chosen = _chosen(rows)
+    if chosen is None:
+        return None
+    products = chosen(rows)
+    return _group(rows, chosen, Blocks(products - products.mean(axis=0), 1, (1,), centred=True))
+
+
+def streamed(rows: Rows) -> Group | None:
+    """The same for any row."""
+    chosen = _chosen(rows)
+    return None if chosen is None else _group(rows, chosen, Streamed(chosen, 1, (1,)))
+
+
+def _chosen(rows: Rows) -> Triples | None:
+    kinds = zip(rows.polynomials, rows.space.categorical, strict=True)
+    # Columns of zeros stand for levels that are not there.
+    counts = [min(LEVELS, int(every.any(axis=0).sum())) if discrete else 1 for every, discrete in kinds]
+    places: list[Any] = []
+    for columns in combinations(range(len(counts)), 3):
+        for degrees in product(*(range(counts[column]) for column in columns)):
+            places.append(tuple(zip(columns, degrees, strict=True)))
+            if len(places) > MOST:
+                return None
+    return Triples(tuple(places)) if places else None
+
+
+def _group(rows: Rows, chosen: Triples, member: Any) -> Group:
+    names = ([rows.names[column] for column, _ in place] for place in chosen.places)
+    kernels = tuple(Named("three-way dependence", tuple(each)) for each in names)
+    return Group("triples", (member,), kernels, np.zeros(len(kernels), dtype=int))
