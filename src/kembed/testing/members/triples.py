@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float
-from kembed.permutation.blocks import Blocks
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Named
 from kembed.testing.members.rows import Rows
@@ -35,19 +34,14 @@ class Triples:
         return factors[0] * factors[1] * factors[2]
 
 
-def two_sample(rows: Rows) -> Group | None:
+def fit(rows: Rows) -> Group | None:
     """A kernel for every product, all of them one member; nothing where columns are few or very many."""
     chosen = _chosen(rows)
     if chosen is None:
         return None
-    products = chosen(rows)
-    return _group(rows, chosen, Blocks(products - products.mean(axis=0), 1, (1,), centred=True))
-
-
-def streamed(rows: Rows) -> Group | None:
-    """The same for any row."""
-    chosen = _chosen(rows)
-    return None if chosen is None else _group(rows, chosen, Streamed(chosen, 1, (1,)))
+    names = ([rows.names[column] for column, _ in place] for place in chosen.places)
+    kernels = tuple(Named("three-way dependence", tuple(each)) for each in names)
+    return Group("triples", (Streamed(chosen, 1, (1,)),), kernels, np.zeros(len(kernels), dtype=int))
 
 
 def _chosen(rows: Rows) -> Triples | None:
@@ -61,9 +55,3 @@ def _chosen(rows: Rows) -> Triples | None:
             if len(places) > MOST:
                 return None
     return Triples(tuple(places)) if places else None
-
-
-def _group(rows: Rows, chosen: Triples, member: Any) -> Group:
-    names = ([rows.names[column] for column, _ in place] for place in chosen.places)
-    kernels = tuple(Named("three-way dependence", tuple(each)) for each in names)
-    return Group("triples", (member,), kernels, np.zeros(len(kernels), dtype=int))
