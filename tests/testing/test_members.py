@@ -13,11 +13,14 @@ from kembed.testing.members import (
     GROUPS,
     axes,
     density,
+    fit_group,
+    fit_relation,
     fused_members,
     fused_relations,
     neighbours,
     repeated,
     trees,
+    triples,
 )
 from kembed.testing.members.polynomials import DEGREE, indicators, rank_polynomials
 from kembed.testing.members.rows import read_scales
@@ -54,16 +57,23 @@ def copied(rng):
 SPACES = [continuous, copied, tied, mixed, constant, constant_beside]
 
 
+def with_a_third(space):
+    """The same rows with one more column, a function of the others."""
+    third = np.sin(5.0 * space.values).sum(axis=1)
+    return make_space(np.column_stack([space.values, third]), np.append(space.categorical, False))
+
+
 @pytest.mark.parametrize("make", SPACES)
 @pytest.mark.parametrize("group", GROUPS)
 def test_members_are_functions_of_the_unordered_rows(group, make, rng):
-    space = make(rng)
+    space = with_a_third(make(rng)) if group is triples else make(rng)
     order = rng.permutation(N)
     turned = make_space(space.values[order], space.categorical)
-    first, other = (group.two_sample(read_scales(each)) for each in (space, turned))
+    first, other = (fit_group(group, read_scales(each)) for each in (space, turned))
     if first is None:
         assert other is None
-        assert space.values.shape[1] == 1 or group in (axes, density, neighbours, repeated)
+        alone = space.values.shape[1] < (3 if group is triples else 2)
+        assert alone or group in (axes, density, neighbours, repeated)
         return
     assert repr(first.kernels) == repr(other.kernels)
     ours, theirs = matrices(first.members), matrices(other.members)
@@ -73,13 +83,13 @@ def test_members_are_functions_of_the_unordered_rows(group, make, rng):
 
 
 @pytest.mark.parametrize("make", SPACES)
-@pytest.mark.parametrize("group", [group for group in GROUPS if hasattr(group, "independence")])
+@pytest.mark.parametrize("group", [group for group in GROUPS if hasattr(group, "fit_pairs")])
 def test_a_side_of_a_relation_does_not_know_the_pairing(group, make, rng):
     """What its rows meet decides their order, and nothing else."""
     side, other = make(rng), continuous(rng)
     order = rng.permutation(N)
     turned = make_space(side.values[order], side.categorical)
-    first, second = (group.independence(*map(read_scales, (each, other))) for each in (side, turned))
+    first, second = (fit_relation(group, *map(read_scales, (each, other))) for each in (side, turned))
     if first is None:
         assert second is None
         return
@@ -94,7 +104,8 @@ def test_a_side_of_a_relation_does_not_know_the_pairing(group, make, rng):
 def test_equal_rows_are_treated_alike(group, rng):
     """Whatever place a row has among its equals: its sample decides the place, and must not be seen."""
     values = rng.integers(0, 2 if group is not repeated else 9, (N, 2)).astype(float)
-    found = group.two_sample(read_scales(make_space(values, np.array([False, False]))))
+    space = make_space(values, np.array([False, False]))
+    found = fit_group(group, read_scales(with_a_third(space) if group is triples else space))
     same = (values[:, None] == values).all(axis=2)
     for K in matrices(found.members):
         for i, j in zip(*np.nonzero(np.triu(same, 1)), strict=True):
@@ -108,9 +119,9 @@ def test_every_kernel_of_a_relation_has_a_name_and_a_voice(make, rng):
     if make is constant:
         left, right = (read_scales(make(rng), names=(name,)) for name in "ac")
     for group in GROUPS:
-        if not hasattr(group, "independence"):
+        if not hasattr(group, "fit_pairs"):
             continue
-        relation = group.independence(left, right)
+        relation = fit_relation(group, left, right)
         if relation is None:
             continue
         count = sum(
@@ -125,8 +136,10 @@ def test_every_kernel_of_a_relation_has_a_name_and_a_voice(make, rng):
 
 
 def test_a_fused_test_has_every_group(rng):
-    rows = read_scales(copied(rng), names=("a", "b"))
-    parts = [group.two_sample(rows) for group in GROUPS]
+    space = make_space(np.column_stack([copied(rng).values, rng.normal(size=N)]), np.zeros(3, dtype=bool))
+    space = make_space(np.concatenate([space.values[:-2], space.values[:2]]), space.categorical)
+    rows = read_scales(space, names=("a", "b", "c"))
+    parts = [fit_group(group, rows) for group in GROUPS]
     whole = fused_members(rows)
     assert repr(whole.kernels) == repr(tuple(kernel for part in parts for kernel in part.kernels))
     assert len(whole.plan.added) == len(GROUPS)
@@ -400,7 +413,7 @@ def test_monotone_transforms_change_nothing_in_groups_of_ranks(name, rng):
     values = rng.normal(size=(N, 3))
     other = np.column_stack([np.exp(3 * values[:, 0]), values[:, 1] ** 3, 1e6 * values[:, 2] - 4.0])
     flags = np.zeros(3, dtype=bool)
-    first, second = (group.two_sample(read_scales(make_space(each, flags))) for each in (values, other))
+    first, second = (fit_group(group, read_scales(make_space(each, flags))) for each in (values, other))
     ours, theirs = matrices(first.members), matrices(second.members)
     for place, (K, L) in enumerate(zip(ours, theirs, strict=True)):
         if name != "means" or place:
@@ -413,7 +426,7 @@ def test_monotone_transforms_of_either_side_change_nothing_in_relations_of_ranks
     x, y = rng.normal(size=(2, N, 2))
     flags = np.zeros(2, dtype=bool)
     found = [
-        group.independence(*(read_scales(make_space(side, flags)) for side in sides))
+        fit_relation(group, *(read_scales(make_space(side, flags)) for side in sides))
         for sides in ((x, y), (np.exp(2 * x), y**3))
     ]
     meetings = zip(*(relation.meetings[name == "means" :] for relation in found), strict=True)
@@ -434,7 +447,7 @@ def test_groups_without_landmarks_or_trees_do_not_know_the_order_of_columns(name
     flags = np.array([False, False, True, False])
     names, order = np.array(["a", "b", "c", "d"]), [2, 0, 3, 1]
     first, other = (
-        group.two_sample(read_scales(make_space(values[:, way], flags[way]), names=tuple(names[way])))
+        fit_group(group, read_scales(make_space(values[:, way], flags[way]), names=tuple(names[way])))
         for way in ([0, 1, 2, 3], order)
     )
 

@@ -28,6 +28,7 @@ from kembed.testing.members import (
     polynomials,
     second_order,
     trees,
+    triples,
 )
 from kembed.testing.procedure import Choice
 
@@ -35,7 +36,14 @@ KIND = "sketch"
 CLASSES = (
     *(Schema, Evidence, Fourier, Plan, Choice, cells.Cells, rounded.Rounded, lens.Lens, lens.KeptStreams),
     *(streams.OfKernel, streams.Constant, streams.Norm, fresh.Fitted, fresh.Streamed, group.Named),
-    *(gaussians.AtLandmarks, pairs.Products, second_order.Covariance, forests.Forest, trees.Leaves),
+    *(
+        gaussians.AtLandmarks,
+        pairs.Products,
+        triples.Triples,
+        second_order.Covariance,
+        forests.Forest,
+        trees.Leaves,
+    ),
     *(polynomials.RankScale, polynomials.LevelScale, embeddings.WhitenedEmbedding),
 )
 FUNCTIONS = (

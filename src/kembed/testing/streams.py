@@ -3,7 +3,7 @@
 Everything is fitted on a sample of the pool, unordered; nothing sees a label.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from kembed.permutation.fusion import refuse_non_finite
 from kembed.permutation.gram import function_pairs, function_values
 from kembed.permutation.segments import Segments
 from kembed.testing.kernel_words import choose_kernel
-from kembed.testing.members import streamed_members, streamed_relations, streamed_side
+from kembed.testing.members import fused_members, fused_relations, fused_side
 from kembed.testing.members.fresh import Diagonal, Fitted, Fresh, Streamed, fit
 from kembed.testing.members.group import Meeting
 from kembed.testing.members.rows import read_scales
@@ -112,11 +112,13 @@ def choose_streams(
     given = kernel if isinstance(kernel, list | tuple) else [kernel]
     if not given:
         raise ValueError("kernel is an empty list; give at least one kernel")
-    parts, fitted = [], None
+    parts: list[tuple[Choice, tuple[Any, ...]]] = []
+    fitted = None
     for one in given:
         if isinstance(one, str) and one == "fused":
-            rows = read_scales(space, names=names, points=landmarks)
-            parts.append(streamed_side(rows) if side else streamed_members(rows))
+            rows = read_scales(space, names=names, points=landmarks, complete=False)
+            found = fused_side(rows) if side else fused_members(rows)
+            parts.append((replace(found, members=()), found.members))
             fitted = fit(rows)
         else:
             chosen, learned = choose_kernel(one, space)
@@ -146,9 +148,10 @@ def choose_meetings(
     fitted: tuple[Fitted | None, Fitted | None]
     if all(isinstance(kernel, str) and kernel == "fused" for kernel in kernels):
         left, right = (
-            read_scales(space, names=own, points=LANDMARKS) for space, own in zip(spaces, names, strict=True)
+            read_scales(space, names=own, points=LANDMARKS, complete=False)
+            for space, own in zip(spaces, names, strict=True)
         )
-        meetings, choice = streamed_relations(left, right)
+        meetings, choice = fused_relations(left, right)
         fitted = (fit(left), fit(right))
     else:
         one, other = (

@@ -1,13 +1,10 @@
 """Single columns: polynomials of their ranks, for a change in few of many."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from kembed.core.backend import Float, Int
-from kembed.permutation.blocks import Blocks
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, of_columns
 from kembed.testing.members.polynomials import DEGREE
@@ -21,24 +18,16 @@ FEW, MOST = 1_024, 16_384
 NAMES = ("mean and spread of ranks", "shape of ranks", "detail of ranks")
 
 
-def two_sample(rows: Rows) -> Group:
-    """A member for each cut, which is the loudest of the columns."""
-    return _group(rows, Blocks(all_degrees(rows), DEGREE, CUTS, centred=True))
-
-
-def streamed(rows: Rows) -> Group:
-    """The same for any row."""
-    return _group(rows, Streamed(all_degrees, DEGREE, CUTS))
-
-
-def _group(rows: Rows, member: Any) -> Group:
+def fit(rows: Rows) -> Group:
+    """A member for each cut, the maximum over the columns."""
+    member = Streamed(all_degrees, DEGREE, CUTS)
     kernels = tuple(of_columns(title, name) for name in rows.names for title in NAMES)
     return Group("columns", (member,), kernels, np.tile(np.arange(len(CUTS)), len(rows.names)), whole=True)
 
 
 def all_degrees(rows: Rows | Fresh) -> Float[np.ndarray, "N P"]:
     """The features of every column, one after the other."""
-    return rows.degrees if isinstance(rows, Fresh) else np.hstack(rows.polynomials)
+    return rows.degrees
 
 
 @dataclass(frozen=True)
@@ -52,40 +41,22 @@ class Degrees:
         return np.hstack([every[:, : self.degree] for every in rows.polynomials])
 
 
-def block_side(rows: Rows, degree: int, cuts: tuple[int, ...]) -> Any:
+def side(degree: int, cuts: tuple[int, ...]) -> Streamed:
     """A side of an independence test: polynomials of every column."""
-    return Blocks(Degrees(degree)(rows), degree, cuts, centred=True)
-
-
-def streamed_side(rows: Rows, degree: int, cuts: tuple[int, ...]) -> Any:
-    """The same for any row."""
     return Streamed(Degrees(degree), degree, cuts)
 
 
-def independence(left: Rows, right: Rows) -> Relation | None:
-    """A member for each pair of degrees, which is the loudest pair of columns."""
-    return _relation(left, right, block_side)
-
-
-def streamed_independence(left: Rows, right: Rows) -> Relation | None:
-    """The same for any row."""
-    return _relation(left, right, streamed_side)
-
-
-def _relation(left: Rows, right: Rows, side: Callable[..., Any]) -> Relation | None:
+def fit_pairs(left: Rows, right: Rows) -> Relation | None:
+    """A member for each pair of degrees, the maximum over pairs of columns."""
     few = len(left.names) * len(right.names) <= FEW
     degrees = (1, 2, 4) if few else (1, 2)
     pairs = tuple((a, b) for a, b in MEETINGS if max(a, b) < len(degrees))
-    found = column_meeting(left, right, degrees[-1], pairs, side)
+    found = column_meeting(left, right, degrees[-1], pairs)
     return None if found is None else Relation("columns", (found[0],), *found[1:], whole=True)
 
 
 def column_meeting(
-    left: Rows,
-    right: Rows,
-    degree: int,
-    pairs: tuple[tuple[int, int], ...],
-    side: Callable[..., Any] = block_side,
+    left: Rows, right: Rows, degree: int, pairs: tuple[tuple[int, int], ...]
 ) -> tuple[Meeting, tuple[Named, ...], Int[np.ndarray, " J"]] | None:
     """All columns of one side with all of the other, what to call them, and their voices: one a pair of cuts.
 
@@ -94,7 +65,7 @@ def column_meeting(
     if len(left.names) * len(right.names) > MOST:
         return None
     cuts = tuple(cut for cut in (1, 2, 4) if cut <= degree)
-    first, second = (side(rows, degree, cuts) for rows in (left, right))
+    first, second = side(degree, cuts), side(degree, cuts)
     columns = [(a, b) for a in left.names for b in right.names]
     names = tuple(
         Named("dependence of ranks", (f"{a} (degree {cuts[j]})", f"{b} (degree {cuts[k]})"), (a, b))

@@ -1,7 +1,5 @@
 """Local density: how close a row's neighbours are, for clumps, noise and gaps in many columns."""
 
-from typing import Any
-
 import numpy as np
 
 from kembed.core.backend import Float
@@ -17,20 +15,14 @@ CUTS = (1, 2, 4)
 DIGITS = 9  # distances that agree to so many digits are tied
 
 
-def two_sample(rows: Rows) -> Group | None:
-    """Polynomials of the rank of the distance to the sixth neighbour."""
-    if len(rows.names) < 2 or rows.size > MOST_ROWS:
+def fit(rows: Rows) -> Group | None:
+    """Polynomials of the rank of the distance to the sixth neighbour; else to the nearest landmark."""
+    if len(rows.names) < 2 or (rows.complete and rows.size > MOST_ROWS):
         return None
-    columns = rank_polynomials(neighbour_distance(rows), CUTS[-1])
-    return _group(Blocks(columns, CUTS[-1], CUTS, centred=True))
-
-
-def streamed(rows: Rows) -> Group | None:
-    """For any row the distance to the nearest landmark instead."""
-    return _group(Streamed(nearness, CUTS[-1], CUTS)) if len(rows.names) > 1 else None
-
-
-def _group(member: Any) -> Group:
+    member: Blocks | Streamed = Streamed(nearness, CUTS[-1], CUTS)
+    if rows.complete:
+        columns = rank_polynomials(neighbour_distance(rows), CUTS[-1])
+        member = Blocks(columns, CUTS[-1], CUTS, centred=True)
     return alone("density", (member,), tuple(Named(f"local density, degree {cut}") for cut in CUTS))
 
 

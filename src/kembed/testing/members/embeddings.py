@@ -4,16 +4,13 @@ Whitened, the difference d of the mean features at landmarks is measured against
 features, dᵀ(Σ + ρI)⁻¹d: changes of variance, correlation and contamination that a plain distance drowns.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
-from kembed.permutation.low_rank import LazyLowRank
-from kembed.testing.members.gaussians import gaussian, streamed_gaussian, streamed_whitened
+from kembed.testing.members.gaussians import gaussian, whitened
 from kembed.testing.members.group import Group, Meeting, Relation, alone
 from kembed.testing.members.rows import Rows
 
@@ -40,18 +37,9 @@ class WhitenedEmbedding:
         return f"Whitened({self.kernel!r}, ridge={self.ridge:g})"
 
 
-def two_sample(rows: Rows) -> Group:
-    """Gaussians below the median distance, whitened ones at twice that and where the evidence is best."""
-    return _group(rows, gaussian, whitened_member)
-
-
-def streamed(rows: Rows) -> Group:
-    """The same for any row."""
-    return _group(rows, streamed_gaussian, streamed_whitened)
-
-
-def _group(rows: Rows, plain: Callable[..., Any], whitened: Callable[..., Any]) -> Group:
-    gaussians, kernels = zip(*(plain(rows, part * rows.median) for part in PLAIN), strict=True)
+def fit(rows: Rows) -> Group:
+    """Gaussians below the median distance, whitened ones at twice that and at the learned lengthscale."""
+    gaussians, kernels = zip(*(gaussian(rows, part * rows.median) for part in PLAIN), strict=True)
     ratio, ridge = AROUND_MEDIAN
     scales = [(ratio * rows.median, ridge), *((rows.peaks[0], ridge) for ridge in AT_PEAK)]
     names = tuple(WhitenedEmbedding(space_kernel(rows.space, ell), ridge) for ell, ridge in scales)
@@ -59,22 +47,9 @@ def _group(rows: Rows, plain: Callable[..., Any], whitened: Callable[..., Any]) 
     return alone("embeddings", members, (*kernels, *names), whole=True)
 
 
-def whitened_member(rows: Rows, lengthscale: float, ridge: float) -> LazyLowRank:
-    """Computed when it is needed."""
-    return LazyLowRank(rows.size, lambda: rows.embedded(lengthscale, ridge))
-
-
-def independence(left: Rows, right: Rows) -> Relation:
-    """Gaussians where the evidence is best, fine ones with wide ones, and whitened embeddings."""
-    return _relation(side(left), side(right))
-
-
-def streamed_independence(left: Rows, right: Rows) -> Relation:
-    """The same for any row."""
-    return _relation(streamed_side(left), streamed_side(right))
-
-
-def _relation(first: Group, second: Group) -> Relation:
+def fit_pairs(left: Rows, right: Rows) -> Relation:
+    """Gaussians at the learned lengthscale, fine ones with wide ones, and whitened embeddings."""
+    first, second = side(left), side(right)
     meetings = tuple(Meeting(first.members[j], second.members[k]) for j, k in MEETINGS)
     kernels = tuple((first.kernels[j], second.kernels[k]) for j, k in MEETINGS)
     return Relation("embeddings", meetings, kernels, np.arange(len(MEETINGS)), whole=True)
@@ -82,15 +57,6 @@ def _relation(first: Group, second: Group) -> Relation:
 
 def side(rows: Rows) -> Group:
     """Kernels of one side: wide, fine, at the evidence's best, and whitened at twice the median and there."""
-    return _side(rows, gaussian, whitened_member)
-
-
-def streamed_side(rows: Rows) -> Group:
-    """The same for any row."""
-    return _side(rows, streamed_gaussian, streamed_whitened)
-
-
-def _side(rows: Rows, gaussian: Callable[..., Any], whitened: Callable[..., Any]) -> Group:
     lengthscales = (WIDE * rows.median, FINE * rows.median, rows.peaks[0])
     plain = [gaussian(rows, ell) for ell in lengthscales]
     scales = [(AROUND_MEDIAN[0] * rows.median, AROUND_MEDIAN[1]), (rows.peaks[0], AT_PEAK[0])]

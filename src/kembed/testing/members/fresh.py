@@ -238,7 +238,7 @@ class Streamed:
         """What must be summed."""
         return (self.features,) if self.diagonal is None else (self.features, self.diagonal)
 
-    def of(self, rows: Fresh) -> Float[np.ndarray, "b P"]:
+    def of(self, rows: Any) -> Float[np.ndarray, "b P"]:
         """F L of these rows, written out."""
         found = self.features(rows)
         return dense(found if self.linear is None else found @ self.linear)

@@ -7,8 +7,8 @@ import numpy as np
 from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
-from kembed.permutation.gram import space_pairs
-from kembed.permutation.low_rank import Member
+from kembed.permutation.gram import Pairs, space_pairs
+from kembed.permutation.low_rank import LazyLowRank
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.rows import Rows
 
@@ -16,9 +16,15 @@ from kembed.testing.members.rows import Rows
 ROUNDING = 1e-10
 
 
-def gaussian(rows: Rows, lengthscale: float) -> tuple[Member, Kernel]:
-    """A Gaussian of the distance of the space, as a member, and what to call it."""
-    return space_pairs(rows.space, np.array([lengthscale])), space_kernel(rows.space, lengthscale)
+def gaussian(rows: Rows, lengthscale: float) -> tuple[Pairs | Streamed, Kernel]:
+    """A Gaussian of the distance of the space, and what to call it.
+
+    The kernel matrix where these are all rows, else Nyström's features.
+    """
+    name = space_kernel(rows.space, lengthscale)
+    if rows.complete:
+        return space_pairs(rows.space, np.array([lengthscale])), name
+    return nystrom(rows, lengthscale), name
 
 
 @dataclass(frozen=True)
@@ -32,16 +38,18 @@ class AtLandmarks:
         return rows.gaussian(self.lengthscale)
 
 
-def streamed_gaussian(rows: Rows, lengthscale: float) -> tuple[Streamed, Kernel]:
-    """The Gaussian by Nyström's features, k(x, z) K_zz^{-1/2}, and what to call it."""
+def nystrom(rows: Rows, lengthscale: float) -> Streamed:
+    """The Gaussian by Nyström's features, k(x, z) K_zz^{-1/2}."""
     values, vectors = np.linalg.eigh(np.exp(rows.between_landmarks / (-2.0 * lengthscale**2)))
     kept = values > ROUNDING * values[-1]
     linear = vectors[:, kept] / np.sqrt(values[kept])
     whole = linear.shape[1]
-    return Streamed(AtLandmarks(lengthscale), whole, (whole,), linear), space_kernel(rows.space, lengthscale)
+    return Streamed(AtLandmarks(lengthscale), whole, (whole,), linear)
 
 
-def streamed_whitened(rows: Rows, lengthscale: float, ridge: float) -> Streamed:
+def whitened(rows: Rows, lengthscale: float, ridge: float) -> LazyLowRank | Streamed:
     """The features whitened by their covariance over the fitted rows."""
+    if rows.complete:  # one at a time is held
+        return LazyLowRank(rows.size, lambda: rows.embedded(lengthscale, ridge))
     linear = rows.spectrum(lengthscale).whitening(ridge)
     return Streamed(AtLandmarks(lengthscale), linear.shape[1], (linear.shape[1],), linear)

@@ -26,9 +26,13 @@ MOST_TIES = 8  # a row: more of them are counted no faster than multiplied
 TIE = 1e-9
 
 
-def two_sample(rows: Rows) -> Group | None:
-    """Graphs of 3, 10 and 30 neighbours along the principal axes of the ranks."""
-    if len(rows.names) < 2 or rows.size > MOST_ROWS:
+def fit(rows: Rows) -> Group | None:
+    """Graphs of 3, 10 and 30 neighbours along the principal axes of the ranks; else cells of landmarks."""
+    if len(rows.names) < 2:
+        return None
+    if not rows.complete:
+        return _cells(rows)
+    if rows.size > MOST_ROWS:
         return None
     counts = [count for count in COUNTS if count < rows.size]
     if not counts:
@@ -38,10 +42,8 @@ def two_sample(rows: Rows) -> Group | None:
     return alone("neighbours", members, tuple(Named(f"{count} nearest neighbours") for count in counts))
 
 
-def streamed(rows: Rows) -> Group | None:
+def _cells(rows: Rows) -> Group:
     """Which landmark is the nearest, for any number of rows: cells that the rows themselves lay out."""
-    if len(rows.names) < 2:
-        return None
     nearest = np.argmin(rows.to_landmarks, axis=1)
     share = np.bincount(nearest, minlength=len(rows.landmarks)) / rows.size
     weight = 1.0 / np.sqrt(np.where(share > 0.0, share, 1.0))
@@ -156,9 +158,9 @@ def nearest_rows(points: Float[np.ndarray, "N k"], counts: list[int]) -> Nearest
     return Nearest(len(points), tuple(counts), rows, others, far, tuple(shares))
 
 
-def independence(left: Rows, right: Rows) -> Relation | None:
+def fit_pairs(left: Rows, right: Rows) -> Relation | None:
     """Whether neighbours on one side are neighbours on the other (Friedman & Rafsky 1983)."""
-    if left.size > MOST_MATRIX:
+    if not left.complete or left.size > MOST_MATRIX:
         return None
     counts = [count for count in MEETING if count < left.size]
     if not counts:

@@ -1,16 +1,13 @@
 """Pairs of columns: products of their polynomials, for dependence that is new, broken or bent."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from kembed.core.backend import Float, Int
-from kembed.permutation.blocks import Blocks
 from kembed.permutation.segments import Segments
-from kembed.testing.members.columns import block_side, streamed_side
+from kembed.testing.members import columns
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Meeting, Named, Relation, of_columns
 from kembed.testing.members.polynomials import DEGREE
@@ -22,28 +19,8 @@ MOST = 2_016
 HELD = 2**20  # correlations that are held at once: 10,000 columns have fifty million pairs
 
 
-def two_sample(rows: Rows) -> Group | None:
+def fit(rows: Rows) -> Group | None:
     """The correlation of ranks of every pair, and for few columns the products of second degrees as well."""
-    D = len(rows.names)
-    if D < 2:
-        return None
-    first, second = (np.column_stack([every[:, k] for every in rows.polynomials]) for k in (0, 1))
-    a, b = _chosen(first)
-    once = first[:, a] * first[:, b]
-    pairs = [(rows.names[i], rows.names[j]) for i, j in zip(a, b, strict=True)]
-    kernels = [of_columns("correlation of ranks", *pair) for pair in pairs]
-    members, voices = [Blocks(once - once.mean(axis=0), 1, (1,), centred=True)], [0] * len(pairs)
-    if D <= BOTH_DEGREES:
-        bent = [once, first[:, a] * second[:, b], second[:, a] * first[:, b], second[:, a] * second[:, b]]
-        products = np.stack(bent, axis=2).reshape(len(once), -1)
-        members.append(Blocks(products - products.mean(axis=0), 4, (4,), centred=True))
-        kernels += [of_columns("dependence of ranks", *pair) for pair in pairs]
-        voices += [1] * len(pairs)
-    return Group("pairs", tuple(members), tuple(kernels), np.array(voices))
-
-
-def streamed(rows: Rows) -> Group | None:
-    """The same for any row: of every pair the first product, and where columns are few all four."""
     D = len(rows.names)
     if D < 2:
         return None
@@ -106,28 +83,8 @@ def _chosen(first: Float[np.ndarray, "N D"]) -> tuple[Int[np.ndarray, " P"], Int
     return kept[1].astype(int), kept[2].astype(int)
 
 
-def independence(left: Rows, right: Rows) -> Relation | None:
+def fit_pairs(left: Rows, right: Rows) -> Relation | None:
     """The product of two columns of one side with a column of the other, either way round."""
-    return _relation(left, right, _block_doubles, block_side)
-
-
-def streamed_independence(left: Rows, right: Rows) -> Relation | None:
-    """The same for any row."""
-    return _relation(left, right, _streamed_doubles, streamed_side)
-
-
-def _block_doubles(rows: Rows, a: Int[np.ndarray, " P"], b: Int[np.ndarray, " P"]) -> Any:
-    products = Products(tuple(a.tolist()), tuple(b.tolist()), 1)(rows)
-    return Blocks(products - products.mean(axis=0), 1, (1,), centred=True)
-
-
-def _streamed_doubles(rows: Rows, a: Int[np.ndarray, " P"], b: Int[np.ndarray, " P"]) -> Any:
-    return Streamed(Products(tuple(a.tolist()), tuple(b.tolist()), 1), 1, (1,))
-
-
-def _relation(
-    left: Rows, right: Rows, of_pairs: Callable[..., Any], of_columns_alone: Callable[..., Any]
-) -> Relation | None:
     meetings: list[Meeting] = []
     kernels: list[Named] = []
     voices: list[int] = []
@@ -136,7 +93,8 @@ def _relation(
         if D < 2 or D * (D - 1) // 2 * len(other.names) > MOST:
             continue
         a, b = _chosen(np.column_stack([every[:, 0] for every in side.polynomials]))
-        doubles, singles = of_pairs(side, a, b), of_columns_alone(other, 2, (2,))
+        doubles = Streamed(Products(tuple(a.tolist()), tuple(b.tolist()), 1), 1, (1,))
+        singles = columns.side(2, (2,))
         names = tuple(f"{side.names[i]} times {side.names[j]}" for i, j in zip(a, b, strict=True))
         one, two = (other.names, names) if turned else (names, other.names)
         kernels += [of_columns("dependence of ranks", *both) for both in product(one, two)]

@@ -15,8 +15,10 @@ TITLE = "repeated rows"
 MOST_REPEATED = 0.5  # of the pooled rows: where more agree, values are rounded or few, and rows are no copies
 
 
-def two_sample(rows: Rows) -> Group | None:
-    """Whether a row occurs more than once among all rows."""
+def fit(rows: Rows) -> Group | None:
+    """Whether a row occurs more than once among all rows; nothing where some of them are elsewhere."""
+    if not rows.complete:
+        return None
     repeated = is_repeated(rows.space.values).astype(float)
     if not 0.0 < repeated.mean() <= MOST_REPEATED:
         return None

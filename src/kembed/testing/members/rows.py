@@ -18,12 +18,13 @@ from kembed.kernels.space import Space
 from kembed.learning.evidence import SPREADS, Evidence, scan_evidence
 from kembed.permutation.low_rank import LowRank, Spectrum, feature_spectrum
 from kembed.testing.kernel_words import STAND_IN, in_units, says_nothing_of_scales
-from kembed.testing.members.polynomials import indicators, rank_polynomials
+from kembed.testing.members.polynomials import DEGREE, indicators, rank_polynomials
 
 MAX_PEAKS = 3  # modes of the evidence that are kept
 LANDMARKS = 100  # at most; a quarter of the rows if that is fewer, so that Σ can be told from noise
 # Principal axes are kept down to this share of the largest, and a quarter of the rows: fewer is noise.
 LEAST_AXIS = 1e-3
+AXIS_DEGREE = DEGREE // 2  # of the polynomials along an axis
 AXIS_DIGITS = 9  # places on an axis that agree to so many digits are tied
 
 
@@ -40,6 +41,7 @@ class Rows:
     peaks: tuple[float, ...]
     evidence: Evidence | None
     points: int = LANDMARKS  # landmarks at most
+    complete: bool = True  # whether these are all rows of the test
 
     @property
     def size(self) -> int:
@@ -51,6 +53,16 @@ class Rows:
         """Of every column: orthonormal polynomials of its ranks, or indicators of its levels."""
         columns = zip(self.space.values.T, self.space.categorical, strict=True)
         return [indicators(column) if discrete else rank_polynomials(column) for column, discrete in columns]
+
+    @cached_property
+    def degrees(self) -> Float[np.ndarray, "N P"]:
+        """Column after column, the same."""
+        return np.hstack(self.polynomials)
+
+    @cached_property
+    def along_axes(self) -> Float[np.ndarray, "N P"]:
+        """Polynomials of the ranks along every axis."""
+        return np.hstack([rank_polynomials(axis, AXIS_DEGREE) for axis in self.axes.T])
 
     @cached_property
     def _ranks(self) -> Float[np.ndarray, "N R"]:
@@ -101,10 +113,14 @@ class Rows:
     def _spectra(self) -> dict[float, Spectrum]:
         return {}
 
+    def gaussian(self, lengthscale: float) -> Float[np.ndarray, "N m"]:
+        """The Gaussian of the distance to every landmark."""
+        features = self.to_landmarks / (-2.0 * lengthscale**2)
+        return np.exp(features, out=features)
+
     def _features(self, lengthscale: float) -> tuple[Any, Any]:
         """Features of a Gaussian at the landmarks less their mean, and that."""
-        features = self.to_landmarks / (-2.0 * lengthscale**2)
-        np.exp(features, out=features)
+        features = self.gaussian(lengthscale)
         mean = features.mean(axis=0)
         features -= mean
         return features, mean
@@ -122,12 +138,14 @@ class Rows:
         return {}
 
 
-def read_scales(space: Space, *, names: tuple[str, ...] | None = None, points: int = LANDMARKS) -> Rows:
-    """The rows of a space and the scales in them."""
+def read_scales(
+    space: Space, *, names: tuple[str, ...] | None = None, points: int = LANDMARKS, complete: bool = True
+) -> Rows:
+    """The rows of a space and the scales in them; `complete` says that these are all rows of the test."""
     told: Any = names or tuple(f"column {c}" for c in range(space.values.shape[1]))
     median = space.median()
     if says_nothing_of_scales(space.numeric):
-        return Rows(space, told, median, (STAND_IN * median,), None, points)
+        return Rows(space, told, median, (STAND_IN * median,), None, points, complete)
     evidence = replace(scan_evidence(space.numeric), unit=SPREADS, median=median)
     peaks = tuple(map(float, evidence.peaks[:MAX_PEAKS]))
-    return Rows(space, told, median, peaks, in_units(evidence, space), points)
+    return Rows(space, told, median, peaks, in_units(evidence, space), points, complete)

@@ -5,12 +5,10 @@ The square of the whitened kernel, (φ(x)ᵀφ(y))², is the kernel of all produ
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from kembed.core.backend import Float, Int
-from kembed.permutation.blocks import Blocks
 from kembed.permutation.segments import Segments
 from kembed.testing.members.fresh import Fresh, Streamed
 from kembed.testing.members.group import Group, Named, alone
@@ -20,28 +18,13 @@ RATIO, RIDGE = 2.0, 1e-2  # of the median distance, and of the trace
 FEATURES = 20  # the largest; the rest adds nothing that `benchmarks/power.py` could see
 
 
-def two_sample(rows: Rows) -> Group:
+def fit(rows: Rows) -> Group:
     """All products of the largest whitened features."""
-    features = rows.embedded(RATIO * rows.median, RIDGE).columns
-    products = _products(features[:, _largest(features)])
-    products -= products.mean(axis=0)
-    return _group(Blocks(products, products.shape[1], (products.shape[1],), centred=True))
-
-
-def streamed(rows: Rows) -> Group:
-    """The same for any row."""
     of = rows.spectrum(RATIO * rows.median)
     kept = of.whitening(RIDGE)[:, -FEATURES:]  # the largest are those that vary most
     count = kept.shape[1] * (kept.shape[1] + 1) // 2
-    return _group(Streamed(Covariance(RATIO * rows.median, of.mean @ kept, kept), count, (count,)))
-
-
-def _group(member: Any) -> Group:
+    member = Streamed(Covariance(RATIO * rows.median, of.mean @ kept, kept), count, (count,))
     return alone("second order", (member,), (Named("covariance of whitened features"),), whole=True)
-
-
-def _largest(features: Float[np.ndarray, "N r"]) -> Any:
-    return np.sort(np.argsort(-np.square(features).sum(axis=0), kind="stable")[:FEATURES])
 
 
 def _products(features: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N p"]:
@@ -71,7 +54,7 @@ class Covariance:
     centre: Float[np.ndarray, " r"]  # of the whitened features
     linear: Float[np.ndarray, "m r"]
 
-    def __call__(self, rows: Fresh) -> Float[np.ndarray, "b p"]:
+    def __call__(self, rows: Rows | Fresh) -> Float[np.ndarray, "b p"]:
         """Of these rows."""
         return _products(self._whitened(rows))
 
@@ -81,8 +64,7 @@ class Covariance:
         places, counted = _upper(found.shape[1])
         return found.reshape(len(found), -1)[:, places] * counted
 
-    def _whitened(self, rows: Fresh) -> Float[np.ndarray, "b r"]:
-        found = rows.buffers.table("whitened", (len(rows.values), self.linear.shape[1]))
-        np.dot(rows.gaussian(self.lengthscale), self.linear, out=found)
+    def _whitened(self, rows: Rows | Fresh) -> Float[np.ndarray, "b r"]:
+        found = rows.gaussian(self.lengthscale) @ self.linear
         found -= self.centre
         return found

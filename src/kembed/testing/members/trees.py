@@ -24,14 +24,16 @@ CROSSED = 2  # of these for independence
 ROUNDS = 100  # a node whose drawn columns do not vary is tried again, so often
 
 
-def two_sample(rows: Rows) -> Group:
-    """Leaves of every size: two rows are alike in so far as they share small leaves."""
+def fit(rows: Rows) -> Group:
+    """Leaves of every size: two rows are similar in so far as they share small leaves."""
+    if not rows.complete:
+        return _of_shares(rows)
     leaves, _ = grow_trees(rows.space.values, SIZES, COUNT)
     kernels = tuple(Named(f"random trees, at most {size} rows a leaf") for size in SIZES)
     return alone("trees", (counts.Leaves(tuple(leaves)),), kernels, whole=True)
 
 
-def streamed(rows: Rows) -> Group:
+def _of_shares(rows: Rows) -> Group:
     """The same for any row, with leaves that hold shares of the fitted rows."""
     from scipy.sparse import csr_array
 
@@ -171,8 +173,10 @@ def _middle_rank(codes: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
     return (np.cumsum(counts) - 0.5 * counts)[codes]
 
 
-def independence(left: Rows, right: Rows) -> Relation | None:
+def fit_pairs(left: Rows, right: Rows) -> Relation | None:
     """Leaves of the same size on either side."""
+    if not left.complete:
+        return _pairs_of_shares(left, right)
     if left.size > MOST_ROWS:
         return None
     sides = (
@@ -184,9 +188,9 @@ def independence(left: Rows, right: Rows) -> Relation | None:
     return Relation("trees", meetings, kernels, np.arange(len(SIZES)), whole=True)
 
 
-def streamed_independence(left: Rows, right: Rows) -> Relation:
+def _pairs_of_shares(left: Rows, right: Rows) -> Relation:
     """The same for any row, with shares of the fitted rows; small leaves are too many to cross."""
-    first, second = streamed(left), streamed(right)
+    first, second = _of_shares(left), _of_shares(right)
     meetings = tuple(map(Meeting, first.members, second.members))[:CROSSED]
     kernels = tuple(zip(first.kernels, second.kernels, strict=True))[:CROSSED]
     return Relation("trees", meetings, kernels, np.arange(len(kernels)), whole=True)
