@@ -43,7 +43,7 @@ def contrasts(
     i, and c = Σ_s V_s p_s (1 - p_s). Strata are weighted by the precision of their difference; with one
     stratum this is the difference of two means. A stratum of one sample has factors of 0.
 
-    >>> contrasts(np.array([[1.0], [1.0], [0.0]]), np.ones(3), np.zeros(3, dtype=int)).ravel().tolist()
+    >>> contrasts(np.array([[1.0], [1.0], [0.0]]), np.ones(3), np.zeros(3, int)).ravel().round(6).tolist()
     [0.5, 0.5, -1.0]
     """
     order = np.argsort(strata, kind="stable")
