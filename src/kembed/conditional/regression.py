@@ -40,7 +40,7 @@ EXACT_ROWS, WIDE_ROWS, LANDMARKS = 400, 3_000, 150
 # Rows beyond which targets share a basis, of at most so many columns.
 MANY_ROWS, MANY_WIDEST = 20_000, 12
 HELD = 30_000_000  # numbers of features that are held; more are computed again in every sweep
-LEVERAGE_ROWS = 20_000  # beyond, every row has the mean leverage: that of one row is below a hundredth
+LEVERAGE_ROWS = 16_000  # beyond, every row has the mean leverage: that of one row is below a hundredth
 SINGLE_PRECISION_ROWS = 5_000  # beyond, shared features have seven digits: half the memory
 CHUNK = 8_192  # rows summed at once, in double precision between chunks
 UNEXPLAINED = 1e-8  # landmarks are dropped if others explain all but this share of their variance
@@ -85,10 +85,14 @@ def landmark_features(marks: Any, gram: Gram) -> Callable[[Any], Rows]:
     marks = marks[kept]
 
     def features(points: Any) -> Rows:
-        across = np.ascontiguousarray(gram(points, marks)).T
-        return np.asarray(dtrsm(1.0, lower, across, lower=1, overwrite_b=1)).T
+        return _solve(lower, np.ascontiguousarray(gram(points, marks)).T).T
 
     return features
+
+
+def _solve(lower: Float[np.ndarray, "m m"], right: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
+    """L⁻¹B; B, in the order of LAPACK, is overwritten."""
+    return np.asarray(dtrsm(1.0, lower, right, lower=1, overwrite_b=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,25 +169,30 @@ class Basis:
         return Fit(float(gain[best]), float(ratios[best]), across)
 
     def residuals(self, Y: Targets, ratio: float) -> RegressionResiduals:
-        """Y less its regression with a constant mean for every target."""
+        """Y less its regression with a constant mean for every target; rows have the mean leverage."""
         right = np.column_stack([np.ones(self.n), Y])
         left = self.without(right, ratio, self.across(right))
-        if self.n > LEVERAGE_ROWS:
-            return _with_mean(left[:, 0], left[:, 1:], 1.0 - self.freedom(ratio) / self.n)
-        root = self.vectors * np.sqrt(self._shrink(ratio))
-        return _with_mean(left[:, 0], left[:, 1:], 1.0 - np.square(self.features @ root).sum(axis=1))
+        return _with_mean(left[:, 0], left[:, 1:], None, self.freedom(ratio))
 
 
 def _chunks(n: int) -> Iterator[slice]:
     return (slice(start, start + CHUNK) for start in range(0, n, CHUNK))
 
 
-def _with_mean(ones: Vector, left: Targets, diagonal: Any) -> RegressionResiduals:
-    """Residuals PY and (PY)_i/P_ii with P = C⁻¹ - C⁻¹11ᵀC⁻¹/(1ᵀC⁻¹1), from C⁻¹1, C⁻¹Y and diag C⁻¹."""
-    total = ones.sum()
+def _with_mean(
+    ones: Vector, left: Targets, diagonal: Vector | None, freedom: float = 0.0
+) -> RegressionResiduals:
+    """Residuals PY and (PY)_i/P_ii with P = C⁻¹ - C⁻¹11ᵀC⁻¹/(1ᵀC⁻¹1), from C⁻¹1, C⁻¹Y and diag C⁻¹.
+
+    Without the diagonal, every row has the mean of P_ii, from the degrees of freedom without a constant.
+    """
+    n, total = len(left), ones.sum()
     fitted = left - np.outer(ones, left.sum(axis=0) / total)
+    if diagonal is None:
+        freedom += float(np.square(ones).sum() / total)
+        return RegressionResiduals(fitted, fitted / (1.0 - freedom / n), freedom)
     diagonal = np.maximum(diagonal - ones**2 / total, 1e-12)
-    return RegressionResiduals(fitted, fitted / diagonal[:, None], float(len(left) - diagonal.sum()))
+    return RegressionResiduals(fitted, fitted / diagonal[:, None], float(n - diagonal.sum()))
 
 
 def gaussian_process(
@@ -198,6 +207,12 @@ def gaussian_process(
         ones, diagonal = inverse.sum(axis=1), np.diagonal(inverse)
         return lambda Y: _with_mean(ones, inverse @ Y, diagonal)
     features = landmark_features(A[:landmarks], kernel)
+    if n <= LEVERAGE_ROWS:  # C⁻¹ = I - TTᵀ with T = V L⁻ᵀ and LLᵀ = VᵀV + I/s
+        V = features(A)
+        lower = np.linalg.cholesky(V.T @ V + np.eye(V.shape[1]) / learned.ratio)
+        T = _solve(lower, V.T).T
+        ones, diagonal = 1.0 - T @ T.sum(axis=0), 1.0 - np.einsum("nm,nm->n", T, T)
+        return lambda Y: _with_mean(ones, Y - T @ (T.T @ Y), diagonal)
     block = features(A).__getitem__ if n * landmarks <= HELD else lambda some: features(A[some])
     return partial(Basis.of(n, block, 1e-14).residuals, ratio=learned.ratio)
 
