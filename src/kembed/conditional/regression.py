@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
+from scipy.linalg.blas import dtrsm, strsm
 
 from kembed.conditional import likelihood
 from kembed.conditional.likelihood import (
@@ -43,7 +43,9 @@ HELD = 30_000_000  # numbers of features that are held; more are computed again 
 LEVERAGE_ROWS = 16_000  # beyond, every row has the mean leverage: that of one row is below a hundredth
 SINGLE_PRECISION_ROWS = 5_000  # beyond, shared features have seven digits: half the memory
 CHUNK = 8_192  # rows summed at once, in double precision between chunks
-UNEXPLAINED = 1e-8  # landmarks are dropped if others explain all but this share of their variance
+# Landmarks are dropped if others explain all but this share of their variance: in Gaussian processes, and in
+# single precision.
+UNEXPLAINED, UNEXPLAINED_SINGLE = 1e-8, 1e-5
 NEGLIGIBLE = 1e-4  # eigenvalues below this share of their sum are dropped
 # Lengthscales of shared bases, of all columns over √d, with landmarks: for regression, and for features that
 # weight products. Then those of single columns: a smooth kernel needs few landmarks.
@@ -79,20 +81,21 @@ class Fit(NamedTuple):
     across: Float[np.ndarray, "q k"]  # EᵀBᵀY
 
 
-def landmark_features(marks: Any, gram: Gram) -> Callable[[Any], Rows]:
+def landmark_features(marks: Any, gram: Gram, least: float = UNEXPLAINED) -> Callable[[Any], Rows]:
     """A map to features V with VVᵀ = K_nm K_mm⁻¹ K_mn, from the landmarks that others do not explain."""
-    kept, lower = pivoted_cholesky(gram(marks, marks), UNEXPLAINED)
+    kept, lower = pivoted_cholesky(gram(marks, marks), least)
     marks = marks[kept]
 
     def features(points: Any) -> Rows:
-        return _solve(lower, np.ascontiguousarray(gram(points, marks)).T).T
+        return _solve(lower, np.ascontiguousarray(gram(points, marks.astype(points.dtype, copy=False))).T).T
 
     return features
 
 
 def _solve(lower: Float[np.ndarray, "m m"], right: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
     """L⁻¹B; B, in the order of LAPACK, is overwritten."""
-    return np.asarray(dtrsm(1.0, lower, right, lower=1, overwrite_b=1))
+    solve = strsm if right.dtype == np.float32 else dtrsm
+    return np.asarray(solve(1.0, lower, right, lower=1, overwrite_b=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,12 +222,14 @@ def gaussian_process(
 
 def kernel_basis(points: Points, marks: Points, gram: Gram = kernel, *, many: bool = False) -> Basis:
     """The leading features of a kernel; of one column of `many` rows interpolated from a table."""
-    features, n = landmark_features(marks, gram), len(points)
+    n = len(points)
     if n <= SINGLE_PRECISION_ROWS:
-        return Basis.leading(features(points))
+        return Basis.leading(landmark_features(marks, gram)(points))
+    features = landmark_features(marks, gram, UNEXPLAINED_SINGLE)
     if many and points.shape[1] == 1:
         return Basis.leading(_interpolated(points[:, 0], features))
-    return Basis.leading(np.concatenate([features(points[some]).astype(np.float32) for some in _chunks(n)]))
+    short = points.astype(np.float32)
+    return Basis.leading(np.concatenate([np.float32(features(short[some])) for some in _chunks(n)]))
 
 
 def _interpolated(column: Vector, features: Callable[[Points], Rows]) -> Rows:
