@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks._workers import spread
 from benchmarks.conditional_data import CONFOUNDERS, DEPENDENCES, DIMENSIONS, dependent, null
 from kembed import ConditionalTester, conditional_test
-from kembed.conditional.conditioning import as_variable
+from kembed.conditional.features import Settings, TableFeatures, check_kernels
 from kembed.conditional.products import random_signs
-from kembed.conditional.sides import Settings, Sides, check
+from kembed.conditional.residuals import as_variable
 from kembed.permutation.fusion import fuse
 from kembed.permutation.nulls import resampled_pvalue
 from kembed.testing.procedure import every_one
@@ -85,11 +85,11 @@ def _variant(task: tuple) -> list[bool]:
     for how in VARIANTS.values():
         how = dict(how)
         permute, centre = how.pop("permute", False), how.pop("centre", True)
-        sides = Sides(variables, Settings(check("bkl"), **how))
+        table = TableFeatures(variables, Settings(check_kernels("bkl"), **how))
         if not centre:
-            sides.conditioner((2,)).__dict__["centred"] = lambda F: (F, 0.0)
-        left, right = sides.side(0, (2,)), sides.side(1, (2,))
-        values, _ = sides.permuted(left, right, orders) if permute else sides.statistics(left, right, (2,), E)
+            table.conditioner((2,)).__dict__["centred"] = lambda F, indices: (F, 0.0)
+        left, right = table.target(0, (2,)), table.target(1, (2,))
+        values, _ = table.permuted(left, right, orders) if permute else table.statistics(left, right, (2,), E)
         combined = fuse(values, every_one(values.statistics.shape[1])).whole
         out.append(resampled_pvalue(combined[0], combined[1:]) <= ALPHA)
     return out
@@ -173,17 +173,17 @@ def resamples() -> None:
 
 def _ridge(task: int) -> list[float]:
     """Without and with turned axes: whether the test rejects, and the mean square the regression leaves."""
-    from kembed.conditional import regression
+    from kembed.conditional import likelihood
 
     rng = np.random.default_rng([SEED + 5, task])
     x, y, Z = null("sine", 5, 200, rng)
     out = []
-    usual = regression.MAX_AXES
+    usual = likelihood.MAX_AXES
     for axes in (1, usual):
-        regression.MAX_AXES = axes
+        likelihood.MAX_AXES = axes
         found = conditional_test(x, y, Z, rng=0)
         out += [found.pvalue <= ALPHA, found.regressions[0][0].unexplained]
-    regression.MAX_AXES = usual
+    likelihood.MAX_AXES = usual
     return out
 
 
@@ -193,8 +193,8 @@ def regression() -> None:
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
     from threadpoolctl import threadpool_limits
 
-    from kembed.conditional.regression import learn_regression
-    from kembed.conditional.smoothing import regression_residuals
+    from kembed.conditional.likelihood import learn_regression
+    from kembed.conditional.regression import gaussian_process
 
     draws = max(REPETITIONS // 10, 1)
     plain, left, turned, less = np.mean(spread(_ridge, range(draws)), axis=0)
@@ -209,7 +209,7 @@ def regression() -> None:
             x = x - x.mean()
             start = time.perf_counter()
             for _ in range(5):
-                regression_residuals(Z, x[:, None], learn_regression(Z, x[:, None]))
+                gaussian_process(Z, learn_regression(Z, x[:, None]))(x[:, None])
             ours = (time.perf_counter() - start) / 5
             model = GaussianProcessRegressor(
                 ConstantKernel() * RBF(np.ones(3)) + WhiteKernel(), n_restarts_optimizer=1, random_state=0

@@ -17,7 +17,8 @@ import numpy as np
 from benchmarks._workers import spread
 from benchmarks.conditional_data import circle, hidden_correlation
 from kembed import conditional_test
-from kembed.conditional.conditioning import Conditioner, as_variable, variable_residuals
+from kembed.conditional.regression import Conditioner
+from kembed.conditional.residuals import as_variable, variable_residuals
 
 SEED, ALPHA = 60, 0.05
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "100"))

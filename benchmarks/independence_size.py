@@ -56,7 +56,7 @@ def conditional_pvalue(job: tuple[int, int]) -> list[float]:
     y = z[:, 0] ** 2 + 0.5 * z[:, 1] + rng.exponential(size=rows)
     tester = ConditionalTester(np.column_stack([x, y, z]), n_resamples=B, rng=r)
     tester._settings = replace(tester._settings, binned_rows=0)
-    tester._sides.settings = tester._settings
+    tester._table.settings = tester._settings
     return [tester.test(0, 1, (2, 3)).pvalue]
 
 

@@ -86,7 +86,7 @@ def times(rows: int, count: int) -> None:
         for most in SETS:  # the second search remembers the p-values of the first
             graph, took = searched(tester, max_given=most)
             spent += took
-            cells = [g, most or "all", f"{spent:.0f}", graph.n_tests, tester.n_glanced, len(graph.edges)]
+            cells = [g, most or "all", f"{spent:.0f}", graph.n_tests, tester.n_screened, len(graph.edges)]
             print(f"| {' | '.join(map(str, cells))} | {differing(graph, truth)} |", flush=True)
     print(f"peak {getrusage(RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB")
 
@@ -111,7 +111,7 @@ def from_file(rows: int, variables: int) -> None:
 def in_memory(tester: ConditionalTester) -> ConditionalTester:
     """The same with the statistic of few rows."""
     tester._settings = replace(tester._settings, binned_rows=tester.n_rows, many_rows=tester.n_rows)
-    tester._sides.settings = tester._settings
+    tester._table.settings = tester._settings
     return tester
 
 
@@ -136,7 +136,7 @@ def looks(rows: int) -> None:
     X, _ = table(rows, 12, np.random.default_rng(SEED))
     with_look = ConditionalTester(X, kernel=KERNEL)
     without = ConditionalTester(X, kernel=KERNEL)
-    without._glance = None
+    without._screening = None
     (one, took), (other, took_all) = searched(with_look), searched(without)
     print(f"{rows} x 12: {took:.0f} processor seconds with a first look, {took_all:.0f} without", end=", ")
     print(f"{one.n_tests} and {other.n_tests} tests, {len(other.edges)} edges; {differing(one, other)}")

@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Background": "graphs.background",
     "CausalGraph": "graphs.graph",
-    "ConditionalOutcome": "conditional.outcome",
+    "ConditionalOutcome": "conditional.result",
     "ConditionalTester": "conditional.tester",
     "Convolved": "kernels.convolution",
     "Delta": "kernels.discrete",
@@ -71,7 +71,7 @@ if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
     from kembed.comparing.witness import Witness as Witness
     from kembed.comparing.witness import witness as witness
     from kembed.conditional.independence import conditional_test as conditional_test
-    from kembed.conditional.outcome import ConditionalOutcome as ConditionalOutcome
+    from kembed.conditional.result import ConditionalOutcome as ConditionalOutcome
     from kembed.conditional.tester import ConditionalTester as ConditionalTester
     from kembed.embeddings.empirical import Embedding as Embedding
     from kembed.embeddings.empirical import empirical as empirical

@@ -13,10 +13,11 @@ from scipy import stats
 from scipy.signal import lfilter
 
 from kembed import ConditionalTester, Gaussian, conditional_test
-from kembed.conditional.conditioning import Conditioner, as_variable, bent, variable_residuals
+from kembed.conditional.features import BINNED_ROWS
 from kembed.conditional.prewhitening import autocorrelation, prewhiten, times
 from kembed.conditional.products import BINS
-from kembed.conditional.sides import BINNED_ROWS
+from kembed.conditional.regression import Conditioner
+from kembed.conditional.residuals import as_variable, log_tails, variable_residuals
 from kembed.kernels.space import make_space
 from kembed.permutation.series import crossed, lack
 from kembed.testing.kernel_words import choose_kernel
@@ -92,12 +93,12 @@ def test_centring_takes_out_what_z_says():
     np.testing.assert_allclose(Conditioner(Z).centred(noise)[0].var(), noise.var(), rtol=0.05)
 
 
-def test_sees_mean_and_ignores_noise():
+def test_regression_finds_the_mean_and_ignores_noise():
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(300, 3))
     given = Conditioner(Z)
-    assert given.sees(Z[:, 0] * Z[:, 1] + rng.normal(size=300))
-    assert sum(given.sees(rng.normal(size=300)) for _ in range(20)) <= 4
+    assert given.fit(Z[:, 0] * Z[:, 1] + rng.normal(size=300)) is not None
+    assert sum(given.fit(rng.normal(size=300)) is not None for _ in range(20)) <= 4
 
 
 def test_spread_that_depends_on_z_is_taken_out():
@@ -116,12 +117,12 @@ def test_spread_that_depends_on_z_is_taken_out():
     assert with_scale.regressions[0].scale is not None
 
 
-def test_bent_is_identity_inside_and_increasing():
+def test_log_tails_are_identity_inside_and_increasing():
     t = np.linspace(-50, 50, 1_001)
     inside = np.abs(t) <= 3
-    np.testing.assert_array_equal(bent(t)[inside], t[inside])
-    assert (np.diff(bent(t)) > 0).all()
-    assert np.abs(bent(np.array([1e12]))) < 40
+    np.testing.assert_array_equal(log_tails(t)[inside], t[inside])
+    assert (np.diff(log_tails(t)) > 0).all()
+    assert np.abs(log_tails(np.array([1e12]))) < 40
 
 
 # The test.
@@ -534,10 +535,10 @@ def test_memory_is_corrected_for_what_multipliers_lack():
     tester = ConditionalTester(slow[time], kernel="median", n_resamples=19, memory=4.0, prewhiten=None)
     tester._time = time.astype(float)  # rows come in any order, with their times
     tester._arrange(tester._tables)
-    sides = tester._sides
-    left, right, when = sides.side(0, ()), sides.side(1, ()), np.argsort(tester._ranks)
+    table = tester._table
+    left, right, when = table.target(0, ()), table.target(1, ()), np.argsort(tester._ranks)
     np.testing.assert_array_equal(time[tester._order][when], np.arange(120))
-    plain, stretched = (sides.statistics(left, right, (), tester._multipliers, w)[0] for w in (None, when))
+    plain, stretched = (table.statistics(left, right, (), tester._multipliers, w)[0] for w in (None, when))
     pair = (side.features[0].values[when] for side in (left, right))
     factor = lack(120, 4.0, crossed(*pair)).factor
     assert factor > 1.3

@@ -4,20 +4,21 @@ import numpy as np
 import pytest
 from tests import reference
 
-from kembed.conditional.regression import (
+from kembed.conditional import regression as regressions
+from kembed.conditional.likelihood import (
     PRIOR_MEAN,
     PRIOR_SD,
     Optimum,
     Regression,
-    bends,
     gains,
+    gradient_products,
     learn_regression,
     negative_log_likelihood,
     profile,
-    quadratic_bends,
+    quadratic_gradients,
     spectrum,
 )
-from kembed.conditional.smoothing import LANDMARKS, SUMMED_ROWS, regression_residuals, summed_residuals
+from kembed.conditional.regression import LEVERAGE_ROWS, gaussian_process
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_gains_count_what_lies_outside_the_eigenvectors(rng):
 def test_left_out_residuals_are_those_of_refitting(rng):
     Z, y = rng.normal(size=(12, 2)), rng.normal(size=12)
     regression = Regression(np.eye(2), np.array([0.9, 1.7]), 3.0, 0.0)
-    found = regression_residuals(Z, y[:, None], regression)
+    found = gaussian_process(Z, regression)(y[:, None])
     slow = reference.gp_left_out(Z, y, [0.9, 1.7], 3.0)
     np.testing.assert_allclose(found.left_out[:, 0], slow, rtol=1e-9)
     # Degrees of freedom: what adding 1 to a row adds to its own fit, over all rows.
@@ -71,15 +72,15 @@ def test_left_out_residuals_are_those_of_refitting(rng):
     for i in range(12):
         moved = y.copy()
         moved[i] += 1.0
-        spent += 1.0 - (regression_residuals(Z, moved[:, None], regression).fitted - found.fitted)[i, 0]
+        spent += 1.0 - (gaussian_process(Z, regression)(moved[:, None]).fitted - found.fitted)[i, 0]
     assert found.freedom == pytest.approx(spent, rel=1e-9)
 
 
 def test_projection_on_all_rows_is_exact(rng):
     Z, Y = rng.normal(size=(60, 2)), rng.normal(size=(60, 1))
     regression = Regression(np.eye(2), np.array([0.9, 1.7]), 3.0, 0.0)
-    exact = regression_residuals(Z, Y, regression)
-    projected = regression_residuals(Z, Y, regression, exact=10)
+    exact = gaussian_process(Z, regression)(Y)
+    projected = gaussian_process(Z, regression, exact=10)(Y)
     np.testing.assert_allclose(projected.fitted, exact.fitted, atol=1e-5)
     np.testing.assert_allclose(projected.left_out, exact.left_out, atol=1e-5)
 
@@ -88,23 +89,25 @@ def test_constant_added_changes_nothing(rng):
     Z, Y = rng.normal(size=(40, 2)), rng.normal(size=(40, 1))
     first, second = learn_regression(Z, Y), learn_regression(Z, Y + 5.0)
     np.testing.assert_allclose(first.lengthscales, second.lengthscales, rtol=1e-3)
-    moved = regression_residuals(Z, Y + 5.0, first).fitted
-    np.testing.assert_allclose(regression_residuals(Z, Y, first).fitted, moved, atol=1e-9)
+    moved = gaussian_process(Z, first)(Y + 5.0).fitted
+    np.testing.assert_allclose(gaussian_process(Z, first)(Y).fitted, moved, atol=1e-9)
 
 
-def test_quadratic_bends_by_hand(rng):
+def test_quadratic_gradients_by_hand(rng):
     # q(z) = 2 z0 + z0 z1 has ∇q = (2 + z1, z0); over N(0, I) E[∇q ∇qᵀ] = diag(5, 1).
     Z = rng.normal(size=(20_000, 2))
     Z = (Z - Z.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(Z.T)).T)
-    found = quadratic_bends(Z, (2.0 * Z[:, :1] + Z[:, :1] * Z[:, 1:]))
+    found = quadratic_gradients(Z, (2.0 * Z[:, :1] + Z[:, :1] * Z[:, 1:]))
     np.testing.assert_allclose(found, np.diag([5.0, 1.0]), atol=0.2)
 
 
-def test_bends_of_a_plane(rng):
+def test_gradients_of_a_plane(rng):
     Z = rng.normal(size=(150, 2))
     Y = Z @ [[1.0], [-1.0]]
     best = Optimum(0.0, np.log([8.0, 8.0, 1e4]), np.eye(2))
-    np.testing.assert_allclose(bends(Z, Y - Y.mean(), best), [[1.0, -1.0], [-1.0, 1.0]], atol=0.05)
+    np.testing.assert_allclose(
+        gradient_products(Z, Y - Y.mean(), best), [[1.0, -1.0], [-1.0, 1.0]], atol=0.05
+    )
 
 
 def test_rotation_finds_a_ridge_that_columns_do_not_show():
@@ -116,7 +119,7 @@ def test_rotation_finds_a_ridge_that_columns_do_not_show():
     regression = learn_regression(Z, y)
     direction = np.abs(regression.axes[:, np.argmin(regression.lengthscales)])
     np.testing.assert_allclose(direction, np.full(5, 5**-0.5), atol=0.12)
-    noise = regression_residuals(Z, y, regression).left_out.var()
+    noise = gaussian_process(Z, regression)(y).left_out.var()
     assert noise < 0.15  # .09 is the noise, .59 all there is
 
 
@@ -124,7 +127,7 @@ def test_wide_tables_share_one_lengthscale(rng):
     Z = rng.normal(size=(60, 40))
     regression = learn_regression(Z, Z[:, :1] + 0.1 * rng.normal(size=(60, 1)))
     assert np.ptp(regression.lengthscales) == 0.0
-    assert np.isfinite(regression_residuals(Z, Z[:, :1], regression).left_out).all()
+    assert np.isfinite(gaussian_process(Z, regression)(Z[:, :1]).left_out).all()
 
 
 def test_nothing_to_learn(rng):
@@ -142,14 +145,18 @@ def test_lengthscale_is_bounded_below(rng):
     assert learn_regression(t, y, least=0.6).lengthscales[0] >= 0.6 - 1e-9
 
 
-def test_sums_over_landmarks_give_the_residuals_of_the_projection():
-    """What a row says of itself is spread evenly; the residuals are those of the same process."""
+def test_rows_with_the_mean_leverage_have_the_same_residuals(monkeypatch):
+    """Features computed again in every sweep, and one leverage for all rows."""
     rng = np.random.default_rng(0)
-    Z = rng.normal(size=(SUMMED_ROWS, 2))
-    Y = np.sin(2.0 * Z[:, :1]) + 0.3 * Z[:, 1:] ** 2 + 0.1 * rng.normal(size=(SUMMED_ROWS, 1))
+    Z = rng.normal(size=(LEVERAGE_ROWS, 2))
+    Y = np.sin(2.0 * Z[:, :1]) + 0.3 * Z[:, 1:] ** 2 + 0.1 * rng.normal(size=(LEVERAGE_ROWS, 1))
     for ratio in (3.0, 1e3):
         learned = Regression(np.eye(2), np.array([0.7, 1.5]), ratio, 0.0)
-        one, other = regression_residuals(Z, Y, learned), summed_residuals(Z, Y, learned, LANDMARKS)
+        one = gaussian_process(Z, learned)(Y)
+        with monkeypatch.context() as patch:
+            patch.setattr(regressions, "HELD", 0)
+            patch.setattr(regressions, "LEVERAGE_ROWS", 0)
+            other = gaussian_process(Z, learned)(Y)
         np.testing.assert_allclose(other.fitted, one.fitted, atol=1e-6)
         assert other.freedom == pytest.approx(one.freedom, rel=1e-6)
         assert np.corrcoef(one.left_out[:, 0], other.left_out[:, 0])[0, 1] > 0.98

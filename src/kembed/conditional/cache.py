@@ -1,7 +1,7 @@
-"""A file of numbers by key that survives interruption: p-values that took long to compute.
+"""Caches: `Store` of p-values in a file, and `MemoryCache` of regressions and features.
 
-Keys are digests of everything a number depends on, the data's content first. SQLite writes a number whole or
-not at all, and several processes may share one file. `Shelf` is a cache in memory.
+The keys of a file are digests of everything a p-value depends on, the content of the data first. SQLite
+writes a number whole or not at all, and several processes may share one file.
 """
 
 import hashlib
@@ -12,16 +12,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-Kept = TypeVar("Kept")
-# Bytes that one kind of kept thing may hold, of few rows and of many; there are three kinds. A search for a
-# graph of 20 variables asks for each of 20 conditioners again and again, 100 MB each with 100,000 rows. Their
-# sizes are those of two columns given (`benchmarks/pc_size.py` prints what a search takes in all).
-ROOM, LARGE_ROOM = 200_000_000, 1_000_000_000
+# Bytes that a cache in memory may hold, of few rows and of many: a search for a graph of 20 variables needs
+# each of 20 conditioning sets repeatedly, 100 MB each with 100,000 rows (`benchmarks/pc_size.py`).
+ROOM, LARGE_ROOM = 600_000_000, 3_000_000_000
+LEAST_KEPT = 8  # results, whatever their size: what one test needs
 FILE = "kembed-pvalues.sqlite"  # in the folder that the user names
 WAIT = 60.0  # seconds for another process to finish writing, which takes milliseconds
-# What to do about the commonest words of SQLite.
+# Remedies by words in messages of SQLite.
 REMEDIES = {
     "full": "make room",
     "readonly": "make it writable",
@@ -31,19 +30,16 @@ REMEDIES = {
 
 
 def digest(*parts: Any) -> str:
-    """A key from bytes, text and numbers; each part is told from the next."""
-    found = hashlib.sha256()
+    """A key from bytes, text and numbers, each preceded by its length."""
+    total = hashlib.sha256()
     for part in parts:
         content = part if isinstance(part, bytes) else repr(part).encode()
-        found.update(len(content).to_bytes(8, "little") + content)
-    return found.hexdigest()
+        total.update(len(content).to_bytes(8, "little") + content)
+    return total.hexdigest()
 
 
 class Store:
-    """Numbers by key in one file, which is closed when nobody holds the store any more.
-
-    A store that was closed by hand has no numbers, and takes none.
-    """
+    """Numbers by key in one file, closed with the last reference; a closed store is empty and stays so."""
 
     def __init__(self, path: str | Path) -> None:
         if not isinstance(path, str | os.PathLike):
@@ -54,73 +50,68 @@ class Store:
         except FileExistsError:
             raise ValueError(f"cache {str(self.folder)!r} is a file, not a folder; name a folder") from None
         except OSError as error:
-            seen = f"cache {str(self.folder)!r} cannot be made ({error.strerror})"
-            raise ValueError(f"{seen}; name another") from None
-        with self._told():
+            what = f"cache {str(self.folder)!r} cannot be made ({error.strerror})"
+            raise ValueError(f"{what}; name another") from None
+        with self._one_line():
             file = self.folder / FILE
             connection = sqlite3.connect(file, timeout=WAIT, isolation_level=None, check_same_thread=False)
         self._connection, self.close = connection, weakref.finalize(self, connection.close)
-        with self._told():
+        with self._one_line():
             columns = "key TEXT PRIMARY KEY, value REAL NOT NULL"
             connection.execute(f"CREATE TABLE IF NOT EXISTS numbers ({columns})")
             connection.execute("SELECT key, value FROM numbers LIMIT 1")  # a file of others has other columns
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """What SQLite says as one line with a remedy."""
+    def _one_line(self) -> Iterator[None]:
+        """Errors of SQLite as one line with a remedy."""
         try:
             yield
-        except (
-            sqlite3.Error,
-            UnicodeDecodeError,
-        ) as error:  # of a damaged file SQLite quotes bytes of any kind
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes any bytes of a damaged file
             getattr(self, "close", lambda: None)()
             damaged = isinstance(error, UnicodeDecodeError)
-            said = "it is damaged" if damaged else " ".join(str(error).split())
-            remedy = next((then for word, then in REMEDIES.items() if word in said), "delete that file")
-            seen = f"the cache {str(self.folder / FILE)!r} cannot be used ({said})"
-            raise ValueError(f"{seen}; {remedy} or choose another folder") from None
+            reason = "it is damaged" if damaged else " ".join(str(error).split())
+            remedy = next((then for word, then in REMEDIES.items() if word in reason), "delete that file")
+            what = f"the cache {str(self.folder / FILE)!r} cannot be used ({reason})"
+            raise ValueError(f"{what}; {remedy} or choose another folder") from None
 
     def get(self, key: str) -> float | None:
         """The number under a key, or None."""
         if not self.close.alive:
             return None
-        with self._told():
+        with self._one_line():
             row = self._connection.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
-        # What is no p-value was not written by us, and is computed again.
+        # Anything but a p-value was not written by kembed, and is computed again.
         return row[0] if row is not None and isinstance(row[0], float) and 0.0 <= row[0] <= 1.0 else None
 
     def put(self, key: str, value: float) -> None:
         """Write a number; it is on disk when this returns."""
         if not self.close.alive:
             return
-        with self._told():
+        with self._one_line():
             self._connection.execute("INSERT OR REPLACE INTO numbers VALUES (?, ?)", (key, value))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Store, (self.folder,)  # another process opens the file anew
 
 
-class Shelf(Generic[Kept]):
-    """What was computed, by key; the longest unused goes when room runs out."""
+class MemoryCache:
+    """Results by key; the least recently used are dropped when all hold more than `room` bytes."""
 
-    def __init__(self, numbers: int, room: int = ROOM) -> None:
-        self._size, self._room = 8 * numbers, room  # bytes of one thing, about, and of all
-        self._kept: OrderedDict[Any, Kept] = OrderedDict()
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._results: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
+        self.nbytes = 0  # about
 
-    def get(self, key: Any, make: Callable[[], Kept]) -> Kept:
-        """What is kept under the key, made where it is not."""
-        if key not in self._kept:
-            self._kept[key] = make()
-            while len(self._kept) > max(2, self._room // self._size):
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+    def get(self, key: tuple[Any, ...], nbytes: int, make: Callable[[], Any]) -> Any:
+        """The result under a key, made where there is none; it holds about `nbytes`."""
+        if key not in self._results:
+            self._results[key] = (make(), nbytes)
+            self.nbytes += nbytes
+            while self.nbytes > self._room and len(self._results) > LEAST_KEPT:
+                self.nbytes -= self._results.popitem(last=False)[1][1]
+        self._results.move_to_end(key)
+        return self._results[key][0]
 
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    @property
-    def nbytes(self) -> int:
-        """About how much it holds."""
-        return self._size * len(self)
+    def count(self, kind: str) -> int:
+        """How many results have keys that begin with this word."""
+        return sum(key[0] == kind for key in self._results)

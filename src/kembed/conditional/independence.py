@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from kembed.conditional.outcome import ConditionalOutcome
 from kembed.conditional.prewhitening import WEEK
+from kembed.conditional.result import ConditionalOutcome
 from kembed.conditional.tester import MINIMUM, ConditionalTester, WholeTables
 from kembed.core.threads import few_rows_one_thread
 from kembed.tables import diagnostics

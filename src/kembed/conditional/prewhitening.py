@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed.conditional.regression import learn_regression, usual_starts
-from kembed.conditional.smoothing import regression_residuals
+from kembed.conditional.likelihood import default_starts, learn_regression
+from kembed.conditional.regression import gaussian_process
 from kembed.core import checks
 from kembed.core.backend import Float
 from kembed.tables.frames import Labelled, index_of, refuse_orders
@@ -106,15 +106,15 @@ def prewhiten(column: Vector, time: Vector, least: float, name: str) -> tuple[Ve
         return untouched
     T, Y = ((time - time.mean()) / spread)[:, None], ((column - np.median(column)) / size)[:, None]
     order = np.argsort(time, kind="stable")
-    starts = usual_starts(T[order][: STRETCHES[0]], FACTORS)
+    starts = default_starts(T[order][: STRETCHES[0]], FACTORS)
     regression = learn_regression(T[order], Y[order], least=least / spread, rows=STRETCHES, starts=starts)
     if regression.gain <= 0.0:
         return untouched
     marks = order[np.linspace(0, len(T) - 1, min(LANDMARKS, len(T))).astype(int)]
     order = np.concatenate([marks, np.setdiff1d(order, marks)])  # landmarks come first, all along the time
     left = np.empty(len(T))
-    found = regression_residuals(T[order], Y[order], regression, exact=EXACT_ROWS, landmarks=LANDMARKS)
-    left[order] = found.fitted[:, 0] * size
+    process = gaussian_process(T[order], regression, exact=EXACT_ROWS, landmarks=LANDMARKS)
+    left[order] = process(Y[order]).fitted[:, 0] * size
     timescale = float(regression.lengthscales[0]) * spread
     return np.ldexp(left, power), PrewhitenedColumn(name, timescale, before, autocorrelation(left, time))
 

@@ -1,14 +1,14 @@
-"""Products of the features of two sides, and their sums under random signs (the wild bootstrap).
+"""Products of the features of two variables, and their sums under random signs (the wild bootstrap).
 
-‖Σ_i ε_i a_i ⊗ b_i‖²/n² needs the largest products only, and of many rows only their sums over bins of rows,
-of which each has one sign: a sweep over the rows serves all draws.
+‖Σ_i ε_i a_i ⊗ b_i‖²/n² needs the largest products only. Of many rows it needs only their sums over bins, each
+of which has one sign: a sweep over the rows serves all draws.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,32 +24,13 @@ NEGLIGIBLE, MOST = 1e-3, 150
 LONGEST = 1_024  # of a transform, a power of two: rows beyond share its signs, each turned at random
 
 
-class Multipliers(Protocol):
-    """Draws ε of a multiplier for every row."""
-
-    @property
-    def count(self) -> int:
-        """How many draws."""
-        ...
-
-    @property
-    def nbytes(self) -> int:
-        """How much is held."""
-        ...
-
-    def sums(self, C: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "p B"]:
-        """Σ_i ε_i c_i for every draw, to seven digits: they are random anyway."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Signs:
     """Random signs whose sums are a fast transform (Walsh and Hadamard).
 
     ε_i = d_i h_w(i mod N) with d_i a random sign and h_w(i) = (-1)^|w ∧ i|, the parity of the binary digits
-    that w and i share. One draw of d gives N draws of ε, w = 0 ... N-1. Each of them is as random as d; among
-    themselves they are uncorrelated, so that over all w the mean of |Σ ε_i c_i|² is Σ|c_i|² without error
-    where N ≥ n.
+    that w and i share. One draw of d gives N uncorrelated draws of ε, w = 0 ... N-1. Over all w the mean of
+    |Σ ε_i c_i|² is exactly Σ|c_i|² where N ≥ n.
     """
 
     turned: Float[np.ndarray, "R n"]  # d, for as many transforms as give `count` draws
@@ -91,7 +72,7 @@ def _hadamard(size: int) -> Float[np.ndarray, "N N"]:
 
 @dataclass(frozen=True, eq=False)
 class Processes:
-    """Multipliers that are written out, a process in time for every draw."""
+    """A process in time for every draw."""
 
     E: Float[np.ndarray, "n B"]
 
@@ -108,6 +89,9 @@ class Processes:
     def sums(self, C: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "p B"]:
         """Σ_i ε_i c_i for every draw."""
         return np.asarray(C @ self.E)
+
+
+Multipliers = Signs | Processes  # draws ε of a multiplier for every row
 
 
 def random_signs(n: int, count: int, rng: np.random.Generator) -> Signs:

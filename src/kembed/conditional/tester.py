@@ -1,13 +1,13 @@
 """Conditional tests within one table: `ConditionalTester`.
 
-Each side is regressed on what is given by Gaussian processes, location and spread; residuals are mapped to
-features of a kernel; what the conditioning variables say about those is taken out; products of the two sides'
-features are compared with the same products under random signs. Regressions are kept by target and
+Gaussian processes regress both variables on the conditioning set, location and scale. Residuals are mapped to
+features of a kernel, and these are centred given the conditioning set. Products of the features of both
+variables are compared with the same products under random signs. Regressions are cached by target and
 conditioning set.
 """
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -16,16 +16,20 @@ import numpy as np
 
 from kembed.conditional import prewhitening
 from kembed.conditional.cache import Store, digest
-from kembed.conditional.conditioning import as_variable, content_order
-from kembed.conditional.glance import Glance
-from kembed.conditional.linear import PartialCorrelation, partial_correlation
-from kembed.conditional.naming import find_columns
-from kembed.conditional.outcome import ConditionalOutcome
+from kembed.conditional.features import (
+    LINEAR,
+    RowFeatures,
+    Settings,
+    TableFeatures,
+    TargetFeatures,
+    check_kernels,
+)
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
 from kembed.conditional.products import BINS, Multipliers, Processes, random_processes, random_signs
 from kembed.conditional.regression import check_rank
-from kembed.conditional.resampling import SidesOnRows
-from kembed.conditional.sides import LINEAR, Settings, Side, Sides, check
+from kembed.conditional.residuals import as_variable, content_order
+from kembed.conditional.result import ConditionalOutcome, PartialCorrelation, partial_correlation
+from kembed.conditional.screening import Screening
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
 from kembed.kernels.base import Kernel
@@ -40,7 +44,7 @@ MINIMUM = 10  # rows; fewer leave no regression a chance
 # Of a test at a level α on a resample: resamples at least, and how many of them may exceed the statistic.
 LEAST_RESAMPLES, LEAST_REJECTING = 199, 10
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 10
+VERSION = 11
 SMOOTH_LEVEL = 0.1  # p-values up to this are computed again with forests in the regressions
 
 
@@ -105,7 +109,7 @@ class ConditionalTester:
             what = "a cache finds p-values by their seed, and rng=None is another seed every time"
             raise ValueError(f"{what}; give one, such as rng=0, or leave cache out")
         self._settings = Settings(
-            check(kernel),
+            check_kernels(kernel),
             cross_fit=checks.flag(cross_fit, "cross_fit"),
             n_resamples=checks.resamples(n_resamples),
             memory=None if memory is None else float(checks.positive(memory, "memory")),
@@ -114,7 +118,7 @@ class ConditionalTester:
         self.names = tuple(name for table in tables for name in table.names[:1])
         self.n_computed = 0  # tests that were neither remembered nor found in the cache
         self._regressed_on = ""  # the content of other rows, where regressions are theirs
-        self.n_glanced = 0  # those of them that a first look at few of many rows decided
+        self.n_screened = 0  # those of them that screening on few of many rows decided
         self.prewhitened: tuple[PrewhitenedColumn, ...] = ()
         self._time: Float[np.ndarray, " n"] = np.arange(len(tables[0].values), dtype=float)
         if prewhiten is not None:  # rows without a time go
@@ -135,7 +139,7 @@ class ConditionalTester:
         self._ranks = np.argsort(np.argsort(self._time, kind="stable"))[self._order]  # places in time
         self._tables = tables
         shuffled = [as_variable(table.values[self._order], table.categorical) for table in tables]
-        self._sides = Sides(shuffled, self._settings)
+        self._table = TableFeatures(shuffled, self._settings)
         self._pvalues: dict[Any, float] = {}
 
     @property
@@ -156,16 +160,16 @@ class ConditionalTester:
     @property
     def n_regressed(self) -> int:
         """How many regressions of a column on others are kept; all kernels share them."""
-        return self._sides.n_regressed
+        return self._table.cache.count("residuals")
 
     @property
     def nbytes(self) -> int:
         """About how much memory is held: the data, what is kept of regressions, the resamples."""
         resamples = (vars(self).get(name) for name in ("_multipliers", "_orders"))
         drawn = sum(one.nbytes for one in resamples if one is not None)
-        part = vars(self).get("_glance")
+        part = vars(self).get("_screening")
         drawn += part.nbytes if part is not None else 0
-        return self._sides.nbytes + drawn + sum(table.values.nbytes for table in self._tables)
+        return self._table.cache.nbytes + drawn + sum(table.values.nbytes for table in self._tables)
 
     def close(self) -> None:
         """Let go of the cache's file; what is asked later is computed."""
@@ -193,15 +197,15 @@ class ConditionalTester:
     def _multipliers(self) -> Multipliers:
         how, rng = self._settings, np.random.default_rng(self._settings.seed)
         if how.memory is None:  # a sign a row, or a bin of rows
-            return random_signs(BINS + 1 if self._sides.binned else self.n_rows, how.n_resamples, rng)
+            return random_signs(BINS + 1 if self._table.binned else self.n_rows, how.n_resamples, rng)
         E = random_processes(self.n_rows, how.n_resamples, how.memory, rng).E
         return Processes(E[self._ranks])  # multipliers run along the time
 
     @cached_property
     def _orders(self) -> Int[np.ndarray, "B n"]:
         rng = np.random.default_rng(self._settings.seed)
-        if self._sides.binned:
-            return draw_orders(self._sides.places[0].shape[1], self.n_resamples, rng)[0]
+        if self._table.binned:
+            return draw_orders(self._table.places[0].shape[1], self.n_resamples, rng)[0]
         return np.stack([rng.permutation(self.n_rows) for _ in range(self.n_resamples)])
 
     def test(self, x: int | str, y: int | str, given: Sequence[int | str] = ()) -> ConditionalOutcome:
@@ -234,10 +238,10 @@ class ConditionalTester:
             name = digest(self._content, key) if self._store is not None else ""
             found = self._store.get(name) if self._store is not None else None
             if found is None:
-                sure = self._glance is not None and self._glance.doubtless(*key)
-                self.n_computed += sure
-                self.n_glanced += sure
-                found = 1.0 / (self.n_resamples + 1) if sure else self._outcome(*key).pvalue
+                rejected = self._screening is not None and self._screening.rejects(*key)
+                self.n_computed += rejected
+                self.n_screened += rejected
+                found = 1.0 / (self.n_resamples + 1) if rejected else self._outcome(*key).pvalue
                 if self._store is not None:
                     self._store.put(name, found)
             self._pvalues[key] = found
@@ -246,8 +250,8 @@ class ConditionalTester:
     def with_kernel(self, kernel: Any) -> Self:
         """The same test with another kernel; regressions are shared."""
         other = self._copy()
-        other._settings = replace(self._settings, kernels=check(kernel))
-        other._sides = self._sides.with_kernels(other._settings.kernels)
+        other._settings = replace(self._settings, kernels=check_kernels(kernel))
+        other._table = self._table.with_kernels(other._settings.kernels)
         other._pvalues = {}
         return other
 
@@ -264,7 +268,7 @@ class ConditionalTester:
         other, own = self._copy(), self._order[places]
         enough = max(LEAST_RESAMPLES, int(np.ceil(LEAST_REJECTING / alpha)) - 1)
         other._settings = replace(self._settings, n_resamples=min(self.n_resamples, enough))
-        other._sides = SidesOnRows(self._sides, places, other._settings)
+        other._table = RowFeatures(self._table, places, other._settings)
         other._time, other._tables, other._pvalues = self._time[own], _on_rows(self._tables, own), {}
         other._order = other._back = np.arange(len(own))
         other._ranks = np.argsort(np.argsort(other._time, kind="stable"))
@@ -274,34 +278,34 @@ class ConditionalTester:
     def _copy(self) -> Self:
         """A tester like this one without what was computed from its rows and settings."""
         other = self.__class__.__new__(self.__class__)
-        computed = ("_content", "_multipliers", "_orders", "_glance")
+        computed = ("_content", "_multipliers", "_orders", "_screening")
         other.__dict__.update({name: value for name, value in vars(self).items() if name not in computed})
-        other.n_computed = other.n_glanced = 0
+        other.n_computed = other.n_screened = 0
         return other
 
     def __getstate__(self) -> dict[str, Any]:
         """For another process: what is kept in memory stays here."""
-        fresh = Sides(self._sides.variables, self._settings)
-        return vars(self._copy()) | {"_sides": fresh, "_pvalues": {}}
+        fresh = TableFeatures(self._table.variables, self._settings)
+        return vars(self._copy()) | {"_table": fresh, "_pvalues": {}}
 
     @np.errstate(over="ignore", invalid="ignore")  # a statistic that is not finite is refused
     def _outcome(self, i: int, j: int, given: tuple[int, ...]) -> ConditionalOutcome:
         self.n_computed += 1
-        sides = self._sides
+        table = self._table
         if given:
-            check_rank(sides.conditioner(given).Z, sides.conditioner(given).rank, stacklevel=4)
-        smooth = sides.side(i, given), sides.side(j, given)
-        found = self._compared(i, j, given, smooth)
-        if given and found.pvalue <= SMOOTH_LEVEL:
-            forests = sides.forest_side(i, given), sides.forest_side(j, given)
-            found = found if forests == smooth else self._compared(i, j, given, forests)
-        return found
+            check_rank(table.conditioner(given), stacklevel=4)
+        smooth = table.target(i, given), table.target(j, given)
+        result = self._compared(i, j, given, smooth)
+        if given and result.pvalue <= SMOOTH_LEVEL:
+            trees = table.target_with_trees(i, given), table.target_with_trees(j, given)
+            result = result if trees == smooth else self._compared(i, j, given, trees)
+        return result
 
     def _compared(
-        self, i: int, j: int, given: tuple[int, ...], both: tuple[Side, Side]
+        self, i: int, j: int, given: tuple[int, ...], both: tuple[TargetFeatures, TargetFeatures]
     ) -> ConditionalOutcome:
-        """The outcome of a test of two sides."""
-        sides, (left, right) = self._sides, both
+        """The outcome of a test of two targets."""
+        left, right = both
         null, found = self._statistics(i, j, given, left, right)
         more: dict[str, Any] = {
             "given": tuple(name for v in given for name in self._tables[v].names),
@@ -318,30 +322,71 @@ class ConditionalTester:
         plan = Plan(np.arange(len(names)), groups, np.zeros(groups.max() + 1, dtype=bool))
         choice = Choice((), names, plan)
         result = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
-        if sides.binned and (null == "permutation" or self._settings.memory is None):
-            result = replace(result, bins=(sides.places[0].shape[1] if null == "permutation" else BINS,))
+        if self._table.binned and (null == "permutation" or self._settings.memory is None):
+            result = replace(
+                result, bins=(self._table.places[0].shape[1] if null == "permutation" else BINS,)
+            )
         return ConditionalOutcome.of(result, **more)
 
-    def _statistics(self, i: int, j: int, given: tuple[int, ...], left: Side, right: Side) -> Any:
-        """The null, and the statistics of all kernels with their names; None if a side has nothing left."""
-        sides = self._sides
+    def _statistics(
+        self, i: int, j: int, given: tuple[int, ...], left: TargetFeatures, right: TargetFeatures
+    ) -> Any:
+        """The null, and the statistics of all kernels with their names; None if a target has no residuals."""
+        table = self._table
         conditional = bool(left.regressions or right.regressions)
         null = "multiplier" if conditional or self._settings.memory is not None else "permutation"
         if not left.features or not right.features:  # a constant, or a function of what is given
             return null, None
         if null == "multiplier":
             E, when = self._multipliers, np.argsort(self._ranks)
-            return null, sides.statistics(left, right, given if conditional else (), E, when)
+            return null, table.statistics(left, right, given if conditional else (), E, when)
         if self._rank[i] <= self._rank[j]:  # which side is permuted must not depend on which was called x
-            return null, sides.permuted(left, right, self._orders)
-        values, names = sides.permuted(right, left, self._orders)
+            return null, table.permuted(left, right, self._orders)
+        values, names = table.permuted(right, left, self._orders)
         return null, (values, tuple(pair[::-1] for pair in names))
 
     @cached_property
-    def _glance(self) -> Glance | None:
-        """A first look at few of many rows; none at rows in order of time."""
-        return Glance(self._sides) if self._sides.many and self._settings.memory is None else None
+    def _screening(self) -> Screening | None:
+        """Tests of few of many rows; none for rows in order of time."""
+        return Screening(self._table) if self._table.many and self._settings.memory is None else None
+
+    @property
+    def n_glanced(self) -> int:
+        """The former name of `n_screened`."""
+        return self.n_screened
 
 
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:
     return [replace(table, values=table.values[rows], rows=table.rows[rows]) for table in tables]
+
+
+def find_columns(
+    names: tuple[str, ...], x: Any, y: Any, given: Any, arguments: tuple[str, str, str]
+) -> tuple[int, int, tuple[int, ...]]:
+    """The numbers of columns that go by name or number, none of them twice; `arguments` is for errors.
+
+    >>> find_columns(("a", "b", "c"), "c", 0, "b", ("x", "y", "given"))
+    (2, 0, (1,))
+    """
+    one, other, inner = arguments
+    i, j = _find(names, x, one), _find(names, y, other)
+    given = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given
+    places = tuple(sorted({_find(names, column, inner) for column in given}))
+    if i == j:
+        raise ValueError(f"{one} and {other} are the same column, {names[i]!r}; give two")
+    if i in places or j in places:
+        both = names[i if i in places else j]
+        raise ValueError(f"column {both!r} is tested and given at once; leave it out of {inner}")
+    return i, j, places
+
+
+def _find(names: tuple[str, ...], column: int | str, argument: str) -> int:
+    if isinstance(column, str):
+        if column not in names:
+            known = ", ".join(repr(name) for name in names[:12])
+            raise ValueError(f"{argument} names {column!r}, but the columns are {known}")
+        return names.index(column)
+    place = checks.count(column, argument, 0)
+    if place >= len(names):
+        raise ValueError(f"{argument} is column {place}, but there are only {len(names)}, from 0 on")
+    return place

@@ -1,8 +1,8 @@
-"""Trees in the regressions: what a Gaussian process leaves of thresholds, steps and interactions.
+"""Trees in the regressions, for thresholds, steps and interactions.
 
-A Gaussian process smooths over a threshold. What it leaves on both sides of one is common to x and y, and the
-test then finds a dependence that is none. Trees follow thresholds, except in the few rows next to them. There
-the trees of a forest disagree, and the test leaves those rows out: a choice by `given` alone keeps the level.
+A Gaussian process smooths over a threshold. Its residuals near one are common to x and y, and the test would
+reject. Trees follow thresholds, except in the few rows next to them. There the trees of a forest disagree,
+and the test leaves those rows out: a choice by `given` alone keeps the level.
 """
 
 from dataclasses import replace
@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.conditional.conditioning import Conditioner, Variable, VariableResiduals, variable_residuals
+from kembed.conditional.regression import Conditioner
+from kembed.conditional.residuals import Variable, VariableResiduals, variable_residuals
 from kembed.core.backend import Bool, Float
 
 Table = Float[np.ndarray, "n k"]
 TREES, LEAF = 60, 5  # of a forest, and rows in a leaf at least
 FOLDS = 5
 BOOSTING: Any = {"max_iter": 60, "max_depth": 3, "min_samples_leaf": LEAF, "early_stopping": False}
-# Times the error of the smooth regression: beyond, a forest says that boosting is not worth its time.
+# Times the error of the smooth regression: with a worse forest, boosting is not worth its time.
 NEAR = 1.02
 LEAST_ROWS = 50  # fewer are too few for trees
 DRAWN_ROWS = 5_000  # rows that a tree is fitted to at most
@@ -40,26 +41,26 @@ class ForestResiduals(NamedTuple):
 def forest_residuals(
     variable: Variable, given: Conditioner, smooth: VariableResiduals, **options: Any
 ) -> ForestResiduals:
-    """Regress a variable on `given` after what trees predict, which is a function of `given`, was taken out.
+    """Subtract the predictions of trees from a variable, and regress the rest on `given`.
 
-    Of a forest and boosted trees the one with the smaller left-out error is taken, if it is below that of the
-    smooth regression alone by more than chance; else the smooth residuals stay.
+    A forest or boosted trees are used, whichever has the smaller left-out error, if that is below the error
+    of the smooth regression alone by more than chance.
     """
     predicted, variance = forest(given.Z, variable.columns)
     rows, most_rows = (variance <= times * np.median(variance) for times in DISAGREE)
     best = ForestResiduals(smooth, most_rows)
     least = (1.0 - GAIN / len(rows)) * _error(smooth)
     for boost in (False, True):
-        each = _shrunk(boosted(given.Z, variable.columns) if boost else predicted, variable.columns)
-        found = variable_residuals(replace(variable, columns=variable.columns - each), given, **options)
-        if _error(found) < least:
-            least = _error(found)
-            # Trees spend degrees of freedom too: their variance over that of the noise.
-            spent = float(variance[rows].sum()) / _error(found)
-            columns = tuple(replace(one, freedom=one.freedom + spent) for one in found.regressions)
-            indices = np.column_stack([found.indices, each[:, np.ptp(each, axis=0) > 0.0]])
-            best = ForestResiduals(replace(found, regressions=columns, indices=indices), rows)
-        if _error(found) > NEAR * _error(smooth):
+        trees = _shrunk(boosted(given.Z, variable.columns) if boost else predicted, variable.columns)
+        left = variable_residuals(replace(variable, columns=variable.columns - trees), given, **options)
+        if _error(left) < least:
+            least = _error(left)
+            # Trees have degrees of freedom too: their variance over that of the noise.
+            spent = float(variance[rows].sum()) / _error(left)
+            columns = tuple(replace(one, freedom=one.freedom + spent) for one in left.regressions)
+            indices = np.column_stack([left.indices, trees[:, np.ptp(trees, axis=0) > 0.0]])
+            best = ForestResiduals(replace(left, regressions=columns, indices=indices), rows)
+        if _error(left) > NEAR * _error(smooth):
             break
     return best
 

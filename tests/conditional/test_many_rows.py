@@ -1,33 +1,46 @@
-"""Many rows: regressions on a shared basis, and the first look at few of them."""
+"""Many rows: regressions on a shared basis, and screening on few of them."""
 
 import numpy as np
 import pytest
 from tests import reference
 
 from kembed import ConditionalTester, pc
-from kembed.conditional.bases import SINGLE, SharedConditioner, gaussian_features
-from kembed.conditional.conditioning import Variable
-from kembed.conditional.glance import ROWS, Glance
-from kembed.conditional.sides import MANY_ROWS, Settings, Sides, kernels_features
+from kembed.conditional.features import Settings, TableFeatures, kernels_features
+from kembed.conditional.regression import (
+    MANY_ROWS,
+    SINGLE_PRECISION_ROWS,
+    Conditioner,
+    column_basis,
+    kernel_basis,
+)
+from kembed.conditional.residuals import Variable
+from kembed.conditional.screening import ROWS, Screening
 from kembed.kernels.stationary import Gaussian
 
 NUMERIC = np.zeros(1, dtype=bool)
 
 
 def conditioner(Z):
-    return SharedConditioner(Z, tuple(gaussian_features(column, SINGLE) for column in Z.T))
+    return Conditioner(Z, many=True)
 
 
 def test_features_of_a_column_are_those_of_its_kernel():
     x = np.random.default_rng(0).normal(size=300)
-    F = gaussian_features(x, SINGLE)
-    K = np.exp(-0.5 * np.subtract.outer(x, x) ** 2 / SINGLE**2)
+    F = column_basis(x, 0.35, 28, many=True).features
+    K = np.exp(-0.5 * np.subtract.outer(x, x) ** 2 / 0.35**2)
     K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    assert F.dtype == np.float32
-    np.testing.assert_allclose(F @ F.T, K, atol=5e-3)  # what is small beside the whole is left out
+    np.testing.assert_allclose(F @ F.T, K, atol=5e-3)  # negligible eigenvalues are dropped
     (one,) = kernels_features(x[:, None], NUMERIC, [Gaussian(0.5)], many=True)
     (other,) = kernels_features(x[:, None], NUMERIC, [Gaussian(0.5)])
     np.testing.assert_allclose(one.values @ one.values.T, other.values @ other.values.T, atol=5e-3)
+
+
+def test_interpolated_features_are_those_of_every_row():
+    x = np.random.default_rng(0).normal(size=(SINGLE_PRECISION_ROWS + 1, 1))
+    marks = np.linspace(-4.0, 4.0, 20)[:, None]
+    one, other = (kernel_basis(x, marks, many=many).features for many in (True, False))
+    assert one.dtype == other.dtype == np.float32
+    np.testing.assert_allclose(one[:200] @ one.T, other[:200] @ other.T, atol=1e-4)
 
 
 def test_residuals_are_those_of_ridge_regression():
@@ -35,13 +48,13 @@ def test_residuals_are_those_of_ridge_regression():
     Z = rng.normal(size=(200, 2))
     x = Z[:, 0] ** 2 + Z[:, 1] + 0.3 * rng.normal(size=200)
     given = conditioner(Z)
-    learned = given.learn(x)
-    found = given.regressed(learned)(x)
-    slow, freedom = reference.ridge_residuals(given.basis.astype(float), x - x.mean(), 1.0 / learned.ratio)
+    learned, residuals = given.fit(x)
+    found = residuals(x[:, None])
+    (basis,) = given._bases
+    slow, freedom = reference.ridge_residuals(basis.features.astype(float), x - x.mean(), 1.0 / learned.ratio)
     np.testing.assert_allclose(found.fitted[:, 0], slow, atol=2e-4)
     assert found.freedom == pytest.approx(freedom + 1.0, abs=1e-2)
-    np.testing.assert_allclose(found.left_out, found.fitted / (1.0 - found.freedom / 200))
-    assert given.learn(rng.normal(size=200)) is None
+    assert given.fit(rng.normal(size=200)) is None
     assert given.rank == 2
 
 
@@ -59,7 +72,7 @@ def test_nothing_of_a_signal_is_left(signal):
     f = signal(Z)
     noise = 0.5 * f.std() * rng.normal(size=len(f))
     given = conditioner(Z)
-    left = given.regressed(given.learn(f + noise))(f + noise).fitted[:, 0]
+    left = given.fit(f + noise).residuals((f + noise)[:, None]).fitted[:, 0]
     assert np.mean((left - noise) ** 2) < 0.01 * f.var()
 
 
@@ -96,41 +109,40 @@ def test_many_rows_find_dependence_and_independence(tester):
     assert [len(side) for side in both.regressions] == [1, 1]
 
 
-def test_a_first_look_says_what_all_rows_say(tester):
-    glance = Glance(tester._sides)
+def test_screening_says_what_all_rows_say(tester):
+    screening = Screening(tester._table)
     for i, j, given in ((0, 1, ()), (0, 2, (1,)), (1, 3, ()), (3, 4, (0,))):
-        assert glance.doubtless(i, j, given)
+        assert screening.rejects(i, j, given)
         assert tester.pvalue(i, j, given) == tester.test(i, j, given).pvalue == 0.005
     for i, j, given in ((0, 2, ()), (0, 3, (1,)), (1, 4, (3,))):
-        assert not glance.doubtless(i, j, given)
+        assert not screening.rejects(i, j, given)
         assert tester.pvalue(i, j, given) == tester.test(i, j, given).pvalue
 
 
-def test_a_first_look_leaves_weak_dependence_to_all_rows():
+def test_screening_leaves_weak_dependence_to_all_rows():
     rng = np.random.default_rng(0)
     n = 40_000
     x = rng.normal(size=n)
     tester = ConditionalTester(np.column_stack([x, 0.04 * x + rng.normal(size=n)]), n_resamples=199)
-    assert not Glance(tester._sides).doubtless(0, 1, ())
+    assert not Screening(tester._table).rejects(0, 1, ())
     assert tester.pvalue(0, 1) == 0.005
 
 
-def test_a_first_look_never_rejects_by_chance():
+def test_screening_never_rejects_by_chance():
     """None of 105 tests of independent columns comes near: their surprise is that of an exponential."""
     rng = np.random.default_rng(0)
     columns = [Variable(rng.normal(size=(ROWS, 1)), NUMERIC) for _ in range(15)]
-    glance = Glance(Sides(columns, Settings(("median",))))
+    screening = Screening(TableFeatures(columns, Settings(("median",))))
     pairs = [(i, j) for i in range(15) for j in range(i)]
-    assert not any(glance.doubtless(i, j, ()) for i, j in pairs)
+    assert not any(screening.rejects(i, j, ()) for i, j in pairs)
 
 
-def test_a_rare_event_is_its_own_feature():
+def test_a_rare_event_is_regressed():
     rare = np.zeros(2_000)
     rare[7] = 1.0
     given = conditioner(np.column_stack([rare, np.random.default_rng(0).normal(size=2_000)]))
-    assert given.columns[0].shape == (2_000, 1)
     x = 50.0 * rare + np.random.default_rng(1).normal(size=2_000)
-    left = given.regressed(given.learn(x))(x).fitted[:, 0]
+    left = given.fit(x).residuals(x[:, None]).fitted[:, 0]
     assert abs(left[7]) < 3.0
     assert np.corrcoef(left[8:], x[8:])[0, 1] > 0.95
 
@@ -141,9 +153,9 @@ def test_columns_that_do_not_vary_at_first():
     rare[-1] = 1.0
     rng = np.random.default_rng(0)
     other = Variable(rng.normal(size=(ROWS + 10, 1)), NUMERIC)
-    glance = Glance(Sides([Variable(rare, ~NUMERIC), other, other], Settings(("median",))))
-    assert not glance.doubtless(0, 1, ())
-    assert glance.doubtless(1, 2, (0,))  # given nothing that varies
+    screening = Screening(TableFeatures([Variable(rare, ~NUMERIC), other, other], Settings(("median",))))
+    assert not screening.rejects(0, 1, ())
+    assert screening.rejects(1, 2, (0,))  # given nothing that varies
 
 
 def test_the_graph_of_many_rows(tester):

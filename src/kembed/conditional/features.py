@@ -1,0 +1,349 @@
+"""Features of residuals, centred given the conditioning set, and the statistics of two targets.
+
+Features a(x) and b(y) are centred given z. Under conditional independence every product a_k(x_i) b_l(y_i) has
+mean zero given z, and so has its product with any feature of z. The statistic ‖Σ_i a(x_i) ⊗ b(y_i)‖²/n² is
+compared with ‖Σ_i ε_i a(x_i) ⊗ b(y_i)‖²/n² for independent ε_i of mean 0 and variance 1 (the wild bootstrap).
+Unlike a permutation this keeps the size of every row, which may depend on z.
+
+A search for a causal graph needs the same target and conditioning set in many tests, so all are cached.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from kembed.conditional.cache import LARGE_ROOM, ROOM, MemoryCache
+from kembed.conditional.products import Multipliers, bin_sums, cross_norms, products, squared_norms
+from kembed.conditional.regression import (
+    MANY_ROWS,
+    MANY_WIDEST,
+    Conditioner,
+    kernel_basis,
+    quantile_landmarks,
+)
+from kembed.conditional.residuals import ColumnRegression, Variable, VariableResiduals, variable_residuals
+from kembed.conditional.trees import LEAST_ROWS, ForestResiduals, forest_residuals
+from kembed.core.backend import Bool, Float, Int, to_numpy
+from kembed.kernels.base import Kernel
+from kembed.kernels.discrete import space_kernel
+from kembed.kernels.space import Space, make_space
+from kembed.learning.evidence import COARSE
+from kembed.permutation.crossings import Places, bin_rows, crossings
+from kembed.permutation.fusion import Values
+from kembed.permutation.series import LONGEST, crossed, lack
+from kembed.testing import kernel_words
+from kembed.testing.kernel_words import KernelRule
+
+Cached = TypeVar("Cached")
+Given = tuple[int, ...]
+Statistics = tuple[Values, tuple[Any, ...]]  # of every kernel, and the names of these
+# Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
+# `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
+BINNED_ROWS = 5_000
+CHOOSING_ROWS = 4_000  # of many rows, those that choose the kernel of the residuals
+# Hundreds of kernels are chosen in a search, by scans; a lengthscale for every column has none.
+WORDS = tuple(word for word in kernel_words.WORDS if word != "ard")
+LANDMARKS = 60  # of the residual kernel: a smooth kernel on one column has fewer features that count
+LINEAR = "linear"  # residuals as their own features, in "fused": the partial correlation of residuals
+FUSED_RATIOS = (4.0, 0.25)  # times the median distance, in "fused" beside the scale of largest evidence
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFeatures:
+    """Leading centred features of a kernel at the residuals, largest first."""
+
+    kernel: Kernel | str
+    values: Float[np.ndarray, "n r"]
+    freedom: float = 0.0  # degrees of freedom of the regressions behind them
+
+    @property
+    def roughness(self) -> float:
+        """The effective number of features: (Σ v)²/Σ v² of their variances v."""
+        sizes = np.square(self.values).mean(axis=0, dtype=float)
+        return float(sizes.sum() ** 2 / max((sizes**2).sum(), 1e-300))
+
+
+def check_kernels(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
+    """Check `kernel=`, and return a tuple of words and kernel objects.
+
+    Words have their usual meaning (`testing.kernel_words`) for residual columns, which have unit variance.
+    """
+    kernel = kernel_words.unwrapped(kernel)
+    if isinstance(kernel, list | tuple):
+        if not kernel:
+            raise ValueError(f"{argument} is an empty list; give at least one kernel")
+        return tuple(part for one in kernel for part in check_kernels(one, argument))
+    if isinstance(kernel, str) and kernel == "fused":
+        return ("bkl", *(("median", ratio) for ratio in FUSED_RATIOS), LINEAR)
+    if (isinstance(kernel, str) and kernel in WORDS) or isinstance(kernel, Kernel | KernelRule):
+        return (kernel,)
+    words = ", ".join(repr(word) for word in WORDS)
+    raise (ValueError if isinstance(kernel, str) else TypeError)(
+        f"{argument} must be one of {words}, a kernel object such as kembed.Gaussian(1.0) (in standard "
+        f"deviations of the residuals) or a list of these, but {kernel!r} was given"
+    )
+
+
+def kernels_features(
+    columns: Float[np.ndarray, "n k"],
+    indicator: Bool[np.ndarray, " k"],
+    kernels: Sequence[Any],
+    *,
+    many: bool = False,
+) -> list[KernelFeatures]:
+    """Features of kernels from `check_kernels`; of `many` rows the first choose the kernel.
+
+    Indicators are their own features, whatever the kernel: z determines only the probability of a category,
+    and a kernel on the residual of a 0 or a 1 would recover that probability.
+    """
+    if indicator.all():
+        names = [LINEAR if _is_linear(kernel) else "categories" for kernel in kernels]
+        return [KernelFeatures(name, columns - columns.mean(axis=0)) for name in names]
+    space = make_space(columns[: CHOOSING_ROWS if many else None], np.zeros(columns.shape[1], dtype=bool))
+    return [_kernel_features(columns, space, kernel, many) for kernel in kernels]
+
+
+def _is_linear(kernel: Any) -> bool:
+    return isinstance(kernel, str) and kernel == LINEAR
+
+
+def _kernel_features(
+    columns: Float[np.ndarray, "n k"], space: Space, kernel: Any, many: bool
+) -> KernelFeatures:
+    if _is_linear(kernel):
+        return KernelFeatures(LINEAR, columns - columns.mean(axis=0))
+    if isinstance(kernel, tuple):
+        kernel = space_kernel(space, kernel[1] * space.median())
+    kernel = to_numpy(kernel_words.choose_kernel(kernel, space, effort=COARSE)[0])
+    if columns.shape[1] > 1:  # rows are in random order
+        marks = np.unique(columns[: 2 * LANDMARKS], axis=0)
+    else:
+        marks = quantile_landmarks(columns[: CHOOSING_ROWS if many else None, 0], LANDMARKS)
+    return KernelFeatures(kernel, kernel_basis(columns, marks, kernel.gram, many=many).features)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetFeatures:
+    """Residuals of a target given a conditioning set, and their features."""
+
+    residuals: Float[np.ndarray, "n k"]  # unit variance; no columns where nothing is left
+    features: tuple[KernelFeatures, ...]  # of every kernel, centred given the conditioning set
+    regressions: tuple[ColumnRegression, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of the features and their comparison."""
+
+    kernels: tuple[Any, ...]  # from `check_kernels`
+    n_resamples: int = 999
+    memory: float | None = None
+    seed: int = 0
+    cross_fit: bool = True
+    binned_rows: int = BINNED_ROWS
+    many_rows: int = MANY_ROWS
+    room: int = LARGE_ROOM  # bytes of cached results, where rows are many
+    scale: bool = True  # off only in `benchmarks/conditional.py`, to measure its gain
+
+
+class TableFeatures:
+    """Features of all variables of one table, rows in random order, given any others."""
+
+    def __init__(self, variables: Sequence[Variable], settings: Settings) -> None:
+        self.variables = tuple(variables)
+        self.settings = settings
+        self.n = len(variables[0].columns)
+        self.cache = MemoryCache(settings.room if self.binned else ROOM)
+        self._kernels = object()  # a key: kernels that share the cache have features of their own
+
+    @property
+    def binned(self) -> bool:
+        """Whether bins of rows, not single rows, are permuted and get signs."""
+        return self.n > self.settings.binned_rows
+
+    @property
+    def many(self) -> bool:
+        """Whether regressions share a basis."""
+        return self.n > self.settings.many_rows
+
+    @cached_property
+    def places(self) -> Places:
+        """Rows by place and bin."""
+        return bin_rows(self.n, self.settings.seed)
+
+    def _cached(self, kind: str, key: Any, numbers: int, make: Callable[[], Cached]) -> Cached:
+        """A result from the cache; `numbers` is about how many it holds for every row."""
+        return self.cache.get((kind, *key), 8 * numbers * self.n, make)
+
+    def with_kernels(self, kernels: tuple[Any, ...]) -> "TableFeatures":
+        """The same regressions under other kernels."""
+        other = TableFeatures(self.variables, replace(self.settings, kernels=kernels))
+        other.cache = self.cache
+        return other
+
+    def conditioner(self, given: Given) -> Conditioner:
+        """Regressions on these variables."""
+        numbers = 130 if self.many else 60 if self.binned else 1_000
+        return self._cached("conditioner", given, numbers, lambda: self._conditioner(given))
+
+    def _conditioner(self, given: Given) -> Conditioner:
+        Z = np.column_stack([self.variables[v].columns for v in given])
+        return Conditioner(Z, self.many and 0 < Z.shape[1] <= MANY_WIDEST)
+
+    def weights(self, given: Given) -> tuple[Float[np.ndarray, "n q"], ...]:
+        """Features of these variables, for interactions with them."""
+        return self.conditioner(given).weights if given else ()
+
+    def target(self, target: int, given: Given) -> TargetFeatures:
+        """Features of a variable given others, by smooth regressions."""
+        return self._target(target, given, "smooth", partial(self._smooth, target, given))
+
+    def target_with_trees(self, target: int, given: Given) -> TargetFeatures:
+        """The same with trees in the regressions, zero at rows where the trees disagree."""
+        smooth = self.target(target, given)
+        if self.many or self.n < LEAST_ROWS or not smooth.regressions or not smooth.features:
+            return smooth
+        return self._target(target, given, "trees", partial(self._with_trees, target, given))
+
+    def _target(
+        self, target: int, given: Given, kind: str, make: Callable[[], TargetFeatures]
+    ) -> TargetFeatures:
+        key = (self._kernels, kind, target, given)
+        return self._cached("features", key, 25 if self.binned else 60, make)
+
+    def _smooth(self, target: int, given: Given) -> TargetFeatures:
+        variable = self.variables[target]
+        if not given or not self.conditioner(given).Z.shape[1]:  # nothing, or only constants
+            kernels = self.settings.kernels if variable.columns.shape[1] else ()
+            features = kernels_features(variable.columns, variable.indicator, kernels, many=self.many)
+            return TargetFeatures(variable.columns, tuple(features), ())
+        return self._centred(self._residuals(target, given), self.conditioner(given))
+
+    def _residuals(self, target: int, given: Given) -> VariableResiduals:
+        how, parts = self.settings, (self.variables[target], self.conditioner(given))
+        make = partial(variable_residuals, *parts, cross_fit=how.cross_fit, scale=how.scale)
+        return self._cached("residuals", (target, given), 4, make)
+
+    def _forest(self, target: int, given: Given) -> ForestResiduals:
+        how = self.settings
+        parts = (self.variables[target], self.conditioner(given), self._residuals(target, given))
+        make = partial(forest_residuals, *parts, cross_fit=how.cross_fit, scale=how.scale)
+        return self._cached("forest", (target, given), 8, make)
+
+    def _with_trees(self, target: int, given: Given) -> TargetFeatures:
+        forest = self._forest(target, given)
+        centred = self._centred(forest.residuals, self.conditioner(given))
+        kept = forest.rows[:, None]
+        return replace(centred, features=tuple(replace(f, values=f.values * kept) for f in centred.features))
+
+    def _centred(self, left: VariableResiduals, conditioner: Conditioner) -> TargetFeatures:
+        """Features of residuals, centred given the conditioner."""
+        spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
+        features = []
+        kernels = self.settings.kernels if left.columns.shape[1] else ()
+        indices = conditioner.index_bases(left.indices)
+        for one in kernels_features(left.columns, left.indicator, kernels, many=self.many):
+            values, more = conditioner.centred(one.values, indices)
+            features.append(KernelFeatures(one.kernel, values, spent + more))
+        return TargetFeatures(left.columns, tuple(features), left.regressions)
+
+    def statistics(
+        self,
+        left: TargetFeatures,
+        right: TargetFeatures,
+        given: Given,
+        E: Multipliers,
+        when: Int[np.ndarray, " n"] | None = None,
+    ) -> Statistics:
+        """HSIC of every kernel, alone and weighted by features of `given`, under the multipliers E.
+
+        The smoothest kernel is weighted at every scale of `given`, the next one at the first: a rough one has
+        more products than the rows can distinguish.
+
+        Regressions with d of n degrees of freedom make residuals dependent between rows: if these are Pa and
+        Pb, P a projection, Σ a_i b_i has variance n - d, but multipliers have Σ a_i² b_i² ≈ n (1 - d/n)²,
+        too little by 1 + d/n. Resampled statistics are multiplied by that, d the geometric mean over both
+        targets. With `memory`, of rows that `when` puts in order of time, also by what multipliers lack.
+        """
+        pairs = list(zip(left.features, right.features, strict=True))
+        weights = self.weights(given)
+        curved = [k for k, pair in enumerate(pairs) if not _is_linear(pair[0].kernel)]
+        smoothest = sorted(curved, key=lambda k: pairs[k][0].roughness * pairs[k][1].roughness)
+        weighted = dict(zip(smoothest, (weights, weights[:1]), strict=False))
+        memory, table = self.settings.memory, []
+        for k, (first, second) in enumerate(pairs):
+            stretch = np.ones(E.count + 1)
+            stretch[1:] += np.sqrt(first.freedom * second.freedom) / self.n
+            if when is not None and memory is not None:
+                persistence = crossed(first.values[when], second.values[when])
+                stretch[1:] *= lack(self.n, min(memory, LONGEST * self.n), persistence).factor
+            if self.binned and memory is None:
+                sums = bin_sums(first.values, second.values, weighted.get(k, ()))
+            else:
+                C = products(first.values.T, second.values.T)
+                sums = [C, *(products(C, weight.T) for weight in weighted.get(k, ()))]
+            name = (first.kernel, second.kernel)
+            names = [name] + [(*name, "given")] * (len(sums) - 1)
+            table += [
+                (one, squared_norms(C, E, self.n) * stretch) for one, C in zip(names, sums, strict=True)
+            ]
+        return _as_statistics(table)
+
+    def permuted(self, left: TargetFeatures, right: TargetFeatures, orders: np.ndarray) -> Statistics:
+        """HSIC of every kernel with nothing given, for the data and under every order of the rows."""
+        pairs = list(zip(left.features, right.features, strict=True))
+        if self.binned:  # orders of bins
+            totals = []
+            for first, second in pairs:
+                parts = crossings(first.values, second.values, self.places, orders)
+                totals.append(np.sum([np.square(part).sum(axis=(1, 2)) for _, part in parts], axis=0))
+        else:
+            totals = cross_norms([(first.values, second.values) for first, second in pairs], orders)
+        names = [(first.kernel, second.kernel) for first, second in pairs]
+        return _as_statistics([(name, total / self.n**2) for name, total in zip(names, totals, strict=True)])
+
+
+def _as_statistics(table: list[tuple[Any, np.ndarray]]) -> Statistics:
+    values = np.column_stack([column for _, column in table])
+    return Values(values, np.abs(values).max(axis=0)).settled(False), tuple(name for name, _ in table)
+
+
+class RowFeatures(TableFeatures):
+    """Features of some rows, from the regressions of all rows: a bootstrap of a graph needs no others.
+
+    Residuals of all rows, each predicted by the others, are better than those of a subset.
+    """
+
+    def __init__(self, whole: TableFeatures, rows: Int[np.ndarray, " r"], settings: Settings) -> None:
+        super().__init__([Variable(v.columns[rows], v.indicator) for v in whole.variables], settings)
+        self._whole, self._rows = whole, rows
+
+    def weights(self, given: Given) -> tuple[Float[np.ndarray, "n q"], ...]:
+        """Features of all rows, at these."""
+        parts = (weight[self._rows] for weight in self._whole.weights(given))
+        return self._cached("weights", given, 60, lambda: tuple(parts))
+
+    def _smooth(self, target: int, given: Given) -> TargetFeatures:
+        return self._at_rows(self._whole.target(target, given))
+
+    def _with_trees(self, target: int, given: Given) -> TargetFeatures:
+        return self._at_rows(self._whole.target_with_trees(target, given))
+
+    def target_with_trees(self, target: int, given: Given) -> TargetFeatures:
+        """The same with trees, where all rows have them."""
+        if self._whole.target_with_trees(target, given) is self._whole.target(target, given):
+            return self.target(target, given)
+        return self._target(target, given, "trees", partial(self._with_trees, target, given))
+
+    def _at_rows(self, whole: TargetFeatures) -> TargetFeatures:
+        features = []
+        for one in whole.features:
+            values = one.values[self._rows]
+            tested = values.any(axis=1, keepdims=True)  # trees leave rows out
+            values = values - tested * (values.sum(axis=0) / max(1, np.count_nonzero(tested)))
+            # A share of the rows has lost the same share of degrees of freedom.
+            features.append(replace(one, values=values, freedom=one.freedom * self.n / self._whole.n))
+        return replace(whole, residuals=whole.residuals[self._rows], features=tuple(features))
