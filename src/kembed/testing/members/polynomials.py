@@ -180,7 +180,7 @@ def fit_levels(codes: Column, degree: int = DEGREE) -> LevelScale:
     """
     values, first, counts = np.unique(codes, return_index=True, return_counts=True)
     unseen = np.zeros(degree)
-    unseen[min(len(values), degree) - 1] = np.sqrt(len(codes) / max(1, np.count_nonzero(counts == 1)))
+    unseen[min(len(values), degree) - 1] = np.sqrt(len(codes) / max(1, int((counts == 1).sum())))
     table = np.tile(unseen, (int(values[-1]) + 2, 1))
     table[values.astype(int)] = indicators(codes, degree)[first]
     return LevelScale(table)
