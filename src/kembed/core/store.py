@@ -32,7 +32,6 @@ def write_store(path: str | Path, kind: str, value: Any, known: _Known) -> Path:
     text = json.dumps({"version": VERSION, "kind": kind, "value": structure}).encode()
     if (size := len(text) + sum(array.nbytes for array in arrays.values())) > LARGEST - 2**20:
         raise ValueError(f"{size:,} bytes are more than a file may hold; use fewer columns or rows")
-
     entries: dict[str, Any] = {STRUCTURE: np.frombuffer(text, np.uint8), **arrays}
 
     def write(draft: Path) -> None:
@@ -54,27 +53,20 @@ def read_store(path: str | Path, kind: str, known: _Known) -> Any:
     name = printable(str(path))
     try:
         with Path(path).open("rb") as file:
-            older = file.read(len(FORMAT_1)) == FORMAT_1
-        if older:
-            raise FileError(f"{name} was written by an older kembed; make it again")
+            if file.read(len(FORMAT_1)) == FORMAT_1:
+                raise FileError(f"{name} was written by an older kembed; make it again")
         if not is_store(path):
             raise FileError(f"{name} is no file of kembed's; give one that kembed has written")
         with zipfile.ZipFile(path) as archive:
-            entries = {entry.filename: entry for entry in archive.infolist()}
             if sum(entry.file_size for entry in archive.infolist()) > LARGEST:
                 raise ValueError("more bytes than any file of kembed's has")
-
-            def array(key: str) -> np.ndarray:
-                return _read_array(archive, entries[f"{key}.npy"])
-
-            content = json.loads(array(STRUCTURE).tobytes())
-            version, held = content["version"], printable(str(content["kind"]))
-            if int(version) != VERSION:
-                reads = f"format {int(version)}, and this kembed reads format {VERSION}"
-                raise FileError(f"{name} has {reads}; update kembed")
+            content = json.loads(_read_array(archive, STRUCTURE).tobytes())
+            version, held = int(content["version"]), printable(str(content["kind"]))
+            if version != VERSION:
+                raise FileError(f"{name} has format {version}, not {VERSION}; update kembed")
             if held != kind:
                 raise FileError(f"{name} holds a {held}, and a {kind} is wanted; give another file")
-            return _Decoder(known, array).value(content["value"])
+            return _Decoder(known, lambda key: _read_array(archive, key)).value(content["value"])
     except FileError:
         raise
     except FileNotFoundError:
@@ -85,8 +77,9 @@ def read_store(path: str | Path, kind: str, known: _Known) -> Any:
         raise FileError(f"{name} is damaged or incomplete; make or copy it again") from error
 
 
-def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+def _read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Read an array whose header declares as many bytes as its entry has."""
+    entry = archive.getinfo(f"{name}.npy")
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # which are read piece by piece
         raise ValueError("another compression")
     with archive.open(entry) as file:
@@ -206,10 +199,9 @@ class _Decoder:
             raise ValueError("other fields")
         start = self.count
         values = {name: self.value(item) for name, item in inside.items()}
-        if is_dataclass(kind) and isinstance(kind, type):
-            made: Any = kind.__new__(kind)
-            vars(made).update(values)  # not every `__init__` takes the fields as they are
-        else:
-            made = kind(**values)
+        plain = is_dataclass(kind)
+        made = object.__new__(kind) if plain else kind(**values)
+        if plain:  # not every `__init__` takes the fields as they are
+            vars(made).update(values)
         self.objects.append((made, self.count - start))
         return made

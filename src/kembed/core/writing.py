@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 STRUCTURE = "kembed"  # the first array of kembed's own files (`core/store.py`)
-FORMAT_1 = b"kembed-file 1"  # how these began before they were archives
+FORMAT_1 = b"kembed-file"  # how these began before they were archives
 SCHEMA = 2  # the version of the keys that docs/json.md lists: a key that changes its meaning makes another
 
 

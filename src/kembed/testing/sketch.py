@@ -198,7 +198,6 @@ class Sketch:
                 and np.isin(powers, range(LARGEST_POWER)).all()
                 and (np.diff(powers) >= 0).all()
                 and np.array_equal(made.weight[:-1], 2.0**powers)  # bins of complete rows
-                and made.weight.shape == (height,)
                 and 0.0 <= made.weight[-1] < 2.0**LARGEST_POWER
                 and {len(column) for column in of_columns} == {len(made.lens.cells.points)}
                 and max(map(len, schema.levels)) <= LEVELS
