@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from kembed import DriftDetector, Gaussian
-from kembed.core.packing import FileError
+from kembed.core.store import FileError
 from kembed.estimators.drift import MANY
 
 
@@ -86,7 +86,7 @@ def test_what_is_no_detector(rng, tmp_path):
     detector = DriftDetector(n_resamples=19).fit(rng.normal(size=(50, 1)))
     whole = detector.save(path).read_bytes()
     path.write_bytes(whole[:-3])
-    with pytest.raises(FileError, match=r"a\.detector is not whole"):
+    with pytest.raises(FileError, match=r"a\.detector is damaged or incomplete; make"):
         DriftDetector.load(path)
     detector.set_params(random_state=np.random.default_rng(0))
     with pytest.raises(TypeError, match=r"random_state=.* cannot be written"):

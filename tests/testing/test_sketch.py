@@ -1,5 +1,7 @@
 """Sketches: exact tests against rows that are gone, sums that add up, files that come back."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,14 +9,16 @@ import pytest
 from tests.testing.alike import all_have
 
 from kembed import Delta, Gaussian, OnColumns, Sketch, learn_kernel, mmd_test
-from kembed.core.packing import FileError
+from kembed.core.store import FileError
 from kembed.permutation.atoms import CAP, Atoms, bins_of
 from kembed.permutation.bins import Bins
 from kembed.tables.reader import read_tables
 from kembed.tables.source import Memory, in_memory
 from kembed.testing.binned import Sides, statistics_of
 from kembed.testing.lens import recoding, sum_later
+from kembed.testing.members.forests import Forest
 from kembed.testing.members.fresh import Fresh
+from kembed.testing.sketch_file import write_sketch
 
 TOWNS = ["Bern", "Oslo", "Rome"]
 SEED = 3
@@ -304,6 +308,46 @@ def test_damaged_files(sketch, tmp_path, rng):
         refused(["reference.kembed"], lambda: Sketch.load(path), FileError)
         path.write_bytes(whole[: int(rng.integers(len(whole)))])
         refused(["reference.kembed"], lambda: Sketch.load(path), FileError)
+
+
+def forged(sketch, path, **changes):
+    """The sketch with other parts, in a file that is in order."""
+    return write_sketch(path, sketch.parts | changes)
+
+
+def test_forged_files_neither_hang_nor_pass(sketch, tmp_path):
+    """Powers, weights, sums and levels that no sketch has: refused when the file is read."""
+    powers, weight, lens = sketch.powers, sketch.weight, sketch.lens
+    high = powers.copy()
+    high[-1] = 2**31
+    many = (tuple(range(20_000)),) * 3
+    for changes in (
+        {"powers": high},
+        {"powers": high, "weight": np.append(weight[:-2], [np.inf, 0.0])},
+        {"powers": powers - 1, "weight": np.append(2.0 ** (powers - 1), 0.0)},
+        {"powers": powers[::-1], "weight": np.append(2.0 ** powers[::-1], 0.0)},
+        {"powers": powers.astype(float)},
+        {"weight": np.append(weight[:-1], np.inf)},
+        {"weight": weight[:, None]},
+        {"sums": sketch.sums[:-1]},
+        {"sums": tuple(part.astype(float) for part in sketch.sums)},
+        {"lens": 3},
+        {"lens": replace(lens, schema=replace(lens.schema, levels=many))},
+        {"lens": replace(lens, schema=replace(lens.schema, names=("a",)))},
+    ):
+        path = forged(sketch, tmp_path / "forged.kembed", **changes)
+        refused(
+            ["forged.kembed does not hold a sketch", "make it again"],
+            lambda p=path: Sketch.load(p),
+            FileError,
+        )
+    assert Sketch.load(forged(sketch, tmp_path / "same.kembed")).rows == sketch.rows
+
+
+def test_a_forged_tree_does_not_hang():
+    """The second node leads back to the first."""
+    forest = Forest(np.array([0, 0, -1]), np.full(3, 0.5), np.array([[1, 2], [0, 2], [0, 0]]))
+    refused(["make the sketch again"], lambda: forest.leaves(np.array([[0.2]])))
 
 
 # What does not fit.

@@ -18,7 +18,7 @@ from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.screen import Screen
 from kembed.cli.words import STANDARD_INPUT, UsageError, label
 from kembed.core.text import listing
-from kembed.core.writing import is_packed
+from kembed.core.writing import is_store
 from kembed.tables.delimited import MISSING, TextOptions, picked
 from kembed.tables.files import checked
 from kembed.tables.frames import EXACT, Labelled, level_text
@@ -131,7 +131,7 @@ def sources_of(values: dict[str, Any], reading: Reading, screen: Screen, **how: 
 
 def labelled(file: str, screen: Screen) -> Labelled:
     """A file as the library reads it: its errors name the file."""
-    if is_packed(file):
+    if is_store(file):
         raise UsageError(f"{label(file)} has no rows; only kembed test and kembed summarise take such files")
     if file == STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         screen.note("reading CSV from the keyboard; end with Ctrl-D")

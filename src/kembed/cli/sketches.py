@@ -13,7 +13,7 @@ from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
 from kembed.cli.words import UsageError, label
 from kembed.core.text import counted, listing, rows
-from kembed.core.writing import is_packed
+from kembed.core.writing import is_store
 
 if TYPE_CHECKING:
     from kembed.testing.sketch import Sketch
@@ -47,19 +47,19 @@ def run_summarise(
     if chosen != "fused" and like is not None:
         raise UsageError("--kernel is for new features, and --like takes those of a sketch; leave one out")
     outputs.check_target(output, (SUFFIX,), files)
-    tables = [file for file in files if not is_packed(file)]
+    tables = [file for file in files if not is_store(file)]
     if output is None and (tables or len(files) > 1):
         raise UsageError(f"name the sketch to write, as in -o reference{SUFFIX}")
     from kembed import Sketch
 
     # Tables have the features of --like, else of the first sketch among the files, else of the first table.
-    models = [like] if like is not None else [file for file in files if is_packed(file)]
+    models = [like] if like is not None else [file for file in files if is_store(file)]
     first = Sketch.load(models[0]) if models else None
     with screen.waiting(f"reading {counted(len(files), 'file')}") as bar:
         parts: list[Sketch] = []
         left_out: dict[str, str] = {}
         for file in files:
-            if is_packed(file):
+            if is_store(file):
                 parts.append(Sketch.load(file))
                 continue
             source, out = _source(file, first, reading, screen)
@@ -153,7 +153,7 @@ def _source(
 
 def is_sketch(*files: str | None) -> bool:
     """Whether any of these is a sketch."""
-    return any(file is not None and is_packed(file) for file in files)
+    return any(file is not None and is_store(file) for file in files)
 
 
 def test_against(
@@ -179,7 +179,7 @@ def test_against(
     from kembed import Sketch, mmd_test
     from kembed.cli.samples import Samples
 
-    sketches: dict[str, Sketch] = {file: Sketch.load(file) for file in (a, b) if is_packed(file)}
+    sketches: dict[str, Sketch] = {file: Sketch.load(file) for file in (a, b) if is_store(file)}
     sketch = next(iter(sketches.values()))
     sides: list[Any] = []
     left_out: dict[str, str] = {}

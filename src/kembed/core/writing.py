@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-MAGIC = "kembed-file"  # how files of kembed's own begin (`core/packing.py`)
+STRUCTURE = "kembed"  # the first array of kembed's own files (`core/store.py`)
+FORMAT_1 = b"kembed-file"  # how these began before they were archives
 SCHEMA = 2  # the version of the keys that docs/json.md lists: a key that changes its meaning makes another
 
 
@@ -50,13 +51,15 @@ def write_text(path: str | Path, text: str) -> Path:
     return write_whole(path, lambda draft: draft.write_bytes(text.encode()))
 
 
-def is_packed(path: str | Path) -> bool:
-    """Whether a file begins as those of kembed's do; a pipe, which can be read but once, is none."""
+def is_store(path: str | Path) -> bool:
+    """Whether a file begins as kembed's own do; a pipe, which can be read only once, does not."""
     try:
         if not Path(path).is_file():
             return False
         with Path(path).open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC.encode()
+            start = file.read(64)
+        first = f"{STRUCTURE}.npy".encode()
+        return start.startswith(FORMAT_1) or (start.startswith(b"PK") and start[30:].startswith(first))
     except (OSError, ValueError):
         return False
 

@@ -110,7 +110,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         return mmd_test(self.sketch_, self._table(X, reset=False), by_column=by_column, **options)
 
     def save(self, path: str | Path) -> Path:
-        """Write the fitted detector to a file, whole: numbers and text under a checksum, no code."""
+        """Write the fitted detector to a file, atomically: arrays and JSON, no code."""
         check_is_fitted(self, "reference_")
         return write_detector(self, path)
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.packing import FileError
+from kembed.core.store import FileError
+from kembed.core.text import printable
 from kembed.tables.reader import read_tables
 from kembed.tables.times import DAY, DAYS, HOURS, SECONDS, ZONED
 from kembed.testing.sketch import Sketch
@@ -42,8 +43,8 @@ def read_detector(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
         if parts["sketched"]:
             return params, {**named, "reference_": None, "sketch_": Sketch.from_parts(parts, path)}
         return params, {**named, "reference_": _table(parts), "sketch_": None}
-    except (KeyError, TypeError, AttributeError, IndexError):
-        raise FileError(f"{path} does not hold a detector; make it again") from None
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError):
+        raise FileError(f"{printable(str(path))} does not hold a detector; make it again") from None
 
 
 def _listed(value: Any) -> Any:

@@ -22,6 +22,7 @@ from kembed.permutation.units import UNIT, checked_unit, refuse_split
 from kembed.tables.source import Source
 from kembed.testing.cells import Cells, make_cells
 from kembed.testing.members.fresh import Fresh, Streamed
+from kembed.testing.members.polynomials import fit_levels
 from kembed.testing.members.single import level_features, single_column
 from kembed.testing.outcome import ColumnEvidence, TestOutcome, resampled_outcome
 from kembed.testing.passes import Layout, Sums, sum_features, take_column, take_sample
@@ -329,17 +330,17 @@ def column_evidence(
 def _single(name: str, column: Space, points: Float[np.ndarray, " L"]) -> tuple[Choice, Any, Any, list[Any]]:
     """The fused test of one column: its members, the size of an entry of each, and features of the cells.
 
-    What stands for a cell has the features of the value next to it; a level that is not there has none.
+    What stands for a cell has the features of the value next to it; levels are as `fit_levels` has them.
     """
-    values = column.values[:, 0]
-    choice = single_column(name, values, bool(column.categorical[0]))
+    values, categorical = column.values[:, 0], bool(column.categorical[0])
+    choice = single_column(name, values, categorical)
     rows = np.minimum(np.searchsorted(values, points), len(values) - 1)
-    known = ((values[rows] == points) | ~column.categorical[0])[:, None]
+    scale = fit_levels(values) if categorical else None
     blocks: Any = choice.members
     sparse = [hasattr(each.columns, "toarray") for each in blocks]  # an indicator of every level
     entry = np.concatenate([each.diagonals.mean(axis=1) for each in blocks])
     features = [
-        level_features(points, values) if every else np.where(known, each.columns[rows], 0.0)
+        level_features(points, values) if every else scale(points) if scale else each.columns[rows]
         for every, each in zip(sparse, blocks, strict=True)
     ]
     shapes = [

@@ -14,15 +14,16 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import Float, Int
-from kembed.core.packing import FileError
 from kembed.core.progress import showing_progress
-from kembed.core.text import counted, listing
+from kembed.core.store import FileError
+from kembed.core.text import counted, listing, printable
 from kembed.core.text import rows as rows_of
 from kembed.core.writing import jsonable
 from kembed.permutation.atoms import Atoms, bins_of, joined
 from kembed.permutation.bins import bin_indicators, dense
 from kembed.permutation.fusion import refuse_non_finite
 from kembed.tables.reader import read
+from kembed.tables.schema import LEVELS
 from kembed.tables.source import Source
 from kembed.testing.lens import ASIDE, SHARE, Lens, make_lens, recoding, sum_atoms
 from kembed.testing.passes import Sums
@@ -31,6 +32,7 @@ from kembed.testing.sketch_file import digest, read_sketch, settled, write_sketc
 
 LEAST_ROWS = 16  # of a reference: a few to choose features on, and a few to compare
 LONGEST = 2.0**63  # sums of steps are whole numbers below it
+LARGEST_POWER = 62  # log₂ of the rows of an atom: more rows no table has
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,7 +171,7 @@ class Sketch:
     __add__ = merge
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file, whole: numbers and text under a checksum, no code."""
+        """Write it to a file, atomically: arrays and JSON, no code."""
         return write_sketch(path, self.parts)
 
     @property
@@ -187,13 +189,23 @@ class Sketch:
         """From what was read, if it fits together."""
         try:
             made = cls(parts["lens"], parts["powers"], parts["weight"], tuple(parts["sums"]))
-            height, widths = len(made.powers) + 1, [len(steps) for steps in made.lens.steps]
-            fits = [part.shape for part in made.sums] == [(height, width) for width in widths]
-            fits = fits and np.array_equal(made.weight[:-1], 2.0**made.powers)  # bins of complete rows
-        except (KeyError, AttributeError, TypeError):
+            schema, powers = made.lens.schema, made.powers
+            height, widths = len(powers) + 1, [len(steps) for steps in made.lens.steps]
+            of_columns = (schema.names, schema.categorical, schema.levels, made.lens.margins.T)
+            fits = (
+                [part.shape for part in made.sums] == [(height, width) for width in widths]
+                and {part.dtype.kind for part in (powers, *made.sums)} == {"i"}
+                and np.isin(powers, range(LARGEST_POWER)).all()
+                and (np.diff(powers) >= 0).all()
+                and np.array_equal(made.weight[:-1], 2.0**powers)  # bins of complete rows
+                and 0.0 <= made.weight[-1] < 2.0**LARGEST_POWER
+                and {len(column) for column in of_columns} == {len(made.lens.cells.points)}
+                and max(map(len, schema.levels)) <= LEVELS
+            )
+        except (KeyError, AttributeError, TypeError, ValueError, IndexError):
             fits = False
-        if not fits or len(made.weight) != height:
-            raise FileError(f"{path} does not hold a sketch; make it again")
+        if not fits:
+            raise FileError(f"{printable(str(path))} does not hold a sketch; make it again")
         return made
 
     def bins(self, power: int) -> Sums:

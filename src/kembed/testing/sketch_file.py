@@ -1,11 +1,12 @@
 """A sketch as a file: which classes and functions may stand in one, and what else is in it."""
 
 import hashlib
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kembed.core.packing import packed, read_packed, unpacked, write_packed
+from kembed.core.store import decode, encode, read_store, write_store
 from kembed.kernels import composite, discrete, stationary
 from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
@@ -57,7 +58,7 @@ FUNCTIONS = (
 
 @cache
 def known() -> dict[str, Any]:
-    """By name, all that a file may hold beside numbers and text."""
+    """Return, by name, the classes and functions that a file may hold."""
     kernels = [
         item
         for room in (stationary, discrete, composite)
@@ -69,23 +70,27 @@ def known() -> dict[str, Any]:
 
 
 def digest(value: Any) -> str:
-    """A number that is the same for equal values: of features, whether two sketches can be added."""
-    return hashlib.sha256(packed(value, known())).hexdigest()
+    """A hash that equal values share: sketches with equal features can be added."""
+    structure, arrays = encode(value, known())
+    made = hashlib.sha256(json.dumps([structure, [(a.dtype.str, a.shape) for a in arrays.values()]]).encode())
+    for array in arrays.values():
+        made.update(array.tobytes())
+    return made.hexdigest()
 
 
 def settled(value: Any) -> Any:
     """A value as a file would give it back, to the last bit; one that no file can hold as it is."""
     try:
-        return unpacked(packed(value, known()), known())
+        return decode(*encode(value, known()), known())
     except TypeError:  # a kernel that is a function of the user's
         return value
 
 
 def write_sketch(path: str | Path, parts: dict[str, Any], kind: str = KIND) -> Path:
-    """Write the parts of a sketch, whole."""
-    return write_packed(path, kind, parts, known())
+    """Write the parts of a sketch, or of a detector, atomically."""
+    return write_store(path, kind, parts, known())
 
 
 def read_sketch(path: str | Path, kind: str = KIND) -> dict[str, Any]:
-    """The parts of a sketch."""
-    return dict(read_packed(path, kind, known()))
+    """Read the parts of a sketch, or of a detector."""
+    return dict(read_store(path, kind, known()))

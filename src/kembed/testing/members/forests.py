@@ -81,6 +81,8 @@ def make_boxes(forest: Forest) -> Boxes:
     V, D = len(forest.column), int(forest.column.max(initial=0)) + 1
     cuts = [np.unique(forest.cut[forest.column == c]) for c in range(D)]
     inner = np.flatnonzero(forest.column >= 0)
+    if (forest.sides[inner] <= inner[:, None]).any():  # a cycle, which only a forged file has
+        raise ValueError("a node of a tree comes after one below it; make the sketch again")
     roots = np.flatnonzero(np.bincount(forest.sides[inner].ravel(), minlength=V) == 0)
     tree = np.zeros(V, dtype=int)
     tree[roots] = np.arange(len(roots))

@@ -13,7 +13,7 @@ from kembed.core.buffers import Buffers
 from kembed.core.lookup import Lookup, make_lookup
 
 Column = Float[np.ndarray, " N"]
-DEGREE = 8  # of the polynomials, and how many levels are told apart
+DEGREE = 8  # of the polynomials, and features of levels
 NOTHING = 1e-6  # a feature that keeps less than this of its length beside the ones before it is none
 
 
@@ -158,9 +158,9 @@ def fit_ranks(column: Column, degree: int = DEGREE) -> RankScale:
 
 @dataclass(frozen=True, eq=False)
 class LevelScale:
-    """The features of `indicators` for any code; one that was not seen is as those that have no indicator."""
+    """The features of `indicators` for any code, those of unseen levels included."""
 
-    table: Float[np.ndarray, "L+1 degree"]  # of every code, then of any other
+    table: Float[np.ndarray, "L+1 degree"]  # of every code; the last row is that of unseen levels
 
     def __call__(self, codes: Column) -> Float[np.ndarray, "b degree"]:
         """The features of these codes."""
@@ -169,46 +169,41 @@ class LevelScale:
 
 
 def fit_levels(codes: Column, degree: int = DEGREE) -> LevelScale:
-    """`indicators` of a column of codes, to be said of other rows.
+    """`indicators` of a column of codes as a feature map for other rows.
+
+    All levels that the fit did not have share one feature: the first that `indicators` leaves free, else the
+    last, which is that of rare levels. Its value is one over the root of the Good-Turing estimate of their
+    total share (levels that occur once over rows, at least 1/N), as that of a level is by its share.
 
     >>> fit_levels(np.array([2.0, 0.0, 2.0, 2.0]), 2)(np.array([2.0, 0.0, 5.0])).round(3).tolist()
-    [[0.577, 0.0], [-1.732, 0.0], [0.0, 1.0]]
+    [[0.577, 0.0], [-1.732, 0.0], [0.0, 2.0]]
     """
-    values, first = np.unique(codes, return_index=True)
-    own, rest = _indicators(codes, degree)
-    table = np.tile(rest, (int(values[-1]) + 2, 1))
-    table[values.astype(int)] = own[first]
+    values, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    unseen = np.zeros(degree)
+    unseen[min(len(values), degree) - 1] = np.sqrt(len(codes) / max(1, int((counts == 1).sum())))
+    table = np.tile(unseen, (int(values[-1]) + 2, 1))
+    table[values.astype(int)] = indicators(codes, degree)[first]
     return LevelScale(table)
 
 
 def indicators(codes: Column, degree: int = DEGREE) -> Float[np.ndarray, "N degree"]:
-    """Indicators of the levels, the most frequent first, made orthonormal; the rarest ones are one level.
+    """Indicators of the levels, the most frequent first, made orthonormal.
+
+    Of more than `degree` levels the last feature is the reciprocal of a level's share, so that rare levels
+    differ from the other levels without an indicator.
 
     >>> indicators(np.array([2.0, 7.0, 2.0, 2.0]), 2).round(3).tolist()
     [[0.577, 0.0], [-1.732, 0.0], [0.577, 0.0], [0.577, 0.0]]
     """
-    return _indicators(codes, degree)[0]
-
-
-def _indicators(
-    codes: Column, degree: int
-) -> tuple[Float[np.ndarray, "N degree"], Float[np.ndarray, " degree"]]:
-    """The features of every row, and those of a level that has no indicator."""
     values, where, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    weights = np.sqrt(counts / len(codes))[:, None]
-    table = np.column_stack([np.ones(len(values)), np.eye(len(values))[:, order[:degree]]])
-    Q, R = np.linalg.qr(weights * table)
-    length = np.diagonal(R)
-    kept = np.flatnonzero(np.abs(length[1:]) > NOTHING * weights.min()) + 1
-    found, other = np.zeros((len(values), degree)), np.zeros(degree)
-    signs = np.sign(length[kept])
-    found[:, : len(kept)] = Q[:, kept] * signs / weights
-    unnamed = order[
-        degree:
-    ]  # their features are all the same; where every level has a name, a place of its own
-    if len(unnamed):
-        other[:] = found[unnamed[0]]
-    else:
-        other[min(len(kept), degree - 1)] = 1.0
-    return found[where], other
+    few = min(degree, len(values)) - 1
+    named = np.argsort(-counts, kind="stable")[:few]
+    share = (counts / len(codes))[:, None]
+    table = np.column_stack([np.ones(len(values)), np.eye(len(values))[:, named], share.min() / share])
+    Q, R = np.linalg.qr(np.sqrt(share) * table[:, : min(degree, len(values) - 1) + 1])
+    length = np.diagonal(R)[1:]
+    # Shares that are all alike are a constant, and what rounding leaves of it is no feature.
+    signs = np.where(np.abs(length) > NOTHING * np.sqrt(share.min()), np.sign(length), 0.0)
+    found = np.zeros((len(values), degree))
+    found[:, : len(signs)] = Q[:, 1:] * signs / np.sqrt(share)
+    return found[where]
