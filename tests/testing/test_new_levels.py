@@ -26,7 +26,7 @@ def table(rng, rows, new=0, towns=FEW, name="Lima"):
 
 
 def run(how, x, y, **options):
-    options = {"rng": 0, "n_resamples": 199, **options}
+    options = {"rng": 0, "n_resamples": 999, **options}
     if how == "sketch":
         return mmd_test(Sketch.of(x), y, **options)
     return mmd_test(x.lazy(), y.lazy(), **options) if how == "batches" else mmd_test(x, y, **options)
