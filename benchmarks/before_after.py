@@ -1,8 +1,9 @@
 """Power of the default tests on every suite, on the same draws for two versions of kembed.
 
-`python -m benchmarks.before_after record FILE [SUITE ...]` writes the p-values of the kembed that is imported
-(set PYTHONPATH to another `src` for another version), `... compare BEFORE AFTER` prints both with the standard
-error of the difference. KEMBED_REPETITIONS, 60 unless given; level .05, B = 299.
+`python -m benchmarks.before_after record FILE [SUITE ...]` writes the p-values of the imported kembed.
+PYTHONPATH names another `src` for another version. `... compare BEFORE AFTER` prints both with the standard
+error of the difference. KEMBED_REPETITIONS, 60 unless given, from KEMBED_FIRST on; KEMBED_KERNEL, the default
+unless given; level .05, B = 299.
 """
 
 import json
@@ -19,6 +20,7 @@ from benchmarks.accidents import ACCIDENTS, RELATIONS
 from benchmarks.alternatives import DEPENDENCE, HELD_OUT, SUITE
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "60"))
+FIRST = int(os.environ.get("KEMBED_FIRST", "0"))  # number of the first repetition, for other draws
 KERNEL = os.environ.get("KEMBED_KERNEL", "fused")
 SUITES = {
     "SUITE": SUITE,
@@ -31,13 +33,13 @@ SUITES = {
 
 def repetition(job: tuple[str, str, int]) -> tuple[float, float]:
     """The p-value, and processor seconds."""
-    from kembed import hsic_test, mmd_test
+    import kembed
 
     suite, name, r = job
     warnings.simplefilter("ignore")
     rng = seeded(name, r)
     x, y = SUITES[suite][name].draw(rng)
-    test = hsic_test if suite in ("DEPENDENCE", "RELATIONS") else mmd_test
+    test = kembed.hsic_test if suite in ("DEPENDENCE", "RELATIONS") else kembed.mmd_test
     start = time.process_time()
     pvalue = test(x, y, kernel=KERNEL, n_resamples=B, rng=rng).pvalue
     return pvalue, time.process_time() - start
@@ -47,7 +49,7 @@ def record(path: str, suites: list[str]) -> None:
     found: dict = {}
     for suite in suites or list(SUITES):
         for name in SUITES[suite]:
-            both = spread(repetition, [(suite, name, r) for r in range(REPETITIONS)])
+            both = spread(repetition, [(suite, name, r) for r in range(FIRST, FIRST + REPETITIONS)])
             p, seconds = zip(*both, strict=True)
             found[f"{suite}: {name}"] = {"p": p, "seconds": float(np.median(seconds))}
             print(f"{suite}: {name}: {np.mean(np.array(p) <= LEVEL + 1e-12):.2f}", flush=True)

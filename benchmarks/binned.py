@@ -17,10 +17,11 @@ from benchmarks._workers import SEED, seeded, spread
 from benchmarks.alternatives import HELD_OUT, SUITE
 from benchmarks.at_size import B, numbers, pooled, print_levels, print_powers, timed
 from kembed import mmd_test
+from kembed.permutation.bins import make_bins
+from kembed.permutation.sums import Layout
 from kembed.tables.reader import read_tables
 from kembed.tables.source import in_memory
-from kembed.testing import binned
-from kembed.testing.binned import binned_test
+from kembed.testing import engine
 from kembed.testing.procedure import read_procedure
 
 KERNELS = ("fused", "median")
@@ -48,7 +49,7 @@ def fitted(job: tuple[str, int, int]) -> tuple[float, ...]:
     name, rows, r = job
     x, y = diluted(name, rows, seeded(name, r))
     found: tuple[float, ...] = ()
-    for binned.FEWEST, binned.FEWEST_LANDMARKS in FITS:
+    for engine.FEWEST, engine.FEWEST_LANDMARKS in FITS:
         found += timed(mmd_test, WAYS[1:], x, y, np.random.default_rng(r))
     return found
 
@@ -60,8 +61,9 @@ def null_draw(seed: int) -> list[float]:
     sources = in_memory(tables[0]), in_memory(tables[1])
     found = []
     for kernel in KERNELS:
-        procedure = read_procedure("features", "permutation", B, None, None, rng)
-        found.append(binned_test(sources, kernel, procedure, bins=20).pvalue)
+        procedure = read_procedure("features", "permutation", B, None, rng)
+        bins = make_bins((107, 61), int(rng.integers(2**62)), bins=20)
+        found.append(engine._test_bins(sources, bins, Layout((0, 1, 2)), kernel, procedure, False).pvalue)
     return found
 
 

@@ -16,9 +16,9 @@ from kembed import ConditionalTester, conditional_test
 from kembed.conditional.features import Settings, TableFeatures, check_kernels
 from kembed.conditional.products import random_signs
 from kembed.conditional.residuals import as_variable
+from kembed.features.ensemble import separate_plan
 from kembed.permutation.fusion import fuse
 from kembed.permutation.nulls import resampled_pvalue
-from kembed.testing.procedure import every_one
 
 SEED, ALPHA = 20, 0.05
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "1000"))
@@ -90,7 +90,7 @@ def _variant(task: tuple) -> list[bool]:
             table.conditioner((2,)).__dict__["centred"] = lambda F, indices: (F, 0.0)
         left, right = table.target(0, (2,)), table.target(1, (2,))
         values, _ = table.permuted(left, right, orders) if permute else table.statistics(left, right, (2,), E)
-        combined = fuse(values, every_one(values.statistics.shape[1])).whole
+        combined = fuse(values, separate_plan(values.statistics.shape[1])).whole
         out.append(resampled_pvalue(combined[0], combined[1:]) <= ALPHA)
     return out
 

@@ -1,7 +1,7 @@
 """Power when a share of one sample's rows are copies: `python -m benchmarks.copies [DRAWS]`.
 
 Two normal samples of 150 rows and four columns; the last rows of the second are copies of its first. With the
-member that counts repeated rows, and without it.
+group that counts repeated rows, and without it.
 """
 
 import sys
@@ -9,8 +9,7 @@ import sys
 import numpy as np
 
 from benchmarks._workers import SEED
-from kembed import mmd_test
-from kembed.testing import members
+from kembed import features, mmd_test
 
 ROWS, SHARES = 150, (0.0, 0.04, 0.08, 0.16)
 
@@ -30,12 +29,12 @@ def rejected(share: float, draws: int) -> float:
 def main() -> None:
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     print(f"{draws} draws, seed {SEED}; s.e. at most {0.5 / np.sqrt(draws):.3f}")
-    print("| share copied | with the member | without |\n|---|---|---|")
-    every = members.GROUPS
+    print("| share copied | with the group | without |\n|---|---|---|")
+    every = features.GROUPS
     for share in SHARES:
-        members.GROUPS = every
+        features.GROUPS = every
         ours = rejected(share, draws)
-        members.GROUPS = tuple(group for group in every if group is not members.repeated)
+        features.GROUPS = tuple(group for group in every if group is not features.repeated)
         print(f"| {share:.0%} | {ours:.2f} | {rejected(share, draws):.2f} |", flush=True)
 
 

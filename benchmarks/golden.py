@@ -345,7 +345,6 @@ MMD: Calls = {
     "mmd missing values": lambda: [
         mmd(with_gaps(normal(1)), normal(2), nan_policy=policy) for policy in ("omit", "propagate")
     ],
-    "mmd batches": lambda: mmd(*shifted(), batch=17),
 }
 
 # Two sides.

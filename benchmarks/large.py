@@ -18,14 +18,13 @@ import numpy as np
 import polars as pl
 
 import kembed
-from kembed.core.ordering import sorted_rows
-from kembed.kernels.space import make_space
+from kembed.features import fused_ensemble
+from kembed.features.embeddings import AtLandmarks
+from kembed.features.rows import Rows
 from kembed.tables.reader import read
 from kembed.tables.scheduling import current_engine, scheduler
 from kembed.tables.source import Block
-from kembed.testing.members.fresh import Fresh
-from kembed.testing.members.gaussians import AtLandmarks
-from kembed.testing.streams import choose_streams
+from kembed.testing.engine import sample_of
 
 FILES, COLUMNS = 8, 5
 
@@ -43,15 +42,12 @@ def write(folder: Path, rows: int) -> tuple[str, str]:
 def entries() -> dict[str, int]:
     """How many numbers a row's features have, and how many of them are Gaussians."""
     rng = np.random.default_rng(0)
-    space = make_space(sorted_rows(rng.normal(size=(4_096, COLUMNS))), np.zeros(COLUMNS, dtype=bool))
     names = tuple(f"x{c}" for c in range(COLUMNS))
-    streams = choose_streams("fused", space, names, (0,) * COLUMNS, rng)
-    rows = Fresh(streams.fitted, space.values[:1])
-    found = [each(rows) for each in streams.features]
+    sample = sample_of(rng.normal(size=(4_096, COLUMNS)), np.zeros(COLUMNS, dtype=bool), names)
+    maps, rows = fused_ensemble(sample).maps, Rows(sample.fitted(), sample.values[:1])
+    found = [each(rows) for each in maps]
     counts = [table.nnz if hasattr(table, "nnz") else table.shape[1] for table in found]
-    gaussians = [
-        count for each, count in zip(streams.features, counts, strict=True) if isinstance(each, AtLandmarks)
-    ]
+    gaussians = [count for each, count in zip(maps, counts, strict=True) if isinstance(each, AtLandmarks)]
     return {"all": sum(counts), "Gaussians": sum(gaussians)}
 
 

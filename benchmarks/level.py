@@ -6,13 +6,12 @@ runs the default alone, KEMBED_TESTS=hsic one test, KEMBED_SETS (names with ; be
 data, KEMBED_ROWS other than 20 rows, KEMBED_REPETITIONS other than 2,000 draws.
 
 KEMBED_PAIRINGS=100 draws two sides and pairs their rows at random so many times: given the sides the p-values
-of the fused independence test are independent and uniform, and its members are computed once.
+of the fused independence test are independent and uniform, and its features are computed once.
 """
 
 import os
 import warnings
 import zlib
-from dataclasses import replace
 
 import numpy as np
 from scipy.special import chdtrc
@@ -20,16 +19,14 @@ from scipy.special import chdtrc
 from benchmarks._workers import spread
 from benchmarks.alternatives import NULLS
 from kembed import hsic_test, mmd_test
+from kembed.features import fused_pairs
+from kembed.features.rows import Sample
 from kembed.kernels.space import make_space
-from kembed.permutation.fusion import Values, fuse, in_places
-from kembed.permutation.low_rank import computed
+from kembed.permutation.fusion import Values, fuse
 from kembed.permutation.nulls import resampled_pvalue
-from kembed.permutation.rings import draw_star
+from kembed.permutation.rings import Ring, Star, draw_star
 from kembed.tables.reader import read_tables
-from kembed.testing.independence import meeting_values
-from kembed.testing.members import fused_relations
-from kembed.testing.members.rows import read_scales
-from kembed.testing.procedure import read_procedure
+from kembed.testing.hsic import Side, pair_values
 
 DRAWS = int(os.environ.get("KEMBED_REPETITIONS", "2000"))
 SHARE = {("mmd", "bkl"): 4}  # slower ones take that part of the draws
@@ -52,6 +49,12 @@ def draw(job: tuple[str, str, str, int]) -> float:
     return run(x, y, kernel=kernel, n_resamples=B, rng=rng).pvalue
 
 
+def paired_star(star: Star, order: np.ndarray) -> Star:
+    """The same resamples of rows whose second side is in another order."""
+    rings = tuple(Ring(ring.left, order[ring.right]) for ring in star.rings)
+    return Star(rings, star.chosen, star.enumerated)
+
+
 def paired_anew(job: tuple[str, int]) -> list[float]:
     """p-values of the fused independence test of two sides whose rows are paired at random."""
     name, r = job
@@ -59,16 +62,15 @@ def paired_anew(job: tuple[str, int]) -> list[float]:
     rng = np.random.default_rng([SEED, zlib.crc32(name.encode()), r])
     x, y = NULLS[name].draw(rng, N)
     tables, _ = read_tables({"x": x, "y": y[:N]}, "raise", minimum=4, paired=True)
-    sides = (read_scales(make_space(table.values, table.categorical)) for table in tables)
-    meetings, choice = fused_relations(*sides)
-    meetings = [replace(each, left=computed(each.left), right=computed(each.right)) for each in meetings]
-    procedure = read_procedure("unbiased", "permutation", B, None, None, rng)
-    stars = [rng.permutation(N)[draw_star(N, B, rng).pairings(slice(None))] for _ in range(PAIRINGS)]
-    values = [meeting_values(each, np.concatenate(stars), procedure) for each in meetings]
-    every = in_places(values, list(range(len(choice.kernels))))
+    left, right = (Sample(make_space(table.values, table.categorical)) for table in tables)
+    pairs, ensemble = fused_pairs(left, right)
+    sides = Side(left, left.values), Side(right, right.values)
     found = []
-    for rows in np.split(every.statistics, PAIRINGS):
-        whole = fuse(Values(rows, every.entry), choice.plan).whole
+    for _ in range(PAIRINGS):
+        star = paired_star(draw_star(N, B, rng), rng.permutation(N))
+        values = [pair_values(pair, *sides, star, biased=False) for pair in pairs]
+        statistics, entry = (np.concatenate(part, axis=-1) for part in zip(*values, strict=True))
+        whole = fuse(Values(statistics, entry), ensemble.plan).whole
         found.append(resampled_pvalue(float(whole[0]), whole[1:]))
     return found
 

@@ -1,4 +1,4 @@
-"""Mutation testing: how many small faults, put into one file at a time, the tests of its room notice.
+"""Mutation testing: how many small faults, put into one file at a time, the tests of its package notice.
 
 `python -m benchmarks.mutants [FILE ...]` makes faults in a copy of the project (a sign, a comparison, a
 number, a condition, a maximum for a minimum, a call left out), runs the tests named in TARGETS on each until
@@ -27,20 +27,16 @@ ROOT = Path(__file__).parent.parent
 SEED, COUNT = 17, int(os.environ.get("KEMBED_MUTANTS", "10000"))
 SECONDS = 5, 3  # processor seconds: what takes five more than three times as long as no fault is noticed
 MEMORY = 2**33  # bytes of addresses: what asks for more is noticed
-ROOM = "tests/permutation/"
+PERMUTATION = "tests/permutation/"
 # A file of src/kembed: the tests that are to notice.
 TARGETS = {
-    "permutation/statistics.py": [ROOM + "test_statistics.py"],
-    "permutation/nulls.py": [ROOM + "test_nulls.py"],
-    "permutation/fusion.py": [ROOM + "test_fusion.py"],
-    "permutation/labelings.py": [
-        ROOM + "test_labelings.py",
-        ROOM + "test_statistics.py",
-        ROOM + "test_bins.py",
-        ROOM + "test_blocks.py",
-    ],
-    "permutation/bins.py": [ROOM + "test_bins.py"],
-    "permutation/series.py": [ROOM + "test_series.py"],
+    "permutation/nulls.py": [PERMUTATION + "test_nulls.py"],
+    "permutation/fusion.py": [PERMUTATION + "test_fusion.py"],
+    "permutation/designs.py": [PERMUTATION + "test_designs.py", "tests/laws/test_relabelings.py"],
+    "permutation/sums.py": [PERMUTATION + "test_sums.py", "tests/laws/test_sums.py"],
+    "permutation/bins.py": [PERMUTATION + "test_bins.py"],
+    "permutation/series.py": [PERMUTATION + "test_series.py"],
+    "testing/dense.py": ["tests/testing/test_dense.py", "tests/testing/test_several.py"],
     "conditional/products.py": ["tests/conditional/test_products.py"],
     "learning/objective.py": [
         "tests/learning/test_objective.py",

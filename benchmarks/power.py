@@ -15,13 +15,11 @@ import numpy as np
 from benchmarks._workers import LEVEL, SEED, B, seeded, spread
 from benchmarks.alternatives import HELD_OUT, SUITE
 from kembed import mmd_test
-from kembed.permutation.gram import space_pairs
-from kembed.permutation.labelings import draw_labelings
+from kembed.kernels.discrete import space_kernel
 from kembed.permutation.nulls import column_pvalues, resampled_pvalue
-from kembed.permutation.pool import make_pool
+from kembed.permutation.pool import Pool, make_pool
 from kembed.tables.reader import read_tables
-from kembed.testing.procedure import Choice, every_one, read_procedure
-from kembed.testing.two_sample import mmd_values
+from kembed.testing.dense import choose_kernels, labeled_values, row_labels
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))
 SETS = os.environ.get("KEMBED_SETS")
@@ -29,16 +27,23 @@ ONLY_FUSED = os.environ.get("KEMBED_ONLY") == "fused"
 RATIOS = np.geomspace(0.02, 30.0, 13)  # of the median distance
 
 
+def read_pool(x, y) -> Pool:
+    """Both samples as one."""
+    tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
+    return make_pool(tables, None, "none")
+
+
+def scale_statistics(pool: Pool, scales: np.ndarray, n_resamples: int, rng) -> np.ndarray:
+    """The unbiased MMD² of single lengthscales, for the data (first row) and every resample."""
+    ensemble = choose_kernels([space_kernel(pool.space, scale) for scale in scales], pool.space)
+    labels, _ = row_labels(pool, n_resamples, rng)
+    return labeled_values(pool, ensemble, labels, biased=False).statistics
+
+
 def single_scales(x, y, rng) -> tuple[np.ndarray, float, float]:
     """p-values of single lengthscales, of the median, and of the uniform grid's largest."""
-    tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
-    pool = make_pool(tables, None, "none")
-    median = pool.space.median()
-    scales = np.append(RATIOS, 1.0) * median
-    choice = Choice((space_pairs(pool.space, scales),), tuple(scales), every_one(len(scales)))
-    labelings, _ = draw_labelings(pool.labels, B, rng)
-    procedure = read_procedure("unbiased", "permutation", B, None, None, rng)
-    values = mmd_values(pool, choice, labelings, procedure).statistics
+    pool = read_pool(x, y)
+    values = scale_statistics(pool, np.append(RATIOS, 1.0) * pool.space.median(), B, rng)
     p = column_pvalues(values[0], values[1:])
     largest = ((values - values.mean(axis=0)) / values.std(axis=0))[:, :-1].max(axis=1)
     return p[:-1], float(p[-1]), resampled_pvalue(float(largest[0]), largest[1:])

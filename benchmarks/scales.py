@@ -18,16 +18,11 @@ import numpy as np
 
 from benchmarks._workers import seeded
 from benchmarks.alternatives import HELD_OUT, SUITE
+from benchmarks.power import read_pool, scale_statistics
 from benchmarks.shapes import grid
 from kembed import learn_kernel
 from kembed.learning.objective import BACKGROUND_WIDTH, log_cauchy
-from kembed.permutation.gram import space_pairs
-from kembed.permutation.labelings import draw_labelings
 from kembed.permutation.nulls import resampled_pvalue
-from kembed.permutation.pool import make_pool
-from kembed.tables.reader import read_tables
-from kembed.testing.procedure import Choice, every_one, read_procedure
-from kembed.testing.two_sample import mmd_values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "100"))
 B, LEVEL, SEED = 199, 0.05, 2026
@@ -123,15 +118,11 @@ def repetition(name: str, r: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Names of rules, their p-values, and their lengthscales over the median."""
     rng = seeded(name, r)
     x, y = (SUITE | HELD_OUT)[name].draw(rng)
-    tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
-    pool = make_pool(tables, None, "none")
+    pool = read_pool(x, y)
     median = pool.space.median()
     rules = candidates(pool.space.numeric, median)
     scales = np.array(list(rules.values()))
-    choice = Choice((space_pairs(pool.space, scales),), tuple(scales), every_one(len(scales)))
-    labelings, _ = draw_labelings(pool.labels, B, rng)
-    procedure = read_procedure("unbiased", "permutation", B, None, None, rng)
-    values = mmd_values(pool, choice, labelings, procedure).statistics
+    values = scale_statistics(pool, scales, B, rng)
     return list(rules), np.array([resampled_pvalue(float(v[0]), v[1:]) for v in values.T]), scales / median
 
 

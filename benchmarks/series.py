@@ -25,19 +25,21 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dpstrf
 from scipy.signal import lfilter
 
 import kembed
+from kembed.features.kernel import KernelMatrix, kernel_matrix
+from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import make_space
 from kembed.permutation import nulls
-from kembed.permutation.gram import space_pairs
-from kembed.permutation.low_rank import LowRank, pivoted_cholesky
 from kembed.permutation.rings import draw_shifts
 from kembed.permutation.series import Persistence, crossed, persistence, principal_features, wild_columns
 
 STRENGTHS = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95)
 SIZES = {50: 1000, 100: 1000, 200: 1000, 500: 500, 1000: 500}
 B = 199
+LEFT = 1e-10  # of the diagonal of a kernel matrix, at which its factor ends
 
 
 def autoregression(rng: np.random.Generator, n: int, a: float) -> np.ndarray:
@@ -46,12 +48,19 @@ def autoregression(rng: np.random.Generator, n: int, a: float) -> np.ndarray:
     return lfilter([1.0], [1.0, -a], noise)
 
 
-def factor(x: np.ndarray) -> np.ndarray:
-    """Columns F with F Fᵀ the kernel "median"."""
+def median_matrix(x: np.ndarray) -> KernelMatrix:
+    """The matrix of the kernel "median"."""
     space = make_space(x[:, None], np.zeros(1, dtype=bool))
-    found = pivoted_cholesky(space_pairs(space, np.array([space.median()])))
-    assert found is not None
-    return found.columns
+    return kernel_matrix(space_kernel(space, space.median()), space.values)
+
+
+def factor(x: np.ndarray) -> np.ndarray:
+    """Columns F with F Fᵀ the kernel "median": a pivoted Cholesky factor."""
+    matrix = median_matrix(x)
+    L, pivot, rank, _ = dpstrf(matrix.whole() + matrix.constant, tol=LEFT, lower=1)
+    found = np.empty((len(x), rank))
+    found[pivot - 1] = np.tril(L)[:, :rank]
+    return found
 
 
 Sums = Callable[[Any], np.ndarray]  # of weights of the rows of every series: a squared norm a column
@@ -73,10 +82,10 @@ def forms(test: str, x: np.ndarray, y: np.ndarray) -> tuple[list[int], list[Pers
         F = factor(np.concatenate([x, y]))
         both = F[:n] / n, F[n:] / -len(y)
         sums: Sums = lambda W: np.square(sum(f.T @ w for f, w in zip(both, W, strict=True))).sum(axis=0)  # noqa: E731
-        features = principal_features(LowRank(F).pairs())
+        features = principal_features(median_matrix(np.concatenate([x, y])))
         return [n, len(y)], [persistence(features[:n]), persistence(features[n:])], sums
     F, G = (side - side.mean(axis=0) for side in (factor(x), factor(y)))
-    how = crossed(*(principal_features(LowRank(side).pairs()) for side in (F, G)))
+    how = crossed(*(principal_features(median_matrix(side)) for side in (x, y)))
     F, G = (side @ np.linalg.svd(side, full_matrices=False)[2][:8].T for side in (F, G))
     products = (F[:, :, None] * G[:, None, :]).reshape(n, -1) / n
     return [n], [how], lambda W: np.square(products.T @ W[0]).sum(axis=0)

@@ -1,19 +1,26 @@
 """One column: its own fused test beside the one for whole tables, on the same relabelings: power and time."""
 
+import os
 import time
+from collections.abc import Callable
 
 import numpy as np
 
-from kembed.comparing.witness import read_and_pool
-from kembed.permutation import nulls
+from benchmarks.power import read_pool
+from kembed.features import fused_ensemble
+from kembed.features.ensemble import Ensemble
+from kembed.features.members import entries
+from kembed.features.rows import Sample
+from kembed.features.single import column_ensemble
+from kembed.permutation.designs import Draws, TwoSamples
 from kembed.permutation.fusion import fuse
-from kembed.permutation.labelings import draw_labelings
-from kembed.testing.choice import choose
-from kembed.testing.members.single import single_column
-from kembed.testing.procedure import read_procedure
-from kembed.testing.two_sample import mmd_values
+from kembed.permutation.nulls import resampled_pvalue
+from kembed.permutation.pool import Pool
+from kembed.permutation.sums import pooled
+from kembed.testing.engine import evaluate
 
-SEED, ROWS, RESAMPLES, TIMES, LEVEL = 7, 200, 199, 100, 0.05
+SEED, ROWS, RESAMPLES, LEVEL = 7, 200, 199, 0.05
+TIMES = int(os.environ.get("KEMBED_REPETITIONS", "100"))
 
 
 def _mixed(rng, share, other):
@@ -55,6 +62,29 @@ SETS = {
 }
 
 
+def of_column(sample: Sample) -> Ensemble:
+    """The members of the test of one column."""
+    return column_ensemble(sample, 0)
+
+
+WAYS = (fused_ensemble, of_column)
+
+
+def draw_labels(pool: Pool, seed: int) -> Draws:
+    """The labels of the data and of every resample, as contrasts of rows."""
+    alike = np.zeros(pool.size, dtype=int)
+    rng = np.random.default_rng(seed)
+    return TwoSamples(pool.labels, alike, alike).draw(np.ones(pool.size), RESAMPLES, rng)
+
+
+def pvalue(choose: Callable[[Sample], Ensemble], pool: Pool, draws: Draws) -> float:
+    """The p-value of an ensemble."""
+    sample = Sample(pool.space, ("v",))
+    ensemble, sums = choose(sample), pooled(sample, np.arange(pool.size), pool.size)
+    whole = fuse(evaluate(ensemble, entries(ensemble.members, sample), sums, draws), ensemble.plan).whole
+    return resampled_pvalue(float(whole[0]), whole[1:])
+
+
 def main() -> None:
     print("| set | whole tables | one column | ms, whole tables | ms, one column |")
     print("|---|---|---|---|---|")
@@ -62,21 +92,11 @@ def main() -> None:
         rejected, spent = np.zeros(2), np.zeros(2)
         for trial in range(TIMES):
             rng = np.random.default_rng([SEED, trial])
-            _, pool = read_and_pool(first(rng).astype(float), second(rng).astype(float), "raise")
-            procedure = read_procedure("unbiased", "permutation", RESAMPLES, None, None, trial)
-            labelings, _ = draw_labelings(pool.labels, RESAMPLES, procedure.rng)
-            for k, chosen in enumerate(
-                (
-                    lambda pool=pool, procedure=procedure: choose(
-                        "fused", pool.space, procedure, names=("v",)
-                    ),
-                    lambda pool=pool: single_column("v", pool.space.values[:, 0], False),
-                )
-            ):
+            pool = read_pool(first(rng).astype(float), second(rng).astype(float))
+            draws = draw_labels(pool, trial)
+            for k, choose in enumerate(WAYS):
                 start = time.process_time()
-                choice = chosen()
-                whole = fuse(mmd_values(pool, choice, labelings, procedure), choice.plan).whole
-                rejected[k] += nulls.resampled_pvalue(float(whole[0]), whole[1:]) <= LEVEL
+                rejected[k] += pvalue(choose, pool, draws) <= LEVEL
                 spent[k] += time.process_time() - start
         shares, times = rejected / TIMES, 1e3 * spent / TIMES
         print(f"| {name} | {shares[0]:.2f} | {shares[1]:.2f} | {times[0]:.0f} | {times[1]:.1f} |", flush=True)

@@ -11,15 +11,8 @@ import warnings
 import numpy as np
 from scipy import stats
 
-from benchmarks.single import LEVEL, RESAMPLES, ROWS
-from kembed.comparing.witness import read_and_pool
-from kembed.permutation import nulls
-from kembed.permutation.fusion import fuse
-from kembed.permutation.labelings import draw_labelings
-from kembed.testing.choice import choose
-from kembed.testing.members.single import single_column
-from kembed.testing.procedure import read_procedure
-from kembed.testing.two_sample import mmd_values
+from benchmarks.power import read_pool
+from benchmarks.single import LEVEL, ROWS, WAYS, draw_labels, pvalue
 
 SEED, TIMES = 2026, int(os.environ.get("KEMBED_REPETITIONS", "100"))
 LIKERT = np.arange(1.0, 6.0)
@@ -103,15 +96,10 @@ NAMES = ("one column", "whole tables", "KS", "Anderson-Darling", "Mann-Whitney",
 
 
 def _pvalues(x, y, trial):
-    _, pool = read_and_pool(x, y, "raise")
-    procedure = read_procedure("unbiased", "permutation", RESAMPLES, None, None, trial)
-    labelings, _ = draw_labelings(pool.labels, RESAMPLES, procedure.rng)
-    for choice in (
-        single_column("v", pool.space.values[:, 0], False),
-        choose("fused", pool.space, procedure, names=("v",)),
-    ):
-        whole = fuse(mmd_values(pool, choice, labelings, procedure), choice.plan).whole
-        yield nulls.resampled_pvalue(float(whole[0]), whole[1:])
+    pool = read_pool(x, y)
+    draws = draw_labels(pool, trial)
+    for choose in reversed(WAYS):
+        yield pvalue(choose, pool, draws)
     yield stats.ks_2samp(x, y).pvalue
     yield stats.anderson_ksamp([x, y], variant="midrank").pvalue
     yield stats.mannwhitneyu(x, y).pvalue

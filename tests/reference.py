@@ -1718,37 +1718,6 @@ def product_statistic(A: Array, B: Array, signs: Any) -> float:
     return total / n**2
 
 
-# --------------------------------------------------------------------------------------
-# The logistic Gaussian process density, by quadrature
-
-
-def logistic_log_z(w: Array, log_base: Callable[[float], float], frequencies: Any) -> float:
-    """log int q0(x) exp(f(x)) dx, f = sum_j (w_j cos(o_j x) + w_{F+j} sin(o_j x)) / sqrt(F), on the line."""
-
-    def p(x: float) -> float:
-        return math.exp(log_base(x) + logistic_f(x, w, frequencies))
-
-    return math.log(integrate.quad(p, -40.0, 40.0, limit=400, points=[-3.0, 0.0, 3.0])[0])
-
-
-def logistic_f(x: float, w: Array, frequencies: Any) -> float:
-    """f at one point; w holds the amplitude."""
-    count, total = len(frequencies), 0.0
-    for j, o in enumerate(frequencies):
-        total += w[j] * math.cos(o * x) + w[count + j] * math.sin(o * x)
-    return total / math.sqrt(count)
-
-
-def logistic_log_joint(
-    w: Array, rows: Any, log_base: Callable[[float], float], frequencies: Any, amplitude: float
-) -> float:
-    """log p(rows | w) + log N(w; 0, I), less its constant: what the mode maximises."""
-    scaled = amplitude * np.asarray(w)
-    log_z = logistic_log_z(scaled, log_base, frequencies)
-    fit = sum(log_base(x) + logistic_f(x, scaled, frequencies) - log_z for x in rows)
-    return fit - 0.5 * sum(value**2 for value in w)
-
-
 if __name__ == "__main__":  # everything, the slow triple integrals too
     checks = [check for checks in self_checks(thorough=True).values() for check in checks]
     for name, gap, bound in checks:

@@ -19,8 +19,8 @@ from kembed.conditional.products import BINS
 from kembed.conditional.regression import Conditioner
 from kembed.conditional.residuals import as_variable, log_tails, variable_residuals
 from kembed.kernels.space import make_space
+from kembed.learning.kernel_words import choose_kernel
 from kembed.permutation.series import crossed, lack
-from kembed.testing.kernel_words import choose_kernel
 
 NUMERIC = np.zeros(1, dtype=bool)
 

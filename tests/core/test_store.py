@@ -149,7 +149,7 @@ def test_no_damage_changes_what_is_read(file, rng):
         refused(file)
 
 
-def forged(file, value, version=2, **arrays):
+def forged(file, value, version=3, **arrays):
     """An archive that is in order, whatever it holds."""
     text = (
         json.dumps({"version": version, "kind": "thing", "value": value})
@@ -179,6 +179,7 @@ def test_a_newer_format(file):
         {"array": "objects"},
         {"object": 5},
         {"csr": [{"array": "array_0"}] * 3, "shape": [2, 2]},
+        {"csr": [{"array": "ones"}, {"array": "zeros"}, {"array": "ends"}], "shape": [1, 10**12]},
         {"tuple": 5},
         "nested",
     ],
@@ -186,7 +187,8 @@ def test_a_newer_format(file):
 )
 def test_only_listed_classes_and_numbers(file, value):
     objects = np.array([print], dtype=object)
-    refused(forged(file, value, array_0=np.arange(9), objects=objects), "damaged")
+    table = {"ones": np.ones(1), "zeros": np.zeros(1, dtype=int), "ends": np.arange(2)}
+    refused(forged(file, value, array_0=np.arange(9), objects=objects, **table), "damaged")
 
 
 def test_objects_that_double_at_every_step(file):

@@ -64,7 +64,6 @@ OPTIONS: dict[str, Sequence[Any]] = {
     "nan_policy": ("raise", "omit", "include", "propagate"),
     "missing": ("raise", "omit", "include", "propagate"),
     "memory": (None, 1.0, 5.0, 1e-3, 1e9),
-    "batch": (None, 1, 7),
     "paired": (False, True),
     "by_column": (False, True),
     "alpha": (0.05, 0.1, 0.2, 0.5),
@@ -183,7 +182,7 @@ def looked_at(x: Any, y: Any, **how: Any) -> Any:
     return found, repr(found)
 
 
-TESTING = ("kernel", "statistic", "null", "n_resamples", "memory", "batch", "rng", "nan_policy")
+TESTING = ("kernel", "statistic", "null", "n_resamples", "memory", "rng", "nan_policy")
 CALLS: dict[str, tuple[Callable[..., Any], int, tuple[str, ...]]] = {
     "mmd_test": (kembed.mmd_test, 2, (*TESTING, "paired", "by_column", "unit", "weights")),
     "hsic_test": (kembed.hsic_test, 2, (*TESTING, "unit")),

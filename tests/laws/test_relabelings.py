@@ -3,6 +3,7 @@
 from itertools import combinations, product
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -72,33 +73,51 @@ def test_pairs_turned_round(pairs, kernel):
     assert_ranks(found)
 
 
-@some
-@given(arrays.arrays(float, (7, 3, 1), elements=numbers), st.sampled_from(["fused", "median"]))
-def test_units_that_move_together(units, kernel):
-    """All 35 ways to take three of seven customers with three rows each."""
-    assume(np.ptp(units) > 0)
-    found = []
-    for chosen in combinations(range(7), 3):
-        first = np.isin(np.arange(7), chosen)
-        names = [np.repeat(np.flatnonzero(which), 3) for which in (first, ~first)]
-        x, y = (units[which].reshape(-1, 1) for which in (first, ~first))
-        found.append(mmd_test(x, y, kernel=kernel, unit=tuple(names), **HOW).pvalue)
-    assert_ranks(found)
+def arranged(total, first, classes):
+    """All ways to choose `first` of each class."""
+    groups = [np.flatnonzero(classes == c) for c in np.unique(classes)]
+    ways = product(*(combinations(group.tolist(), k) for group, k in zip(groups, first, strict=True)))
+    return [np.isin(np.arange(total), sum(way, ())) for way in ways]
 
 
-@some
+DESIGNS = {
+    "clusters": ([3] * 6, [0] * 6, [2]),
+    "unequal clusters": ([1, 4, 2, 3, 1, 2], [0] * 6, [3]),
+    "strata": ([1] * 8, [0] * 4 + [1] * 4, [2, 1]),
+    "clusters within strata": ([2, 1, 3, 2, 1, 2, 4], [0] * 4 + [1] * 3, [2, 1]),
+    "weights": ([1] * 7, [0] * 7, [3]),
+}
+
+
+@settings(max_examples=3)
 @given(
-    arrays.arrays(float, (7, 1), elements=numbers),
+    arrays.arrays(float, (21, 2), elements=numbers),
     arrays.arrays(float, 7, elements=st.integers(1, 8).map(float)),
 )
-def test_weights_go_with_their_rows(rows, weights):
-    assume(np.ptp(rows) > 0)
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize(
+    "how",
+    [{"kernel": "fused"}, {"kernel": "median"}, {"kernel": "median", "statistic": "features"}],
+    ids=lambda how: ", ".join(how.values()),
+)
+def test_what_is_exchanged_together_or_within(design, how, rows, weights):
+    """All arrangements of clusters, within strata, of weighted rows: each as the data, p-values are ranks."""
+    sizes, strata, first = DESIGNS[design]
+    unit = np.repeat(np.arange(len(sizes)), sizes)
+    rows, strata = rows[: len(unit)], np.array(strata)
+    assume((np.ptp(rows, axis=0) > 0).all())
     found = []
-    for chosen in combinations(range(7), 3):
-        first = np.isin(np.arange(7), chosen)
-        found.append(
-            mmd_test(
-                rows[first], rows[~first], kernel="median", weights=(weights[first], weights[~first]), **HOW
-            ).pvalue
-        )
+    for chosen in arranged(len(sizes), first, strata):
+        sides = chosen[unit], ~chosen[unit]
+        options = {}
+        if "clusters" in design:
+            options["unit"] = tuple(unit[side] for side in sides)
+        if "strata" in design:
+            options["strata"] = tuple(strata[unit][side] for side in sides)
+        if design == "weights":
+            options["weights"] = tuple(weights[side] for side in sides)
+        result = mmd_test(*(rows[side] for side in sides), **options, **how, **HOW)
+        assert result.enumerated
+        found.append(result.pvalue)
+    assert len(found) <= 100
     assert_ranks(found)

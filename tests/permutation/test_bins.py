@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 
-from kembed.permutation.bins import (
-    Bins,
-    bin_indicators,
-    dense,
-    make_bins,
-    make_cluster_bins,
-    sampled,
-)
-from kembed.permutation.labelings import draw_within
+from kembed.permutation.bins import Bins, make_bins, make_cluster_bins, sampled
 
 
 @pytest.mark.parametrize("sizes", [(107, 61), (5000, 5700), (40_000, 900), (33, 64), (70_000, 70_001)])
@@ -21,11 +13,13 @@ def test_bins_are_equal_and_nothing_is_lost(sizes, unit):
     assert both[0].rows == both[1].rows
     for bins, size in zip(both, sizes, strict=True):
         own, place = bins.of(0, size)
-        counts = np.bincount(own, minlength=bins.count + 1)
+        counts = np.bincount(own, minlength=bins.count)
+        np.testing.assert_array_equal(bins.classes, [0] * bins.movable + [-1])
+        np.testing.assert_array_equal(bins.strata, np.zeros(bins.count))
         assert (counts[:-1] == bins.rows * unit).all()
         assert counts.sum() == size
-        assert (place[own < bins.count] < bins.rows).all()
-        assert bins.count >= min(size // unit, 32)
+        assert (place[own < bins.movable] < bins.rows).all()
+        assert bins.movable >= min(size // unit, 32)
         for first in range(0, size, 1000):  # by blocks as all at once
             np.testing.assert_array_equal(bins.of(first, 10)[0][: size - first], own[first : first + 10])
 
@@ -43,8 +37,7 @@ def test_bins_are_equal_and_nothing_is_lost(sizes, unit):
 def test_how_many_bins_by_hand(sizes, rows, counts):
     made = make_bins(sizes, 0, **({"bins": 8} if sizes == (100, 10) else {}))
     assert [bins.rows for bins in made] == [rows] * len(sizes)
-    assert tuple(bins.count for bins in made) == counts
-    assert [len(bins.classes) for bins in made] == list(counts)
+    assert tuple(bins.movable for bins in made) == counts
 
 
 def test_how_many_bins_of_clusters_by_hand():
@@ -70,7 +63,7 @@ def test_the_smaller_sample_says_how_many_clusters_a_bin_has():
         clusters = tuple(np.repeat(np.arange(size), 2) for size in sides)
         alone = tuple(np.zeros(len(each), dtype=int) for each in clusters)
         made = make_cluster_bins(clusters, alone, 3, bins=bins)
-        assert tuple(int((each.classes >= 0).sum()) for each in made) == counts
+        assert tuple(each.movable for each in made) == counts
 
 
 def test_clusters_below_zero_and_what_fills_no_bin_stay():
@@ -109,7 +102,7 @@ def test_exchanged_bins_leave_the_sample_as_it_was(rng):
         moved_x[rows[0]], moved_y[rows[1]] = y[rows[1]], x[rows[0]]
     assert (moved_x != x).any()
     np.testing.assert_array_equal(drawn(moved_x, moved_y), before)
-    assert len(before) == 2 * sum(bins.count for bins in both)
+    assert len(before) == 2 * sum(bins.movable for bins in both)
 
 
 @pytest.mark.parametrize("unit", [1, 3])
@@ -121,7 +114,7 @@ def test_the_sample_by_blocks_and_at_once(unit, each):
     for bins in (*make_bins((1400, 1200), 8, unit=unit), *make_cluster_bins(names, alone, 8)):
         size = len(bins.own) if hasattr(bins, "own") else bins.size
         own, place = bins.of(0, size)
-        expected = [bool(number < bins.count and at < each) for number, at in zip(own, place, strict=True)]
+        expected = [bool(number < bins.movable and at < each) for number, at in zip(own, place, strict=True)]
         assert any(expected)
         for block in (size, 100):
             parts = [sampled(bins, k, min(block, size - k), each) for k in range(0, size, block)]
@@ -131,39 +124,10 @@ def test_the_sample_by_blocks_and_at_once(unit, each):
 def test_a_block_may_end_before_any_row_of_the_sample():
     bins, _ = make_bins((1400, 1200), 8, bins=20)
     numbers = bins.first_rows(1)
-    late = [int(number) for number in numbers if number > bins.count]
+    late = [int(number) for number in numbers if number > bins.movable]
     assert late
     for count in late:
         assert sampled(bins, 0, count, 1).sum() == (numbers < count).sum()
-
-
-def test_sums_by_bin_against_a_loop(rng):
-    features, own, weight = rng.normal(size=(30, 3)), rng.integers(0, 5, 30), rng.uniform(1, 2, 30)
-    found = bin_indicators(own, 4, weight) @ features
-    for number in range(5):
-        expected = sum((weight[i] * features[i] for i in range(30) if own[i] == number), np.zeros(3))
-        np.testing.assert_allclose(found[number], expected, atol=1e-12)
-    assert found.shape == (5, 3)
-    plain = bin_indicators(own, 4)
-    np.testing.assert_allclose(dense(plain) @ features, plain @ features, atol=1e-12)
-    assert dense(features) is features
-
-
-def test_labels_move_within_classes_alone(rng):
-    labels, classes = np.array([1, 1, 0, 0, 1, 0, 0.0]), np.array([0, 0, 0, 0, 1, 1, 1])
-    labelings, enumerated = draw_within(labels, classes, 16, rng)
-    assert not enumerated
-    W = labelings.written_out
-    assert W.shape == (7, 17)
-    assert (W[:4].sum(axis=0) == 2).all()
-    labelings, enumerated = draw_within(labels, classes, 17, rng)
-    W = labelings.written_out
-    assert enumerated
-    assert W.shape == (7, 18)
-    np.testing.assert_array_equal(W[:, 0], labels)
-    assert (W[:4].sum(axis=0) == 2).all()
-    assert (W[4:].sum(axis=0) == 1).all()
-    assert len(np.unique(W, axis=1).T) == 6 * 3  # all there are
 
 
 @pytest.mark.parametrize("unit", [1, 7])
@@ -171,8 +135,26 @@ def test_labels_move_within_classes_alone(rng):
 def test_the_sample_is_found_by_places_or_by_numbers(unit, each):
     for bins in make_bins((10_000, 3_001), 5, unit=unit, bins=20):
         own, place = bins.of(0, bins.size)
-        expected = (own < bins.count) & (place < each)
+        expected = (own < bins.movable) & (place < each)
         np.testing.assert_array_equal(sampled(bins, 0, bins.size, each), expected)
         np.testing.assert_array_equal(sampled(bins, 1_000, 1_500, each), expected[1_000:2_500])
         np.testing.assert_array_equal(sampled(bins, 1_000, 5, each), expected[1_000:1_005])
-        assert expected.sum() == bins.count * each * unit
+        assert expected.sum() == bins.movable * each * unit
+
+
+def test_cluster_bins_hold_every_row_once():
+    rng = np.random.default_rng(0)
+    clusters = tuple(rng.integers(400, size=n) for n in (3_000, 1_000))
+    strata = tuple(each % 3 for each in clusters)
+    both = make_cluster_bins(clusters, strata, 1, bins=64)
+    for bins, own, groups in zip(both, clusters, strata, strict=True):
+        place, _ = bins.of(0, len(own))
+        assert place.min() >= 0
+        assert place.max() < bins.count
+        for cluster in np.unique(own):
+            assert len(np.unique(place[own == cluster])) == 1
+        assert (bins.strata[place] == groups).all()
+        moved = bins.classes >= 0
+        assert (bins.classes[moved] == bins.strata[moved]).all()
+        sizes = [len(np.unique(own[place == k])) for k in np.flatnonzero(moved)]
+        assert len(set(sizes)) <= 3  # one size for each stratum

@@ -8,8 +8,8 @@ from scipy import stats
 from tests import reference
 
 from kembed import Gaussian, hsic_test, mmd_test
+from kembed.features.kernel import kernel_matrix
 from kembed.permutation import nulls
-from kembed.permutation.gram import kernel_pairs
 
 
 def test_the_data_count_as_one_of_the_draws():
@@ -191,7 +191,7 @@ def test_the_spectrum_against_the_centred_matrix(rng):
     K = reference.gram(reference.gaussian(np.eye(2)), x, x)
     H = np.eye(30) - 1 / 30
     expected = np.sort(np.linalg.eigvalsh(H @ K @ H / 30))[::-1]
-    found = nulls.spectrum(kernel_pairs(Gaussian(1.0), x), rng)
+    found = nulls.spectrum(kernel_matrix(Gaussian(1.0), x), rng)
     np.testing.assert_allclose(found, expected[: len(found)], atol=1e-12)
     assert found.sum() >= (1 - 1.01e-4) * expected.sum()
     assert (np.diff(found) <= 0.0).all()
@@ -200,9 +200,9 @@ def test_the_spectrum_against_the_centred_matrix(rng):
 def test_the_spectrum_of_many_rows_is_that_of_some(rng, monkeypatch):
     monkeypatch.setattr(nulls, "SPECTRUM_ROWS", 20)
     x = rng.normal(size=(40, 1))
-    found = nulls.spectrum(kernel_pairs(Gaussian(0.3), x), np.random.default_rng(1))
+    found = nulls.spectrum(kernel_matrix(Gaussian(0.3), x), np.random.default_rng(1))
     part = x[np.sort(np.random.default_rng(1).choice(40, 20, replace=False))]
-    np.testing.assert_allclose(found, nulls.spectrum(kernel_pairs(Gaussian(0.3), part), rng), atol=1e-12)
+    np.testing.assert_allclose(found, nulls.spectrum(kernel_matrix(Gaussian(0.3), part), rng), atol=1e-12)
     assert 0.3 < found.sum() < 1.0  # the trace of HKH/n, of entries between 0 and 1
 
 

@@ -7,36 +7,12 @@ import pytest
 from tests import reference
 
 from kembed import mmd_test
-from kembed.permutation.gram import Pairs
-from kembed.permutation.low_rank import LowRank
-from kembed.permutation.rings import (
-    Ring,
-    Star,
-    correlate,
-    draw_star,
-    factor_turns,
-    label_pairs,
-    ring_sums,
-)
+from kembed.permutation.rings import Ring, Star, diagonal_block, draw_shifts, draw_star
 
 
 def symmetric(N, rng):
     K = rng.normal(size=(N, N))
     return K + K.T
-
-
-def as_pairs(*matrices):
-    """Kernels that are multiples of one matrix where there are several, so that they share a base."""
-    K, *others = matrices
-    N = len(K)
-    maps = [lambda base, out: base, *(_scaled(float(other[0, 0] / K[0, 0])) for other in others)]
-    diagonals = np.stack([each.diagonal() for each in matrices])
-    offsets = (0.0,) * len(maps)
-    return Pairs(N, lambda rows, columns: K[np.ix_(rows, columns)], tuple(maps), diagonals, offsets=offsets)
-
-
-def _scaled(factor):
-    return lambda base, out: np.multiply(base, factor, out=out)
 
 
 def free_star(N, rings, rng):
@@ -52,87 +28,43 @@ def test_all_turns_of_all_rings_against_loops(N):
     K, L = symmetric(N, rng), symmetric(N, rng)
     for rings in (1, 3):
         star = free_star(N, rings, rng)
-        expected = [reference.turned_sums(K, L, ring.left, ring.right) for ring in star.rings]
-        for batch in [None, *range(1, N // 2 + 2)]:
-            turns, *sums = ring_sums(as_pairs(K), as_pairs(L), star, batch)
-            np.testing.assert_allclose(turns[:, 0, 0], np.concatenate(expected), rtol=0, atol=1e-11 * N**2)
-            bare = K - np.diag(K.diagonal()), L - np.diag(L.diagonal())
-            for (side,), M, whole in zip(sums, bare, (K, L), strict=True):
-                np.testing.assert_allclose(side.rows, M.sum(axis=1), atol=1e-12 * N)
-                np.testing.assert_allclose(side.squares, (M**2).sum(), rtol=1e-12)
-                np.testing.assert_array_equal(side.diagonal, whole.diagonal())
+        expected = [reference.turned_sums(K, L, ring.left, ring.right, diagonal=True) for ring in star.rings]
+        np.testing.assert_allclose(star.forms(K, L), np.concatenate(expected), rtol=0, atol=1e-11 * N**2)
 
 
-@pytest.mark.parametrize("N", [6, 9])
-def test_several_kernels_on_one_base(N, rng):
-    K, L = symmetric(N, rng), symmetric(N, rng)
-    star = free_star(N, 2, rng)
-    every, left, right = ring_sums(as_pairs(K, 2.5 * K, -K), as_pairs(L, 3.0 * L), star, 2)
-    for turns, ring in zip(np.split(every, 2), star.rings, strict=True):
-        assert turns.shape == (N, 3, 2)
-        truth = reference.turned_sums(K, L, ring.left, ring.right)
-        expected = np.multiply.outer(truth, np.multiply.outer([1.0, 2.5, -1.0], [1.0, 3.0]))
-        np.testing.assert_allclose(turns, expected, atol=1e-10)
-    np.testing.assert_allclose(left[1].rows, 2.5 * left[0].rows, atol=1e-12)
-    np.testing.assert_allclose(right[1].squares, 9.0 * right[0].squares)
-
-
-@pytest.mark.parametrize("batch", [8, None])
-def test_memory_does_not_change_what_is_summed(batch, rng):
-    N = 70  # more rows than a block of diagonals is high
-    K, L, star = symmetric(N, rng), symmetric(N, rng), free_star(N, 1, rng)
-    ring = star.rings[0]
-    turned = [L[np.ix_(np.roll(ring.right, -k), np.roll(ring.right, -k))] for k in range(N)]
-    own = K[np.ix_(ring.left, ring.left)] * (1 - np.eye(N))
-    expected = [(own * each).sum() for each in turned]
-    np.testing.assert_allclose(
-        ring_sums(as_pairs(K), as_pairs(L), star, batch)[0][:, 0, 0], expected, atol=1e-9
-    )
+def test_diagonals_of_more_rows_than_a_rectangle_is_high(rng):
+    K, order = symmetric(70, rng), rng.permutation(70)
+    found = diagonal_block(K, order, np.arange(3, 20))
+    expected = [[K[order[i], order[(i + d) % 70]] for i in range(70)] for d in range(3, 20)]
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("N", range(2, 26))
-def test_factors_and_vectors_against_loops(N):
+def test_products_of_features_against_loops(N):
     rng = np.random.default_rng(100 + N)
+    star = free_star(N, 2, rng)
     for widths in ((1, 1), (3, 2), (2, 4)):
         F, G = (rng.normal(size=(N, width)) for width in widths)
-        star = free_star(N, 2, rng)
-        truth = [
-            reference.turned_sums(F @ F.T, G @ G.T, ring.left, ring.right, diagonal=True)
-            for ring in star.rings
-        ]
-        np.testing.assert_allclose(factor_turns(F, G, star), np.concatenate(truth), atol=1e-11 * N**2)
-    u, v = rng.normal(size=(2, N))
-    expected = [sum(u[i] * v[(i + k) % N] for i in range(N)) for k in range(N)]
-    np.testing.assert_allclose(correlate(u, v), expected, atol=1e-12 * N)
+        found = np.concatenate([sums for _, sums in star.products(F, G)])
+        assert [part for part, _ in star.products(F, G)] == [slice(p, p + 1) for p in range(widths[0])]
+        expected = np.stack([F.T @ G[order] for order in points(star)], axis=-1)
+        np.testing.assert_allclose(found, expected, atol=1e-12 * N)
 
 
-def test_narrow_memory_for_factors(rng):
-    F, G, star = rng.normal(size=(9, 5)), rng.normal(size=(9, 3)), free_star(9, 1, rng)
-    truth = reference.turned_sums(F @ F.T, G @ G.T, star.rings[0].left, star.rings[0].right, diagonal=True)
-    np.testing.assert_allclose(factor_turns(F, G, star, budget=1), truth, atol=1e-10)
+def test_orders_are_the_points(rng):
+    star = draw_star(7, 10, rng)
+    every = points(star)
+    expected = [every[0], *(every[1:][k] for k in star.chosen)]
+    np.testing.assert_array_equal(star.orders, expected)
 
 
-def test_a_factor_serves_the_matrix_it_stands_for(rng):
-    F = rng.normal(size=(7, 3))
-    K = F @ F.T
-    bare = K - np.diag(K.diagonal())
-    factor = LowRank(F)
-    sums = factor.sums()
-    np.testing.assert_allclose(factor.diagonal, K.diagonal())
-    np.testing.assert_allclose(sums.diagonal, K.diagonal())
-    np.testing.assert_allclose(sums.rows, bare.sum(axis=1), atol=1e-12)
-    np.testing.assert_allclose(sums.squares, (bare**2).sum())
-    v = rng.uniform(1, 2, 7)
-    np.testing.assert_allclose(
-        factor.weighted(v).pairs().rectangles(np.arange(7), np.arange(2))[0], (K * np.outer(v, v))[:, :2]
-    )
-
-
-def test_labels_as_a_kernel(rng):
-    a = rng.normal(size=5)
-    pairs = label_pairs(a)
-    np.testing.assert_array_equal(pairs.rectangles(np.arange(5), np.arange(5))[0], np.outer(a, a))
-    np.testing.assert_array_equal(pairs.diagonals, (a * a)[None])
+def test_shifts_are_the_turns_of_time(rng):
+    star = draw_shifts(5, 99, rng)
+    assert star.enumerated
+    np.testing.assert_array_equal(star.orders, [np.roll(np.arange(5), -k) for k in range(5)])
+    few = draw_shifts(50, 7, rng)
+    assert not few.enumerated
+    assert few.count == 8
 
 
 # The star.

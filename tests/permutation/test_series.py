@@ -5,9 +5,11 @@ import pytest
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 from tests import reference
+from tests.testing.alike import table_kernel
 
+from kembed import Gaussian
+from kembed.features.kernel import kernel_matrix
 from kembed.permutation import nulls, series
-from kembed.permutation.gram import dense_pairs, gaussian_pairs
 from kembed.permutation.rings import draw_shifts
 from kembed.permutation.series import (
     LEADING,
@@ -262,46 +264,44 @@ def test_the_memory_is_that_of_andrews():
     assert automatic_memory(100, small) == pytest.approx(automatic_memory(100, one(0.5)), rel=1e-6)
 
 
+def matrix_of(K):
+    return kernel_matrix(table_kernel(K), np.arange(float(len(K)))[:, None])
+
+
 def test_principal_features_are_those_of_the_centred_matrix(rng):
-    x = rng.normal(size=(60, 1))
-    pairs = gaussian_pairs(x, np.array([1.5]))
-    every, H = np.arange(60), np.eye(60) - 1.0 / 60
-    (K,) = pairs.rectangles(every, every)
-    F = principal_features(pairs)
-    left = np.linalg.eigvalsh(H @ K @ H - F @ F.T)
-    wanted = np.linalg.eigvalsh(H @ K @ H)[::-1]
+    matrix, H = kernel_matrix(Gaussian(1.5), rng.normal(size=(60, 1))), np.eye(60) - 1.0 / 60
+    K = H @ matrix.whole() @ H
+    F = principal_features(matrix)
+    wanted = np.linalg.eigvalsh(K)[::-1]
     np.testing.assert_allclose(np.square(F).sum(axis=0), wanted[: F.shape[1]], rtol=1e-8)
-    assert left.max() < 2e-6 * wanted[0] + wanted[F.shape[1]]
+    assert np.linalg.eigvalsh(K - F @ F.T).max() < 2e-6 * wanted[0] + wanted[F.shape[1]]
 
 
 def test_principal_features_have_the_size_of_the_kernel(rng):
-    K = gaussian_pairs(rng.normal(size=(12, 1)), np.array([0.3])).rectangles(np.arange(12), np.arange(12))[0]
-    F = principal_features(dense_pairs(K))
+    K = Gaussian(0.3).gram(rng.normal(size=(12, 1)))
+    F = principal_features(matrix_of(K))
     assert F.shape == (12, LEADING)
-    tiny = principal_features(dense_pairs(K * 2.0**-60))
+    tiny = principal_features(matrix_of(K * 2.0**-60))
     np.testing.assert_allclose(np.abs(tiny), np.abs(F) * 2.0**-30, rtol=1e-6, atol=1e-17)
 
 
 def test_features_are_kept_down_to_a_millionth_of_the_largest():
     """Orthogonal features of mean 0: those of 2e-6 and of less, beside 1."""
     H = np.linalg.qr(np.column_stack([np.ones(8), np.eye(8)[:, :4]]))[0][:, 1:]
-    F = principal_features(dense_pairs((H * [1.0, 0.5, 2e-6, 0.5e-6]) @ H.T))
+    F = principal_features(matrix_of((H * [1.0, 0.5, 2e-6, 0.5e-6]) @ H.T))
     np.testing.assert_allclose(np.square(F).sum(axis=0), [1.0, 0.5, 2e-6], rtol=1e-6)
 
 
 def test_principal_features_of_many_rows_come_near(rng):
-    x = np.sort(rng.normal(size=(400, 1)), axis=0)[rng.permutation(400)]
-    pairs = gaussian_pairs(x, np.array([1.0]))
-    every, H = np.arange(400), np.eye(400) - 1.0 / 400
-    (K,) = pairs.rectangles(every, every)
-    F = principal_features(pairs)
+    matrix, H = kernel_matrix(Gaussian(1.0), rng.normal(size=(400, 1))), np.eye(400) - 1.0 / 400
+    F = principal_features(matrix)
     F = F - F.mean(axis=0)
-    wanted = np.linalg.eigvalsh(H @ K @ H)[::-1]
+    wanted = np.linalg.eigvalsh(H @ matrix.whole() @ H)[::-1]
     np.testing.assert_allclose(np.linalg.eigvalsh(F.T @ F)[::-1][:4], wanted[:4], rtol=0.02)
 
 
 def test_a_kernel_without_any_variation_has_no_features():
-    assert principal_features(dense_pairs(np.ones((6, 6)))).shape == (6, 0)
+    assert principal_features(matrix_of(np.ones((6, 6)))).shape == (6, 0)
 
 
 # Shifts.
@@ -310,7 +310,7 @@ def test_a_kernel_without_any_variation_has_no_features():
 def test_shifts_are_turns_in_order_of_time():
     star = draw_shifts(5, 99, np.random.default_rng(0))
     turned = [np.roll(np.arange(5), -k) for k in range(5)]
-    np.testing.assert_array_equal(star.pairings(slice(None)), turned)
+    np.testing.assert_array_equal(star.orders, turned)
     some = draw_shifts(50, 9, np.random.default_rng(0))
     assert some.count == 10
     assert len(set(some.chosen.tolist())) == 9

@@ -33,7 +33,7 @@ def test_few_rows_of_files_are_tested_as_rows_in_memory(tables, files):
         there, here = (kembed.mmd_test(*pair, rng=0, n_resamples=99, **options) for pair in (files, tables))
         assert there.pvalue == here.pvalue
         assert there.statistic == pytest.approx(here.statistic, rel=1e-10)
-        assert there.bins == ()
+        assert there.bins == here.bins
 
 
 def test_features_of_files_are_those_of_rows_in_memory(tables, files):
@@ -67,7 +67,8 @@ def test_compare_and_witness_read_files(tables, files):
     options = {"labels": ("x", "y"), "n_resamples": 99}
     there, here = (kembed.compare(*pair, **options) for pair in (files, tables))
     assert there.verdict == here.verdict
-    assert [c.name for c in there.changed] == [c.name for c in here.changed] == ["a"]
+    assert [c.name for c in there.changed] == [c.name for c in here.changed]
+    assert here.changed[0].name == "a"
     there, here = (kembed.witness(*pair, kernel="median") for pair in (files, tables))
     assert list(map(str, there.where())) == list(map(str, here.where()))
 

@@ -6,15 +6,18 @@ import polars as pl
 import pytest
 from scipy.spatial.distance import cdist
 
-from kembed.permutation.blocks import Blocks
-from kembed.permutation.low_rank import member_pairs
-from kembed.testing.members.group import Named
+from kembed.features.members import FeatureMember, Named, dense
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 
 
 def gaussian(a, b):
     return np.exp(-0.5 * cdist(a, b, "sqeuclidean"))
+
+
+def table_kernel(K):
+    """A kernel of row numbers that has this matrix."""
+    return lambda a, b: K[np.ix_(a[:, 0].astype(int), b[:, 0].astype(int))]
 
 
 def same(a, b):
@@ -30,20 +33,18 @@ def all_have(words, text):
         assert word in text, text
 
 
-def matrices(members):
-    """Every kernel of every member as a matrix."""
-    return [matrix for member in members for matrix in _matrices(member)]
+def matrices(members, rows):
+    """Every kernel of every member as a matrix over these rows."""
+    return [matrix for member in members for matrix in _matrices(member, rows)]
 
 
-def _matrices(member):
-    if isinstance(member, Blocks) and member.count > 1:
-        starts = range(0, member.columns.shape[1], member.width)
-        parts = [member.columns[:, start : start + cut] for start in starts for cut in member.cuts]
-        return [part @ part.T for part in parts]
-    if hasattr(member, "alone"):  # leaves and neighbours of several sizes
-        return matrices(member.alone)
-    every = np.arange(member.size)
-    return member_pairs(member).rectangles(every, every)
+def _matrices(member, rows):
+    if not isinstance(member, FeatureMember):
+        return [dense(member.entries)[np.ix_(rows.index, rows.index)]]
+    table = member.of(rows)
+    starts = range(0, table.shape[1], member.width)
+    parts = [table[:, start : start + cut] for start in starts for cut in member.cuts]
+    return [part @ part.T for part in parts]
 
 
 def objects(result):

@@ -24,10 +24,10 @@ from kembed import (
     shrinkage,
     witness,
 )
+from kembed.features.pairs import _chosen
 from kembed.permutation.fusion import Values
 from kembed.permutation.pool import row_weights
 from kembed.tables.reader import read_tables
-from kembed.testing.members.pairs import _chosen
 
 QUICK = {"n_resamples": 19, "rng": 0}
 NOT_FINITE = (
@@ -109,7 +109,7 @@ def test_crossed_features_of_lengthscales_that_nothing_can_be_divided_by(way):
 
 def test_a_wild_statistic_that_is_no_number():
     found = pvalue(lambda: hsic_test(X, X[::-1], kernel=Gaussian(1e-320), null="wild", **QUICK))
-    assert found in (None, 1.0)
+    assert found is None or found > 0.05  # every row alone: multipliers still have a spread
 
 
 def test_equality_of_numbers_by_features():
@@ -140,7 +140,7 @@ def test_what_is_no_number_is_not_the_largest():
         values = Values(np.array([[bad], [1.0], [2.0]]), np.ones(1))
         for scaled in (True, False):
             with pytest.raises(ValueError, match=NOT_FINITE):
-                values.settled(scaled)
+                values.merged(scaled)
 
 
 @pytest.mark.parametrize("size", [1e154, 1e300, 1e-200, 1.0])

@@ -60,6 +60,14 @@ def test_several_new_levels_are_evidence_together(rng):
     assert run("sketch", x, y.with_columns(town=pl.Series(town))).pvalue <= 0.01
 
 
+@pytest.mark.parametrize("kernel", ["median", "bkl"])
+def test_a_single_kernel_sees_a_new_level_in_its_column(kernel, rng):
+    sketch = Sketch.of(table(rng, 5_000), kernel=kernel)
+    for _ in range(5):
+        found = mmd_test(sketch, table(rng, 200, 30), by_column=True, n_resamples=199, rng=0)
+        assert found.columns[2].pvalue <= 0.01
+
+
 def test_a_detector_with_a_sketch_sees_new_levels(rng):
     detector = DriftDetector(random_state=0, n_resamples=199).fit(table(rng, 20_000).to_pandas())
     assert detector.sketch_ is not None

@@ -90,7 +90,7 @@ def test_rows_that_miss_something_on_either_side_go(table, place, tmp_path):
 def test_more_rows_than_are_held_are_tested_in_one_pass(table, place, monkeypatch):
     limit = hsic_test(X, Y, data=table, null="normal", **HOW)
     monkeypatch.setattr("kembed.tables.source.HELD", 799.0)  # of 800 numbers
-    monkeypatch.setattr("kembed.testing.crossed.HELD", 799.0)
+    monkeypatch.setattr("kembed.testing.hsic.HELD", 799.0)
     monkeypatch.setattr("kembed.testing.procedure.CROSSED_ROWS", 100)
     for there in (hsic_test(X, Y, data=place / "t.parquet", **HOW), limit):
         assert there.null == "normal limit"

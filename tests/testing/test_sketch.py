@@ -9,16 +9,17 @@ import pytest
 from tests.testing.alike import all_have
 
 from kembed import Delta, Gaussian, OnColumns, Sketch, learn_kernel, mmd_test
-from kembed.core.store import FileError
-from kembed.permutation.atoms import CAP, Atoms, bins_of
+from kembed.core.store import FileError, write_store
+from kembed.features.forests import Forest
+from kembed.features.rows import Rows
 from kembed.permutation.bins import Bins
+from kembed.permutation.designs import Draws, contrasts
+from kembed.permutation.dyadic import CAP, DyadicBins, unions
+from kembed.permutation.sums import stored
 from kembed.tables.reader import read_tables
 from kembed.tables.source import Memory, in_memory
-from kembed.testing.binned import Sides, statistics_of
-from kembed.testing.lens import recoding, sum_later
-from kembed.testing.members.forests import Forest
-from kembed.testing.members.fresh import Fresh
-from kembed.testing.sketch_file import write_sketch
+from kembed.testing.engine import evaluate
+from kembed.testing.specification import known, recoding, sum_recoded
 
 TOWNS = ["Bern", "Oslo", "Rome"]
 SEED = 3
@@ -53,44 +54,45 @@ def refused(words, call, kind=ValueError):
 # Exactness.
 
 
-def atoms_of(rows, aside, seed):
+def bins_of(rows, held_out, seed):
     """The order that `Sketch.of` draws first of all."""
-    return Atoms(rows, aside, int(np.random.default_rng(seed).integers(2**62)))
+    return DyadicBins(rows, held_out, int(np.random.default_rng(seed).integers(2**62)))
 
 
 def test_bins_that_change_sides_are_bins_of_the_other_sample(rng):
     """Rows of a bin of the reference put in the place of a bin of the new sample, and the other way round."""
     n, m, power, key = 600, 70, 2, 11
     x, y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2)) + 0.3
-    atoms, bins = atoms_of(n, 150, SEED), Bins(m, 2**power, m // 2**power, key)
-    inside = bins_of(atoms.powers, power)
-    of_atom = np.append(inside, -1)[atoms.of(0, n)]
-    of_atom[atoms.of(0, n) < 0] = -2
-    first, second = np.flatnonzero(of_atom == 5), np.flatnonzero(bins.of(0, m)[0] == 3)
+    dyadic, bins = bins_of(n, 150, SEED), Bins(m, 2**power, m // 2**power, key)
+    inside = unions(dyadic.powers, power)
+    union = np.append(inside, [-1, -2])[dyadic.of(0, n)[0]]
+    first, second = np.flatnonzero(union == 5), np.flatnonzero(bins.of(0, m)[0] == 3)
     assert len(first) == len(second) == 2**power
 
     def values(x, y, labels):
         sketch = Sketch.of(x, rng=SEED)
         source = in_memory(read_tables({"y": y}, "raise", 2)[0][0])
-        coding, lens = recoding(sketch.lens.schema, source), sketch.lens
-        new = source.fold(sum_later, coding, bins, lens.streams.fitted, lens.maps)
-        sides = Sides((sketch.bins(power), new), labels)
-        kept = lens.streams
-        return statistics_of(sides, kept.members, kept.features, kept.entries(lens.space)).statistics[0]
+        specification = sketch.specification
+        coding, maps = recoding(specification.schema, source), specification.maps
+        new = source.fold(sum_recoded, coding, bins, specification.basis, maps)
+        sums = stored([sketch.sums_of(power), new], maps)
+        W = contrasts(labels, sums.weight, np.zeros(len(labels), dtype=int))
+        return evaluate(*specification.fitted, sums, Draws(((1.0, W),))).statistics[0]
 
-    count = inside.max() + 1
-    own = np.concatenate([np.ones(count), np.zeros(bins.count)])[:, None]
-    turned = own.copy()
-    turned[[5, count + 3]] = [[0.0], [1.0]]
-    relabelled = values(x, y, turned)
+    count = inside.max() + 2  # with rows in no bin
+    own = np.repeat([1.0, 0.0], [count, bins.count])[:, None]
+    swapped = own.copy()
+    swapped[[5, count + 3]] = [[0.0], [1.0]]
+    relabelled = values(x, y, swapped)
     x[first], y[second] = y[second].copy(), x[first].copy()
     assert values(x, y, own) == pytest.approx(relabelled, rel=1e-10, abs=1e-13)
 
 
-def test_level(rng):
-    """p-values of samples that do not differ are uniform: of 300 the share below .05, .2 and .5."""
+def test_level():
+    """p-values of samples that do not differ are uniform: of 600 the share below .05, .2 and .5."""
+    rng = np.random.default_rng(0)
     found = []
-    for seed in range(300):
+    for seed in range(600):
         x, y = rng.normal(size=(107, 1)), rng.normal(size=(61, 1))
         sketch = Sketch.of(np.round(x, 1), kernel=Gaussian(0.7), rng=seed)
         found.append(mmd_test(sketch, np.round(y, 1), n_resamples=39, rng=seed).pvalue)
@@ -117,14 +119,19 @@ def test_levels_that_are_rare_are_no_difference():
 
 def test_sums_are_those_of_a_loop(rng):
     x = rng.normal(size=(300, 2))
-    sketch, atoms = Sketch.of(x, rng=SEED), atoms_of(300, 75, SEED)
-    own = atoms.of(0, 300)
-    for k, each in enumerate(sketch.lens.maps[:3]):
-        found = [np.zeros(len(sketch.lens.steps[k])) for _ in range(len(atoms.powers) + 1)]
-        for row, atom in zip(x, own, strict=True):
-            if atom >= 0:
-                found[atom] += each(Fresh(sketch.lens.streams.fitted, row[None]))[0]
-        assert (sketch.sums[k] * sketch.lens.steps[k]) == pytest.approx(np.array(found), abs=1e-3)
+    sketch, bins = Sketch.of(x, rng=SEED), bins_of(300, 75, SEED)
+    own, specification = bins.of(0, 300)[0], sketch.specification
+    for k, each in enumerate(specification.maps[:3]):
+        found = np.zeros((bins.count, len(each.steps)))
+        for row, number in zip(x, own, strict=True):
+            found[number] += each(Rows(specification.basis, row[None]))[0]
+        assert (sketch.sums[k] * each.steps) == pytest.approx(found[:-1], abs=1e-3)
+    histogram = specification.maps[-1]
+    assert histogram.column == 1
+    nearest = np.abs(x[:, 1, None] - histogram.points).argmin(axis=1)
+    counts = np.zeros((bins.count, len(histogram.points)))
+    np.add.at(counts, (own, nearest), 1)
+    assert (sketch.sums[-1] == counts[:-1]).all()
     assert sketch.rows == 225
     assert sketch.weight.sum() == 225
 
@@ -159,8 +166,9 @@ def test_arrays_go_by_place(rng):
 # Power, and what a test says beside its p-value.
 
 
-def test_a_difference_is_found_and_named(sketch, rng):
-    found = mmd_test(sketch, table(rng, 300, shift=0.5), by_column=True, n_resamples=199, rng=0)
+def test_a_difference_is_found_and_named(sketch):
+    new = table(np.random.default_rng(1), 300, shift=0.5)
+    found = mmd_test(sketch, new, by_column=True, n_resamples=199, rng=0)
     assert found.pvalue == 0.005
     assert {column.name: column.adjusted_pvalue < 0.05 for column in found.columns} == {
         "a": True,
@@ -232,7 +240,7 @@ def test_kernels(kernel, reference, rng, tmp_path):
 def test_a_learned_kernel_and_a_function(rng, tmp_path):
     x = rng.normal(size=(200, 1))
     learned = learn_kernel(x)
-    assert Sketch.of(x, kernel=learned).lens.kernel == learned.kernel
+    assert Sketch.of(x, kernel=learned).specification.kernel == learned.kernel
     own = Sketch.of(x, kernel=lambda a, b: np.exp(-np.abs(a - b.T)))
     assert pvalue(own, x[:50] + 1.0) == 0.01
     refused(["cannot be written", "kernels of kembed"], lambda: own.save(tmp_path / "a.kembed"), TypeError)
@@ -251,7 +259,7 @@ def test_merged_sketches_have_the_sums_of_both(sketch, rng):
     for a, b in zip(merged.sums, both.sums, strict=True):
         assert np.abs(a.sum(axis=0) - b.sum(axis=0)).max() <= 2
     for power in range(7):
-        a, b = merged.bins(power), both.bins(power)
+        a, b = merged.sums_of(power), both.sums_of(power)
         assert abs(len(a.weight) - len(b.weight)) <= 1
         assert (a.weight[:-1] == 2**power).all()
     assert pvalue(merged, table(rng, 100)) > 0.01
@@ -312,12 +320,13 @@ def test_damaged_files(sketch, tmp_path, rng):
 
 def forged(sketch, path, **changes):
     """The sketch with other parts, in a file that is in order."""
-    return write_sketch(path, sketch.parts | changes)
+    return write_store(path, "sketch", sketch.parts | changes, known())
 
 
 def test_forged_files_neither_hang_nor_pass(sketch, tmp_path):
     """Powers, weights, sums and levels that no sketch has: refused when the file is read."""
-    powers, weight, lens = sketch.powers, sketch.weight, sketch.lens
+    powers, weight, specification = sketch.powers, sketch.weight, sketch.specification
+    schema = specification.schema
     high = powers.copy()
     high[-1] = 2**31
     many = (tuple(range(20_000)),) * 3
@@ -331,9 +340,9 @@ def test_forged_files_neither_hang_nor_pass(sketch, tmp_path):
         {"weight": weight[:, None]},
         {"sums": sketch.sums[:-1]},
         {"sums": tuple(part.astype(float) for part in sketch.sums)},
-        {"lens": 3},
-        {"lens": replace(lens, schema=replace(lens.schema, levels=many))},
-        {"lens": replace(lens, schema=replace(lens.schema, names=("a",)))},
+        {"specification": 3},
+        {"specification": replace(specification, schema=replace(schema, levels=many))},
+        {"specification": replace(specification, schema=replace(schema, names=("a",)))},
     ):
         path = forged(sketch, tmp_path / "forged.kembed", **changes)
         refused(
@@ -344,8 +353,10 @@ def test_forged_files_neither_hang_nor_pass(sketch, tmp_path):
     assert Sketch.load(forged(sketch, tmp_path / "same.kembed")).rows == sketch.rows
 
 
-def test_a_forged_tree_does_not_hang():
-    """The second node leads back to the first."""
+def test_forged_trees_neither_hang_nor_take_memory():
+    """The second node leads back to the first; a column of which there are 2³¹."""
+    far = Forest(np.array([2**31, -1, -1]), np.zeros(3), np.array([[1, 2], [0, 0], [0, 0]]))
+    refused(["not there", "make the sketch again"], lambda: far.leaves(np.array([[0.2]])))
     forest = Forest(np.array([0, 0, -1]), np.full(3, 0.5), np.array([[1, 2], [0, 2], [0, 0]]))
     refused(["make the sketch again"], lambda: forest.leaves(np.array([[0.2]])))
 
@@ -412,8 +423,8 @@ def test_features_that_are_rounding_in_the_rows_set_aside():
     for seed in range(8):
         rare = (np.random.default_rng(seed).random((60, 3)) < 0.04).astype(float)
         made = Sketch.of(rare, rng=seed)
-        steps = zip(made.sums, made.lens.steps, strict=True)
-        largest = max(np.abs(sums.astype(float) * step).max() for sums, step in steps)
+        maps = zip(made.sums, made.specification.maps, strict=True)
+        largest = max(np.abs(sums.astype(float) * each.steps).max() for sums, each in maps)
         assert largest < 1e4  # of sixty rows
         assert all(np.abs(sums.astype(float)).max() < 2.0**62 for sums in made.sums)
         assert Sketch.of(rare, like=made).rows == 60

@@ -25,13 +25,13 @@ from kembed import (
     median_lengthscale,
     mmd_test,
 )
+from kembed.features.kernel import kernel_matrix
+from kembed.features.rows import Sample
 from kembed.kernels.space import make_space
-from kembed.permutation.gram import dense_pairs
 from kembed.permutation.pool import make_pool
 from kembed.permutation.series import persistence, principal_features, wild_columns
 from kembed.tables.reader import read_tables
-from kembed.testing import two_sample
-from kembed.testing.choice import choose
+from kembed.testing import dense, engine
 from kembed.testing.procedure import read_procedure
 from kembed.testing.wild import persistence_of
 
@@ -184,15 +184,20 @@ def test_the_choice_is_a_function_of_the_unordered_rows(make, kernel, rng):
     x, y = make(rng)
     (a, b), _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
     rows = np.concatenate([a.values, b.values])
-    procedure = read_procedure("unbiased", "permutation", 9, None, None, 0)
-    first = choose(kernel, make_space(rows, a.categorical), procedure)
+
+    def chosen(rows):
+        sample = Sample(make_space(rows, a.categorical))
+        found = engine.choose_ensemble(kernel, sample, np.random.default_rng(0))
+        return found, matrices(found.members, sample)
+
+    first, kernels = chosen(rows)
     for _ in range(2):
         order = rng.permutation(len(rows))
-        other = choose(kernel, make_space(rows[order], a.categorical), procedure)
+        other, moved = chosen(rows[order])
         assert [repr(k) for k in other.kernels] == [repr(k) for k in first.kernels]
         for ours, theirs in zip(first.plan, other.plan, strict=True):
             np.testing.assert_array_equal(theirs, ours)
-        for ours, theirs in zip(matrices(first.members), matrices(other.members), strict=True):
+        for ours, theirs in zip(kernels, moved, strict=True):
             np.testing.assert_allclose(theirs, ours[np.ix_(order, order)], rtol=1e-7, atol=1e-9)
 
 
@@ -327,7 +332,7 @@ def test_the_wild_bootstrap_against_a_loop(rng):
     result = quick(x, y, kernel=Gaussian(1.0), null="wild", n_resamples=20, memory=2.0)
     assert result.statistic == pytest.approx(reference.wild_mmd2_loops(K, np.ones(7), np.ones(5)), abs=1e-13)
     seed = np.random.default_rng(0)
-    F = principal_features(dense_pairs(K))
+    F = principal_features(kernel_matrix(gaussian, z))
     u, v = wild_columns([7, 5], [persistence(F[:7]), persistence(F[7:])], 20, 2.0, seed)
     expected = [reference.wild_mmd2_loops(K, u[:, b], v[:, b]) for b in range(20)]
     np.testing.assert_allclose(result.null_distribution, expected, atol=1e-13)
@@ -339,7 +344,7 @@ def test_the_wild_bootstrap_of_pairs_against_a_loop(rng):
     z = np.concatenate([x, y])
     K = reference.gram(reference.gaussian(1.0), z, z)
     result = quick(x, y, kernel=Gaussian(1.0), null="wild", paired=True, n_resamples=20)
-    F = principal_features(dense_pairs(K))
+    F = principal_features(kernel_matrix(gaussian, z))
     (u,) = wild_columns([9], [persistence(F[:9] - F[9:])], 20, None, np.random.default_rng(0))
     expected = [reference.wild_mmd2_loops(K, u[:, b], u[:, b]) for b in range(20)]
     np.testing.assert_allclose(result.null_distribution, expected, atol=1e-13)
@@ -376,17 +381,8 @@ def test_the_column_that_remembers_longest_decides_for_several_kernels(rng):
         both = {"x": np.column_stack([x, second[0]]), "y": np.column_stack([y, second[1]])}
         tables, _ = read_tables(both, "raise", minimum=2, same_columns=True)
         pool = make_pool(tables, None, "time", None)
-        choice = choose(kernel, pool.space, read_procedure("auto", "wild", 9, None, None, 0))
-        found = persistence_of(pool, choice, False)
+        found = persistence_of(pool, dense.choose_kernels(kernel, pool.space).members, False)
         assert min(how.mean_variance for how in found) > 4.0
-
-
-def test_features_come_near_the_exact_statistic(rng):
-    """256 features of a kernel are off by about 1/√128 an entry."""
-    x, y = rng.normal(size=(12, 2)), rng.normal(size=(9, 2)) + 1.0
-    exact, rough = (quick(x, y, statistic=how, n_resamples=999) for how in ("unbiased", "features"))
-    assert rough.statistic == pytest.approx(exact.statistic, abs=4 / np.sqrt(128))
-    assert rough.pvalue == pytest.approx(exact.pvalue, abs=0.05)
 
 
 # Column by column.
@@ -425,12 +421,20 @@ def test_one_column_by_itself_is_the_joint_test(rng):
     assert column.pvalue == column.adjusted_pvalue == result.pvalue
 
 
-def test_columns_with_every_arrangement(rng):
-    result = quick(rng.normal(size=(3, 2)), rng.normal(size=(4, 2)), by_column=True)
+@pytest.mark.parametrize("kernel", ["fused", "median"])
+@pytest.mark.parametrize("paired", [False, True])
+def test_columns_with_every_arrangement(kernel, paired, rng):
+    x, y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
+    result = quick(x, y, kernel=kernel, paired=paired, by_column=True)
+    count = 16 if paired else 70
     assert result.enumerated
-    for column in result.columns:
-        assert 35 * column.pvalue == pytest.approx(round(35 * column.pvalue), abs=1e-9)
+    assert len(result.null_distribution) == count
+    for c, column in enumerate(result.columns):
+        assert count * column.pvalue == pytest.approx(round(count * column.pvalue), abs=1e-9)
         assert column.adjusted_pvalue >= column.pvalue
+        alone = quick(x[:, c], y[:, c], kernel=kernel, paired=paired)
+        if kernel == "median":
+            assert (column.statistic, column.pvalue) == pytest.approx((alone.statistic, alone.pvalue))
 
 
 # Kernels.
@@ -469,12 +473,6 @@ def test_functions_that_are_no_kernels():
     refused(["kernel", "symmetric", "k(y, x)"], kernel=lambda a, b: a + 0.0 * b.T)
     refused(["kernel", "finite", "few rows"], kernel=lambda a, b: np.full((len(a), len(b)), np.nan))
     refused(["kernel", "finite"], kernel=lambda a, b: np.full((len(a), len(b)), np.inf))
-
-
-def test_features_under_other_nulls_need_a_spectral_density():
-    how = {"statistic": "features", "null": "wild"}
-    refused(["statistic='features'", "spectral density", "function"], TypeError, kernel=gaussian, **how)
-    refused(["statistic='features'", "'fused' is many", "kernel='bkl'"], kernel="fused", **how)
 
 
 # Data frames and mixed columns.
@@ -646,8 +644,6 @@ def test_bad_arguments():
     refused(["n_resamples", "at least 1", "0"], n_resamples=0)
     refused(["n_resamples", "whole number", "9.5"], TypeError, n_resamples=9.5)
     refused(["n_resamples", "whole number", "True"], TypeError, n_resamples=True)
-    refused(["batch", "at least 1", "0"], batch=0)
-    refused(["batch", "whole number", "'all'"], TypeError, batch="all")
     refused(["rng", "seed", "-1"], TypeError, rng=-1)
     refused(["rng", "seed", "'zero'"], TypeError, rng="zero")
     refused(["memory", "positive", "-2"], null="wild", memory=-2.0)
@@ -676,9 +672,8 @@ def test_combinations_that_are_refused():
     weights = (np.ones(8), np.ones(9))
     for null in ("gamma", "spectral", "wild"):
         refused(["weights", "null='permutation'", "leave weights out"], null=null, weights=weights)
-        refused(["by_column", "null='permutation'", "leave by_column out"], null=null, by_column=True)
+        refused(["by_column", "null='permutation'", "leave one out"], null=null, by_column=True)
     refused(["weights", "unpaired", "leave weights out"], paired=True, weights=weights)
-    refused(["by_column", "unpaired", "leave by_column out"], paired=True, by_column=True)
     refused(["memory", "null='wild'", "leave it out"], memory=3.0)
     for null in ("gamma", "spectral"):
         refused(["paired=True", "null='permutation'", "'wild'"], y=np.arange(8.0), paired=True, null=null)
@@ -716,44 +711,8 @@ def test_a_scaled_kernel_for_all_columns_cannot_be_used_on_one_either(rng):
 # Work.
 
 
-@pytest.mark.parametrize("batch", [1, 7, 1_000])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"kernel": "fused"},
-        {"weights": True},
-        {"paired": True},
-        {"null": "wild"},
-        {"null": "gamma"},
-        {"n_resamples": 20_000},
-    ],
-    ids=lambda options: str(options).split(" at 0x")[0],
-)
-def test_the_size_of_a_batch_changes_nothing(batch, options, rng):
-    many = options.get("n_resamples", 0) > 999
-    x, y = rng.normal(size=(2, 6 if many else 15, 2))
-    options = dict(options)
-    if "weights" in options:
-        options["weights"] = rng.uniform(1.0, 2.0, (2, 15)).tolist()
-    small, whole = quick(x, y, batch=batch, **options), quick(x, y, **options)
-    assert small.pvalue == pytest.approx(whole.pvalue, rel=1e-10)
-    assert small.statistic == pytest.approx(whole.statistic, abs=1e-12)
-    np.testing.assert_allclose(small.null_distribution, whole.null_distribution, rtol=1e-9, atol=1e-12)
-
-
 def minus_distance(a, b):
     return -cdist(a, b)
-
-
-def test_many_rows_give_what_the_matrix_gives(rng):
-    """From 4,000 rows on a smooth kernel is replaced by its factor; the same kernel as a function is not."""
-    x, y = rng.normal(size=(2_100, 1)), rng.normal(size=(2_000, 1)) + 0.05
-    by_factor = quick(x, y, kernel=Gaussian(1.0), n_resamples=19)
-    by_matrix = quick(x, y, kernel=gaussian, n_resamples=19)
-    assert by_factor.pvalue == by_matrix.pvalue
-    assert by_factor.statistic == pytest.approx(by_matrix.statistic, abs=1e-11)
-    np.testing.assert_allclose(by_factor.null_distribution, by_matrix.null_distribution, atol=1e-11)
 
 
 def test_many_rows_and_a_function_that_is_not_positive_definite(rng):
@@ -857,23 +816,12 @@ def test_many_categories_do_not_blind_a_learned_kernel(rng):
         assert quick(pd.DataFrame(x), pd.DataFrame(y), kernel=word).pvalue <= 0.02
 
 
-def test_columns_are_tested_by_features_too(rng):
-    x, y = rng.normal(size=(40, 2)), rng.normal([0.0, 2.0], size=(40, 2))
-    result = quick(x, y, kernel="median", statistic="features", by_column=True)
-    exact = quick(x, y, kernel="median", by_column=True)
-    for found, true in zip(result.columns, exact.columns, strict=True):
-        assert found.statistic != true.statistic  # an approximation
-        assert found.statistic == pytest.approx(true.statistic, abs=0.1)
-
-
 @pytest.mark.parametrize("options", [{}, {"paired": True}, {"null": "wild"}, {"null": "gamma"}])
-def test_no_bar_when_none_is_wanted(options, rng, capsys):
-    """A pass over half of 10,100² entries is long enough for a bar."""
-    x, y = rng.normal(size=(2, 5_050, 1))
+def test_no_bar_when_none_is_wanted(options, rng, capsys, monkeypatch):
+    monkeypatch.setattr("kembed.core.progress.LONG", 10_000)
     for progress in (False, True):
-        options = {"kernel": lambda a, b: a @ b.T, "statistic": "unbiased", "n_resamples": 1, **options}
-        mmd_test(x, y, progress=progress, rng=0, **options)
-        assert ("permutations" in capsys.readouterr().err) == progress
+        mmd_test(*rng.normal(size=(2, 60, 1)), kernel="median", progress=progress, rng=0, **options)
+        assert ("kernel matrix" in capsys.readouterr().err) == progress
 
 
 def test_a_tuple_of_kernels_is_a_list(rng):
@@ -894,31 +842,29 @@ def test_the_raw_median_rule_is_what_most_packages_compute(rng):
     assert np.ndim(divided.kernel.lengthscale) == 1
 
 
-@pytest.mark.parametrize("rows", [20, 2_600])
+@pytest.mark.parametrize("rows", [20, 2_400])
 def test_a_pool_is_tested_as_its_samples_are(rows, rng):
     x, y = rng.normal(size=(2, rows, 2))
     tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=2)
-    options = {"kernel": "fused", "n_resamples": 99, "by_column": True}
-    pool = make_pool(tables, None, "none")
-    pooled = two_sample.test_pool(
-        tables, pool, unit=None, parts=None, rng=np.random.default_rng(0), **options
-    )
-    direct = mmd_test(x, y, rng=0, **options)
+    procedure = read_procedure("auto", "permutation", 99, None, 0)
+    pooled = engine.pool_test(make_pool(tables, None, "none"), "fused", procedure, by_column=True)
+    direct = quick(x, y, kernel="fused", by_column=True)
     same(pooled, direct)
     assert repr(pooled) == repr(direct)
 
 
-def test_swaps_of_pairs_are_the_same_by_factors_and_matrices(rng):
-    """Members of a fused test that are factors, and the same kernels as matrices: a kernel at a time."""
+def test_swaps_of_pairs_have_the_statistics_of_the_kernel_matrices(rng):
+    """Every member of a fused test: the biased MMD² of a kernel matrix for the data's signs."""
     x = rng.normal(size=(30, 2))
     y = x + 0.5 * rng.normal(size=(30, 2))
     result = quick(x, y, kernel="fused", paired=True)
     tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=True, minimum=2)
     pool = make_pool(tables, None, "pairs")
-    choice = choose("fused", pool.space, read_procedure("unbiased", "permutation", 9, None, None, rng))
-    known = dict(zip(map(repr, choice.kernels), matrices(choice.members), strict=True))
+    sample = Sample(pool.space, pool.names)
+    chosen = engine.choose_ensemble("fused", sample, rng)
+    known = dict(zip(map(repr, chosen.kernels), matrices(chosen.members, sample), strict=True))
     for member in result.members:
-        expected = reference.paired_mmd2_loops(known[repr(member.kernel)], pool.signs, biased=False)
+        expected = reference.paired_mmd2_loops(known[repr(member.kernel)], pool.signs, biased=True)
         assert member.statistic == pytest.approx(expected, abs=1e-9)
 
 

@@ -15,7 +15,7 @@ from typer.models import OptionInfo
 from kembed.cli.screen import Screen
 from kembed.cli.words import UsageError
 
-# The words of `kembed.testing.kernel_words`, which is too heavy for `--help`.
+# The words of `kembed.learning.kernel_words`, which is too heavy for `--help`.
 KERNELS = ("fused", "bkl", "ard", "median", "median-raw")
 A_KERNEL = "|".join([*KERNELS, "NUMBER"])
 ONE_KERNEL = A_KERNEL.replace("fused|", "auto|")

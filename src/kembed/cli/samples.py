@@ -184,9 +184,11 @@ def load_pair(
     screen: Screen,
     seed: int = 0,
     keep: tuple[str | None, ...] = (),
+    *,
+    paired: bool = False,
 ) -> Samples:
     """Two samples: two files, or two groups of one."""
-    loaded = load_samples(a, b, reading, screen, seed, keep=keep)
+    loaded = load_samples(a, b, reading, screen, seed, keep=keep, paired=paired)
     if len(loaded.labels) > 2:
         seen = f"column {reading.group!r} has {len(loaded.labels)} groups ({listing(loaded.labels)})"
         raise UsageError(f"{seen}; choose two with --groups a,b, or compare all with kembed test")

@@ -173,9 +173,11 @@ def run_report(
     b: options.SampleB = None,
     *,
     reading: options.Grouping,
+    weights: options.Weights = None,
     unit: options.Unit = None,
     strata: options.Strata = None,
     testing: options.Testing,
+    paired: options.Paired = False,
     output: options.Page = Path("report.html"),
 ) -> bool:
     """Everything about two samples on one page: verdict, columns, pictures, how to repeat it."""
@@ -183,13 +185,17 @@ def run_report(
     from kembed import compare
     from kembed.cli import samples
 
-    pair = samples.load_pair(a, b, reading, screen, testing.seed, (unit, strata))
+    keep = weights, unit, strata
+    pair = samples.load_pair(a, b, reading, screen, testing.seed, keep, paired=paired)
+    own = None
+    if weights is not None:
+        pair, own = samples.weighed(pair, weights)
     pair, named = samples.exchanged(pair, unit, strata)
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
-        how = testing.settings(bar) | named
+        how = testing.settings(bar) | {"weights": own, "paired": paired, **named}
         found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
-        again = None if unit or strata else samples.in_python(a, b, reading, pair)
+        again = None if weights or unit or strata or paired else samples.in_python(a, b, reading, pair)
         about: Any = {"notes": screen.notes, "left_out": pair.left_out, "samples": again}
         found.save_report(output, command=screen.repeated(testing.seed), **about)
     sentence = pair.told(found.verdict, found.test.sizes)

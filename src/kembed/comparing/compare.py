@@ -15,20 +15,23 @@ from kembed.comparing.separation import at_least, separation
 from kembed.comparing.summaries import ColumnSummary, summarise
 from kembed.comparing.witness import Witness, fit_witness, pool_of_sources
 from kembed.core import checks
+from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress, stage
 from kembed.core.text import listing
 from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import SCHEMA, jsonable
+from kembed.features.repeated import TITLE, is_repeated
 from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
-from kembed.permutation.pool import make_pool
-from kembed.permutation.units import exchange, unit_codes
-from kembed.tables import diagnostics
-from kembed.tables.reader import POLICIES, read
-from kembed.testing.members.repeated import TITLE, is_repeated
+from kembed.permutation.exchange import exchange, unit_codes
+from kembed.permutation.pool import Pool, make_pool, row_weights
+from kembed.tables.reader import POLICIES, read, tables_of
+from kembed.tables.source import Source
+from kembed.tables.table import Tables
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
-from kembed.testing.two_sample import exchange_notes, test_pool, test_sources
+from kembed.testing.procedure import QUIETLY, read_procedure
+from kembed.testing.two_sample import samples_test
 
 HARDLY = 0.55  # below this AUC single rows can barely be classified
 
@@ -221,6 +224,8 @@ def compare(
     n_resamples: int = 999,
     unit: Any = None,
     strata: Any = None,
+    weights: Any = None,
+    paired: bool = False,
     missing: str = "include",
     rng: Any = 0,
     progress: bool | None = None,
@@ -251,6 +256,14 @@ def compare(
     strata
         Strata within which labels are exchanged in the tests, as for `mmd_test`. The AUC, the witness and the
         summaries of columns are of all rows.
+    weights
+        Weights of the rows, as for `mmd_test`. The tests are weighted; the AUC, the witness and the summaries
+        of columns are of rows drawn with probabilities proportional to their weights, as many as the
+        effective sample size (Σw)²/Σw² of each sample.
+    paired
+        Whether row i of `x` belongs to row i of `y`: sides of pairs are swapped in the tests, and both rows
+        of a pair are in one fold of the AUC. Bands of the witness and intervals of single columns assume
+        independent samples.
     missing
         Missing values: `"include"` compares them too (an indicator column `"<name> (missing)"` beside
         numbers, whose gaps are filled from the pooled values; a level "missing" of categories), `"omit"`
@@ -280,31 +293,21 @@ def compare(
     labels = labels[0], labels[1]
     checks.choice(missing, "missing", POLICIES)
     keep = [each for each in (unit, strata) if isinstance(each, str)]
-    how: Any = {"minimum": 2, "common": True, "keep": keep}
-    sources = read({"x": x, "y": y}, nan_policy=missing, **how)
-    tables, pool, told = pool_of_sources(sources)
+    sources = read({"x": x, "y": y}, nan_policy=missing, minimum=2, common=True, keep=keep)
     only = {name: labels[place] for name, place in getattr(sources[0], "only", {}).items()}
-    whole, clusters, parts = tables, None, None
-    if unit is not None or strata is not None:
-        parts = exchange([*tables], unit, strata)
-        (one, other), clusters = parts.tables, parts.clusters
-        tables, pool = (one, other), make_pool([one, other], None, "none", clusters, parts.strata)
-        if isinstance(unit, str):  # a level may be in both samples
-            clusters = unit_codes([*whole], unit)
     generator = checks.generator(rng)
+    procedure = read_procedure("auto", "permutation", n_resamples, None, generator)
+    exchanged: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": paired}
     (stream,) = generator.spawn(1)  # what the witness draws has nothing to do with what the test draws
     seed = int(stream.integers(2**31))
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
     with showing_progress(progress):
-        how = {"kernel": kernel, "n_resamples": n_resamples, "by_column": True, "unit": unit}
         stage("testing", 0.05)
-        if told:  # of more rows than are looked at here
-            test = test_sources((sources[0], sources[1]), rng=generator, strata=strata, **how)
-        else:
-            test = test_pool(whole, pool, rng=generator, parts=parts, **how)
-        notes = diagnostics.of_two_samples(*tables, ordered=unit is not None)
-        test = replace(test, notes=notes if parts is None else (*notes, *exchange_notes(parts)))
+        with np.errstate(**QUIETLY):
+            test = samples_test(sources, kernel, procedure, by_column=True, **exchanged)
+        tables, pool, clusters, told = described_rows(sources, generator=stream, **exchanged)
+        test = replace(test, notes=(*told, *test.notes))
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         stage("looking where they differ", 0.4)
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
@@ -320,7 +323,48 @@ def compare(
         sizes = test.sizes[0], test.sizes[1]
         classified = at_least(classified, [column.auc for column in columns], sizes)
     given = int(rng) if isinstance(rng, int | np.integer) else None
-    out: Any = tuple(table.given - len(table.values) for table in tables)
+    out: Any = tuple(source.given - size for source, size in zip(sources, test.sizes, strict=True))
     pairs = pair_changes(tables, test.findings, labels, alpha) if test.pvalue <= alpha else ()
     settings = kernel, alpha, n_resamples, given, out, pairs
     return Comparison(labels, test, difference, columns, classified.auc, *settings, classified.interval, only)
+
+
+def described_rows(
+    sources: list[Source], weights: Any, unit: Any, strata: Any, paired: bool, generator: np.random.Generator
+) -> tuple[Tables, Pool, Any, tuple[str, ...]]:
+    """The rows that are described in pictures and summaries: tables, both as one, clusters, and notes."""
+    if weights is None and unit is None and strata is None and not paired:
+        tables, pool, notes = pool_of_sources(sources)
+        return tables, pool, None, notes
+    notes = ()
+    if all(source.held for source in sources):
+        first, second = tables_of(sources, paired, 2)
+        tables = first, second
+    else:
+        tables, _, notes = pool_of_sources(sources)
+    parts = exchange([*tables], unit, strata)
+    clusters = unit_codes([*tables], unit) if isinstance(unit, str) else parts.clusters
+    if paired:
+        clusters = [np.arange(len(table.values)) for table in tables]
+    one, other = parts.tables
+    if weights is not None:
+        own = row_weights(weights, [one, other])
+        rows = [drawn_rows(weight, generator) for weight in own]
+        one, other = (
+            replace(table, values=table.values[some], rows=table.rows[some])
+            for table, some in zip((one, other), rows, strict=True)
+        )
+        # Copies of one row are in one fold of the AUC.
+        clusters = rows if clusters is None else [c[some] for c, some in zip(clusters, rows, strict=True)]
+    return (one, other), make_pool([one, other], None, "none"), clusters, notes
+
+
+def drawn_rows(weights: Float[np.ndarray, " n"], rng: np.random.Generator) -> Int[np.ndarray, " k"]:
+    """As many rows as are effective, drawn in proportion to their weights (systematic sampling).
+
+    >>> drawn_rows(np.array([1.0, 1.0, 0.0]), np.random.default_rng(0)).tolist()
+    [0, 1]
+    """
+    total = np.cumsum(weights)
+    count = max(2, round(float(total[-1] ** 2 / np.square(weights).sum())))
+    return np.searchsorted(total, (np.arange(count) + rng.random()) * total[-1] / count, side="right")

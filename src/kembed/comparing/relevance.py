@@ -6,8 +6,8 @@ import numpy as np
 
 from kembed.comparing.difference import Difference, Samples, half_of_each, thinned
 from kembed.core.backend import Float
+from kembed.learning.kernel_words import learned_scales
 from kembed.permutation.pool import Pool
-from kembed.testing.kernel_words import learned_scales
 
 # Every column learns its lengthscale up to this many: beyond, learning takes minutes.
 ARD_COLUMNS = 16

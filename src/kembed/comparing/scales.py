@@ -21,7 +21,7 @@ from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import Space
 from kembed.learning.evidence import Evidence
 from kembed.learning.kernel_samples import KernelSamples
-from kembed.testing.kernel_words import choose_kernel
+from kembed.learning.kernel_words import choose_kernel
 
 Chosen = tuple[Any, Evidence | None]  # a kernel, or several; what was learned
 Scale = tuple[Difference, Sup]  # one of those that were tried, with what its bands need to hold over all

@@ -30,12 +30,12 @@ from kembed.core.backend import Bool, Float, Int, to_numpy
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import Space, make_space
+from kembed.learning import kernel_words
 from kembed.learning.evidence import COARSE
+from kembed.learning.kernel_words import KernelRule
 from kembed.permutation.crossings import Places, bin_rows, crossings
 from kembed.permutation.fusion import Values
 from kembed.permutation.series import LONGEST, crossed, lack
-from kembed.testing import kernel_words
-from kembed.testing.kernel_words import KernelRule
 
 Cached = TypeVar("Cached")
 Given = tuple[int, ...]
@@ -308,7 +308,7 @@ class TableFeatures:
 
 def _as_statistics(table: list[tuple[Any, np.ndarray]]) -> Statistics:
     values = np.column_stack([column for _, column in table])
-    return Values(values, np.abs(values).max(axis=0)).settled(False), tuple(name for name, _ in table)
+    return Values(values, np.abs(values).max(axis=0)).merged(False), tuple(name for name, _ in table)
 
 
 class RowFeatures(TableFeatures):

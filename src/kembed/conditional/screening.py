@@ -11,7 +11,7 @@ import numpy as np
 from kembed.conditional.features import Settings, TableFeatures
 from kembed.conditional.products import BINS, random_signs
 from kembed.conditional.residuals import Variable
-from kembed.permutation.fusion import surprise
+from kembed.permutation.fusion import negative_log_p
 
 ROWS = 8_192  # a test of them takes some hundredths of a second
 THRESHOLD, SIGNS = 20.0, 199  # -log δ, δ = 2e-9, and the resamples that estimate the null distribution
@@ -37,7 +37,7 @@ class Screening:
         if not left.features or not right.features:
             return False
         values, names = self._table.statistics(left, right, (), self._signs)
-        largest = float(surprise(values.statistics, by_others=True)[0].max())
+        largest = float(negative_log_p(values.statistics, by_others=True)[0].max())
         return largest - float(np.log(len(names))) > THRESHOLD
 
 

@@ -32,12 +32,11 @@ from kembed.conditional.result import ConditionalOutcome, PartialCorrelation, pa
 from kembed.conditional.screening import Screening
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
+from kembed.features.ensemble import Ensemble, Plan
 from kembed.kernels.base import Kernel
 from kembed.permutation.crossings import draw_orders
-from kembed.permutation.fusion import Plan
 from kembed.tables.table import Table
 from kembed.testing.outcome import resampled_outcome
-from kembed.testing.procedure import Choice
 from kembed.testing.sided import whole_table
 
 MINIMUM = 10  # rows; fewer leave no regression a chance
@@ -320,8 +319,8 @@ class ConditionalTester:
         # Groups of equal weight: kernels of residuals, these weighted by features of `given`, linear.
         groups = np.unique([2 * (LINEAR in name) + (len(name) > 2) for name in names], return_inverse=True)[1]
         plan = Plan(np.arange(len(names)), groups, np.zeros(groups.max() + 1, dtype=bool))
-        choice = Choice((), names, plan)
-        result = resampled_outcome("HSIC", (self.n_rows,), choice, values, null, False)
+        ensemble = Ensemble((), names, plan)
+        result = resampled_outcome("HSIC", (self.n_rows,), ensemble, values, null, False)
         if self._table.binned and (null == "permutation" or self._settings.memory is None):
             result = replace(
                 result, bins=(self._table.places[0].shape[1] if null == "permutation" else BINS,)

@@ -15,7 +15,7 @@ import numpy as np
 from kembed.core.text import printable
 from kembed.core.writing import FORMAT_1, STRUCTURE, is_store, write_whole
 
-VERSION = 2  # of the format
+VERSION = 3  # of the format
 LARGEST = 2**30  # bytes that a file may declare, all arrays together; checked before any is read
 MOST = 10**7  # values of the structure, each object counted wherever it occurs
 _NUMBERS = "biuf"  # kinds of arrays
@@ -62,7 +62,9 @@ def read_store(path: str | Path, kind: str, known: _Known) -> Any:
                 raise ValueError("more bytes than any file of kembed's has")
             content = json.loads(_read_array(archive, STRUCTURE).tobytes())
             version, held = int(content["version"]), printable(str(content["kind"]))
-            if version != VERSION:
+            if version < VERSION:
+                raise FileError(f"{name} was written by an older kembed; make it again")
+            if version > VERSION:
                 raise FileError(f"{name} has format {version}, not {VERSION}; update kembed")
             if held != kind:
                 raise FileError(f"{name} holds a {held}, and a {kind} is wanted; give another file")
@@ -189,6 +191,8 @@ class _Decoder:
 
                 table = csr_array(tuple(self.value(parts)), shape=tuple(shape))
                 table.check_format()
+                if table.shape[1] > table.shape[0] + table.nnz:  # a product with it has that many rows
+                    raise ValueError("more columns than entries")
                 return table
             case None | bool() | int() | float() | str():
                 return told

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kembed.core import checks
 from kembed.core.text import rows
 from kembed.core.threads import few_rows_one_thread
-from kembed.estimators.keeping import read_detector, write_detector
+from kembed.estimators.drift_file import read_detector, write_detector
 from kembed.tables.reader import read_tables
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.sketch import Sketch
@@ -106,7 +106,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "reference_")
         if self.sketch_ is None:
             return mmd_test(*self._both(X), by_column=by_column, **self._options())
-        options = {**self._options(), "kernel": self.sketch_.lens.kernel}
+        options = {**self._options(), "kernel": self.sketch_.specification.kernel}
         return mmd_test(self.sketch_, self._table(X, reset=False), by_column=by_column, **options)
 
     def save(self, path: str | Path) -> Path:

@@ -13,7 +13,7 @@ from kembed.embeddings.landmarks import as_rule, choose_landmarks
 from kembed.estimators.coordinates import make_coordinates
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.space import make_space
-from kembed.testing.kernel_words import choose_kernel
+from kembed.learning.kernel_words import choose_kernel
 
 ROWS = {"dtype": np.float64, "order": "C"}  # what scikit-learn makes of a table
 WORDS = ("bkl", "ard", "median", "median-raw")

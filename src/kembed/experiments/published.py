@@ -9,10 +9,10 @@ from kembed.embeddings.landmarks import Landmarks
 from kembed.kernels.base import Kernel
 from kembed.kernels.space import Space
 from kembed.kernels.stationary import Gaussian
+from kembed.learning.kernel_words import KernelRule
 from kembed.learning.learn import fit_kernel
 from kembed.learning.learned_kernel import LearnedKernel
 from kembed.learning.paper.likelihood import log_pseudolikelihood
-from kembed.testing.kernel_words import KernelRule
 
 LENGTHSCALES = np.geomspace(0.3, 100.0, 40)
 

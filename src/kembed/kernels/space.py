@@ -64,6 +64,10 @@ class Space:
         """Numeric columns as above, then codes: what `distances` takes."""
         return np.column_stack([self.numeric, self.codes])
 
+    def column(self, c: int) -> "Space":
+        """The space of one column."""
+        return make_space(self.values[:, [c]], self.categorical[[c]])
+
     @cached_property
     def coordinates(self) -> Float[np.ndarray, "N E+L"]:
         """Points whose squared distances are d²: numeric columns, then an indicator of every level."""

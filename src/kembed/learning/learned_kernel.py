@@ -107,7 +107,7 @@ class LearnedKernel(Mode, Drawn):
 
     @cached_property
     def density(self) -> Any:
-        """The density of the data by a logistic Gaussian process, in the kernel's coordinates.
+        """The density of the data by stacking simple densities, in the kernel's coordinates.
 
         It has a scale of its own: that of log p is not that of the embedding (see the theory page).
         """

@@ -1,1 +1,1 @@
-"""All relabelings at once: kernel matrices in rectangles or low rank, statistics, nulls, fusion."""
+"""Designs, bins and their sums, pairings, fusion and null distributions."""

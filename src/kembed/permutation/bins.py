@@ -1,75 +1,95 @@
-"""Bins of rows that move together: how a permutation test of any number of rows stays exact and cheap.
+"""Bins: sets of rows that are exchanged as a whole, which keeps a test of any number of rows exact and cheap.
 
-Rows are put into bins of equal size by their numbers alone, and whole bins change sides. Permutations of
-equal bins that leave all else in place are a subgroup of the permutations of rows, so the test is exact,
-and a statistic of mean features needs nothing but the sums of every bin (Domingo-Enrich, Dwivedi & Mackey
-2025). Rows that fill no bin keep their side; none is dropped.
+Permutations of equal bins that leave all else in place are a subgroup of the permutations of rows, so the
+test is exact, and a statistic of mean features needs nothing but the sums of every bin (Domingo-Enrich,
+Dwivedi & Mackey 2025). Few rows are bins of one row each. Rows that fill no bin keep their side; none is
+dropped.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Bool, Float, Int
+from kembed.core.backend import Bool, Int
 from kembed.core.shuffling import shuffled, unshuffled
 
-BINS = 256  # in all, of two samples alike; 64 lose little power, and more cost memory
+BINS = 256  # in all, about, of two samples alike; 64 lose little power, and more cost memory
 SHARE = 8  # one bin in so many at least is of the smaller sample: fewer have too few arrangements
+ROWS = 16  # of a cluster at most are in the sample that features are fitted on: its first ones
 MOST = 512  # of one sample: beyond, the larger of two unequal samples has rows enough that keep their side
 
 
 @dataclass(frozen=True)
 class Bins:
-    """The bins of one sample: `count` of them, `rows` units in each; a unit is `unit` consecutive rows.
+    """The bins of one sample: `movable` ones of `rows` units each, and one that holds what is left over.
 
-    Bin number `count` holds what is left over.
+    A unit is `unit` consecutive rows; units are put into bins by their numbers.
     """
 
     size: int  # rows of the sample
     rows: int
-    count: int
+    movable: int
     key: int
     unit: int = 1
 
     @property
+    def count(self) -> int:
+        """How many, the one that is left over last."""
+        return self.movable + 1
+
+    @property
     def classes(self) -> Int[np.ndarray, " S"]:
-        """Of every bin; bins change sides within a class. Here all are alike."""
-        return np.zeros(self.count, dtype=int)
+        """Of every bin: bins of the same class are exchanged; -1: it keeps its side."""
+        return np.append(np.zeros(self.movable, dtype=int), -1)
 
     @property
     def strata(self) -> Int[np.ndarray, " S"]:
-        """Of every bin; one for all."""
+        """The stratum of every bin; one for all."""
         return np.zeros(self.count, dtype=int)
+
+    @property
+    def rows_each(self) -> int:
+        """Rows of one unit of every bin."""
+        return self.movable * self.unit
 
     def of(self, first: int, count: int) -> tuple[Int[np.ndarray, " b"], Int[np.ndarray, " b"]]:
         """The bin of each of `count` rows from number `first` on, and the place of its unit in the bin."""
         unit = np.arange(first, first + count) // self.unit
-        place, units = np.full(count, self.count * self.rows), self.size // self.unit
+        place, units = np.full(count, self.movable * self.rows), self.size // self.unit
         full = unit < units  # rows after the last whole unit are left over
         place[full] = shuffled(unit[full], units, self.key)
-        return np.minimum(place // self.rows, self.count), place % self.rows
+        return np.minimum(place // self.rows, self.movable), place % self.rows
 
     def first_rows(self, each: int) -> Int[np.ndarray, " k"]:
         """The numbers of the rows of the first `each` units of every bin."""
-        places = self.rows * np.arange(self.count)[:, None] + np.arange(min(each, self.rows))
+        places = self.rows * np.arange(self.movable)[:, None] + np.arange(min(each, self.rows))
         units = unshuffled(places.ravel(), self.size // self.unit, self.key)
         return (self.unit * units[:, None] + np.arange(self.unit)).ravel()
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterBins:
-    """Bins of as many clusters of rows each, within strata; a fixed bin has the rest of a stratum."""
+    """Bins of as many clusters of rows each, within strata; one that is never exchanged has the rest."""
 
     own: Int[np.ndarray, " n"]
     place: Int[np.ndarray, " n"]
-    classes: Int[np.ndarray, " S"]  # the stratum that a bin may change sides within; -1: it does not
+    classes: Int[np.ndarray, " S"]
     strata: Int[np.ndarray, " S"]
 
     @property
     def count(self) -> int:
         """How many."""
         return len(self.classes)
+
+    @property
+    def movable(self) -> int:
+        """How many can be exchanged."""
+        return int((self.classes >= 0).sum())
+
+    @property
+    def rows_each(self) -> int:
+        """Rows of the sample that holds one unit of every bin."""
+        return int(sampled(self, 0, len(self.own), 1).sum())
 
     def of(self, first: int, count: int) -> tuple[Int[np.ndarray, " b"], Int[np.ndarray, " b"]]:
         """As `Bins.of`."""
@@ -86,17 +106,20 @@ def sampled(bins: AnyBins, first: int, count: int, each: int) -> Bool[np.ndarray
     Whatever bins change sides, the rows drawn so are the same: what is computed from them, unordered, sees no
     label.
     """
-    if isinstance(bins, Bins) and bins.count * each < count:
+    if isinstance(bins, Bins) and bins.movable * each < count:
         found = np.zeros(count, dtype=bool)  # from the places of the few to their numbers
         rows = bins.first_rows(each) - first
         found[rows[(rows >= 0) & (rows < count)]] = True
         return found
     own, place = bins.of(first, count)
-    return (own < bins.count) & (place < each)
+    return (bins.classes[own] >= 0) & (place < each)
 
 
 def make_bins(sizes: tuple[int, ...], key: int, *, unit: int = 1, bins: int = BINS) -> tuple[Bins, ...]:
-    """Bins of equal size for all samples: about `bins` in all, and enough of them in the smallest sample."""
+    """Bins of equal size for all samples: about `bins` in all, and enough of them in the smallest sample.
+
+    Fewer than twice `bins` rows are bins of one row.
+    """
     units = [size // unit for size in sizes]
     rows = max(1, min(sum(units) // bins, min(units) // max(2, bins // SHARE)))
     return tuple(
@@ -114,7 +137,7 @@ def make_cluster_bins(
 ) -> tuple[ClusterBins, ...]:
     """Bins of clusters, which may have any number of rows: about `bins` in all, as many clusters in each.
 
-    Clusters are put into bins by their numbers alone and within strata. Those below 0 never change sides.
+    Clusters are put into bins by their numbers alone and within strata. Those below 0 are never exchanged.
     """
     rng = np.random.default_rng(key)
     found = []
@@ -143,20 +166,18 @@ def make_cluster_bins(
             place[alike[moved]] = moved % each[number]
             classes += [number] * count + [-1]
             inside += [number] * (count + 1)
-        made.append(ClusterBins(own[cluster], place[cluster], np.array(classes), np.array(inside)))
+        places = np.where(_among_equals(cluster) < ROWS, place[cluster], total)
+        made.append(ClusterBins(own[cluster], places, np.array(classes), np.array(inside)))
     return tuple(made)
 
 
-def bin_indicators(
-    own: Int[np.ndarray, " b"], count: int, weight: Float[np.ndarray, " b"] | None = None
-) -> Any:
-    """A sparse table whose product with features is their (weighted) sum by bin; what is left over last."""
-    from scipy.sparse import csr_array
+def _among_equals(codes: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """Of every entry how many before it are equal.
 
-    weight = np.ones(len(own)) if weight is None else weight
-    return csr_array((weight, (own, np.arange(len(own)))), shape=(count + 1, len(own)))
-
-
-def dense(table: Any) -> Float[np.ndarray, "a b"]:
-    """A table that may be sparse, written out."""
-    return table.toarray() if hasattr(table, "toarray") else table
+    >>> _among_equals(np.array([1, 0, 1, 1, 0])).tolist()
+    [0, 0, 1, 2, 1]
+    """
+    order, found = np.argsort(codes, kind="stable"), np.empty(len(codes), dtype=int)
+    counts = np.bincount(codes)
+    found[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return found

@@ -9,7 +9,7 @@ Beyond what that allows, the limit: Σ_i (a_i - ā) ⊗ (b_i - b̄)/√n is norm
 features meet, so that two tables of moments are enough.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 from math import factorial
@@ -81,24 +81,54 @@ def draw_orders(
 ) -> tuple[Int[np.ndarray, "C S"], bool]:
     """Orders of so many bins, the bins' own first; all there are, where those are few enough."""
     if count <= 12 and factorial(count) <= n_resamples + 1:
-        return every_order(count), True
+        return np.array(list(permutations(range(count)))), True
     return np.stack([np.arange(count), *(rng.permutation(count) for _ in range(n_resamples))]), False
 
 
-def draw_orders_of_each(
-    counts: Sequence[int], n_resamples: int, rng: np.random.Generator
-) -> tuple[list[Int[np.ndarray, "C S"]], bool]:
-    """The same for several kinds of bins, each in an order of its own; all there are of one kind alone."""
+@dataclass(frozen=True, eq=False)
+class BinOrders:
+    """Bins of the second side in every order, those of every size among themselves."""
+
+    places: tuple[Places, ...]
+    orders: tuple[Int[np.ndarray, "C S"], ...]
+    enumerated: bool = False
+
+    @property
+    def bins(self) -> int:
+        """How many bins change places."""
+        return sum(rows.shape[1] for rows, _ in self.places)
+
+    def products(
+        self, first: Float[np.ndarray, "n p"], second: Float[np.ndarray, "n q"], width: int = 1
+    ) -> Iterator[tuple[slice, Float[np.ndarray, "w q C"]]]:
+        """Σ_i a_i b_π(i) for some features a at a time, all features b of the second side, and every π."""
+        most = max(rows.shape[1] for rows, _ in self.places)
+        every = [
+            crossings(first, second, own, under, width, most)
+            for own, under in zip(self.places, self.orders, strict=True)
+        ]
+        for parts in zip(*every, strict=True):
+            yield parts[0][0], np.moveaxis(sum(sums for _, sums in parts), 0, -1)
+
+    def forms(self, K: Float[np.ndarray, "n n"], L: Float[np.ndarray, "n n"]) -> Float[np.ndarray, " C"]:
+        """Σ_ij K_ij L_π(i)π(j) of two matrices of few rows for every π."""
+        found = []
+        for under in zip(*self.orders, strict=True):
+            moved = np.arange(len(K))
+            for (rows, _), order in zip(self.places, under, strict=True):
+                moved[rows] = rows[:, order]
+            found.append(np.vdot(K, L[np.ix_(moved, moved)]))
+        return np.array(found)
+
+
+def bin_orders(places: list[Places], n_resamples: int, rng: np.random.Generator) -> BinOrders:
+    """Orders of bins; all there are of few bins of one size."""
+    counts = [rows.shape[1] for rows, _ in places]
     if len(counts) == 1:
         orders, enumerated = draw_orders(counts[0], n_resamples, rng)
-        return [orders], enumerated
+        return BinOrders(tuple(places), (orders,), enumerated)
     each = [[np.arange(count), *(rng.permutation(count) for _ in range(n_resamples))] for count in counts]
-    return list(map(np.stack, each)), False
-
-
-def every_order(count: int) -> Int[np.ndarray, "C S"]:
-    """All orders of few things, their own first."""
-    return np.array(list(permutations(range(count))))
+    return BinOrders(tuple(places), tuple(map(np.stack, each)))
 
 
 def crossings(
@@ -157,12 +187,12 @@ def covariance_factor(covariance: Float[np.ndarray, "P P"], starts: tuple[int, .
 
 
 def normal_crossings(
-    left: Factor, right: Factor, meetings: list[tuple[int, int]], count: int, rng: np.random.Generator
+    left: Factor, right: Factor, pairs: list[tuple[int, int]], count: int, rng: np.random.Generator
 ) -> Iterator[list[Float[np.ndarray, "t p q"]]]:
-    """Draws of N(0, Σ_a ⊗ Σ_b) for all meetings of members at once: F G Hᵀ, G standard normal."""
+    """Draws of N(0, Σ_a ⊗ Σ_b) for all pairs of members at once: F G Hᵀ, G standard normal."""
     R, Q = left.rows.shape[1], right.rows.shape[1]
     step = max(1, AT_ONCE // (8 * max(R * Q, 1)))
     for start in range(0, count, step):
         G = rng.standard_normal((min(step, count - start), R, Q))
-        half = {j: left.of(j) @ G for j in {j for j, _ in meetings}}
-        yield [half[j] @ right.of(k).T for j, k in meetings]
+        half = {j: left.of(j) @ G for j in {j for j, _ in pairs}}
+        yield [half[j] @ right.of(k).T for j, k in pairs]

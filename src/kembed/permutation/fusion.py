@@ -1,19 +1,20 @@
-"""Many statistics as one: each is put on the scale of its own null, and the loudest speak.
+"""Many statistics as one: each is put on the scale of its own null distribution, and these are combined.
 
-Statistics of different kernels differ in size, spread and skewness. On the scale of *surprise*, -log p, they
-do not: p is the upper tail of a gamma law with the mean, variance and skewness that the statistic has over
-the labelings, the data's among them. Kernels of one member, members of one group, and groups are each
-combined by the logarithm of the mean of exp(surprise), a harmonic mean of p-values, and put on the scale of
-surprise again. Some groups are also added up (Fisher's way), which sees what many of them notice a little.
-Every step treats the data and the resamples alike, so the test stays exact whatever the gamma law is worth.
+Statistics of different kernels differ in size, variance and skewness. On the scale of -log p they do not: p
+is the upper tail of a gamma law with the mean, variance and skewness that the statistic has over the draws,
+the data's among them. Kernels of one family, families of one group, and groups are each combined by the
+logarithm of the mean of 1/p (a harmonic mean of p-values) and put on the scale of -log p again. Some groups
+are also added up (Fisher's combination), which sees what many of them notice a little. Every step treats the
+data and the resamples alike, so the test stays exact whatever the gamma law is worth.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.normal import FAR, normal_cdf
+from kembed.features.ensemble import Plan
 
 Table = Float[np.ndarray, "C J"]
 Rows = Float[np.ndarray, "J C"]
@@ -23,7 +24,7 @@ ROUNDING = 1e-14
 STEADY = 1e-13
 FAINT = 1e-3  # a skewness below this is none
 STEEP = 8.0**0.5  # that of a squared normal number: no sum of them has more, so more is an outlier's doing
-AT_ONCE = 64  # columns whose surprise is worked out together: half a megabyte for 999 resamples
+AT_ONCE = 64  # columns that are worked on together: half a megabyte for 999 resamples
 LOWEST = 1e-3  # what the cube root is taken of; below, a p-value is 1 and its digits do not matter
 # The share of the sum of groups beside the groups themselves: of .2 to .5 the best on SUITE and HELD_OUT.
 TOGETHER = 1.0 / 3.0
@@ -35,7 +36,7 @@ class Values(NamedTuple):
     statistics: Table
     entry: Float[np.ndarray, " J"]  # root mean square of what was summed
 
-    def settled(self, well_scaled: bool) -> "Values":
+    def merged(self, well_scaled: bool) -> "Values":
         """The same with statistics made equal that only rounding tells apart.
 
         Those of well scaled features, whose spread is far above rounding, need not be looked at. What is no
@@ -61,38 +62,6 @@ def refuse_non_finite(statistics: Float[np.ndarray, "..."]) -> None:
         raise ValueError(f"{seen}; divide the columns by a constant, or change the lengthscale")
 
 
-def in_places(parts: list[Values], places: list[int]) -> Values:
-    """The kernels of several parts in one table, each in its place."""
-    count = len(parts[0].statistics)
-    rows, entry = np.empty((len(places), count)), np.empty(len(places))
-    start = 0
-    for part in parts:
-        refuse_non_finite(part.statistics)
-        own: Any = places[start : start + len(part.entry)]
-        start += len(part.entry)
-        if own == list(range(own[0], own[0] + len(own))):  # mostly
-            own = slice(own[0], own[0] + len(own))
-        rows[own], entry[own] = part.statistics.T, part.entry
-    return Values(rows.T, entry)
-
-
-class Plan(NamedTuple):
-    """Which kernels make up a member, which members a group, and which groups are added up as well.
-
-    `weights` say how much each group counts beside the others; None: all alike.
-    """
-
-    member: Int[np.ndarray, " J"]
-    group: Int[np.ndarray, " M"]
-    added: Bool[np.ndarray, " G"]
-    weights: Float[np.ndarray, " G"] | None = None
-
-    @property
-    def counts(self) -> Float[np.ndarray, " G"]:
-        """The weights, 1 for each group if there are none."""
-        return np.ones(len(self.added)) if self.weights is None else self.weights
-
-
 class Fused(NamedTuple):
     """Surprise for the data (first row) and every resample: of kernels, members, groups, and all as one."""
 
@@ -102,7 +71,7 @@ class Fused(NamedTuple):
     whole: Float[np.ndarray, " C"]
 
 
-def surprise(
+def negative_log_p(
     values: Table,
     entry: Float[np.ndarray, " J"] | float = 0.0,
     *,
@@ -112,18 +81,18 @@ def surprise(
 
     A value in its own law is as large as the law allows and no larger: of B + 1 values none is more than √B
     standard deviations out. `by_others` (of all columns, or some) fits the law to the others, so that one of
-    thousands can be heard. 0 in columns that do not vary.
+    thousands can be own_parts. 0 in columns that do not vary.
     """
     entry = np.broadcast_to(entry, values.shape[1:])
     others = np.broadcast_to(by_others, values.shape[1:])
     found = np.empty(values.shape[::-1])  # the values of a kernel one after the other
     for start in range(0, values.shape[1], AT_ONCE):
         part = slice(start, start + AT_ONCE)
-        found[part] = _surprise(values.T[part], entry[part], others[part])
+        found[part] = _negative_log_p(values.T[part], entry[part], others[part])
     return found.T
 
 
-def _surprise(values: Rows, entry: Float[np.ndarray, " J"], others: Bool[np.ndarray, " J"]) -> Rows:
+def _negative_log_p(values: Rows, entry: Float[np.ndarray, " J"], others: Bool[np.ndarray, " J"]) -> Rows:
     """Few enough kernels to stay in the processor's cache."""
     z = values - values.mean(axis=1, keepdims=True)
     spread = np.sqrt(np.einsum("jc,jc->j", z, z) / z.shape[1])
@@ -175,48 +144,48 @@ def _gamma_tail(z: Rows, skewness: Float[np.ndarray, "J *C"]) -> Rows:
     return np.negative(z, out=z)
 
 
-def loudest(surprises: Table, weights: Float[np.ndarray, " J"] | None = None) -> Float[np.ndarray, " C"]:
-    """The logarithm of the (weighted) mean of exp(surprise)."""
+def log_mean_exp(evidence: Table, weights: Float[np.ndarray, " J"] | None = None) -> Float[np.ndarray, " C"]:
+    """The logarithm of the (weighted) mean of 1/p."""
     if weights is None:
-        weights = np.full(surprises.shape[1], 1.0 / surprises.shape[1])
-    top = surprises.max(axis=1)
-    return top + np.log(np.exp(surprises - top[:, None]) @ weights)
+        weights = np.full(evidence.shape[1], 1.0 / evidence.shape[1])
+    top = evidence.max(axis=1)
+    return top + np.log(np.exp(evidence - top[:, None]) @ weights)
 
 
-def gathered(surprises: Table, where: Int[np.ndarray, " J"]) -> Table:
-    """What columns with the same number in `where` say together, as a surprise; in order of the numbers.
+def combined(evidence: Table, where: Int[np.ndarray, " J"]) -> Table:
+    """-log p of the columns with the same number in `where` combined, in order of the numbers.
 
     Those with -1 are left out.
     """
     order = np.argsort(where, kind="stable")[np.sum(where < 0) :]
     starts = np.flatnonzero(np.diff(where[order], prepend=-1))
     counts = np.diff(np.append(starts, len(order)))
-    rows = surprises.T
+    rows = evidence.T
     found = rows[order[starts]]
     several = counts > 1
     if several.any():
         places = order[np.repeat(several, counts)]
-        voices = np.repeat(np.arange(several.sum()), counts[several])
+        parts = np.repeat(np.arange(several.sum()), counts[several])
         mean = np.zeros((several.sum(), rows.shape[1]))
         for start in range(0, len(places), AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            heard = np.arange(voices[part][0], voices[part][-1] + 1)
+            own_parts = np.arange(parts[part][0], parts[part][-1] + 1)
             own = rows[places[part]]
-            mean[heard] += (voices[part] == heard[:, None]).astype(float) @ np.exp(own, out=own)
+            mean[own_parts] += (parts[part] == own_parts[:, None]).astype(float) @ np.exp(own, out=own)
         mean /= counts[several][:, None]
-        found[several] = surprise(np.log(mean, out=mean).T).T
+        found[several] = negative_log_p(np.log(mean, out=mean).T).T
     return found.T
 
 
 def fuse(values: Values, plan: Plan) -> Fused:
     """All kernels as one statistic, for the data and every resample."""
-    crowded = np.bincount(plan.member)[plan.member] > 1
-    kernels = surprise(values.statistics, values.entry, by_others=crowded)
-    members = gathered(kernels, plan.member)
-    groups = gathered(members, plan.group)
-    voices, weights = groups, plan.counts / plan.counts.sum()
+    crowded = np.bincount(plan.family)[plan.family] > 1
+    kernels = negative_log_p(values.statistics, values.entry, by_others=crowded)
+    members = combined(kernels, plan.family)
+    groups = combined(members, plan.group)
+    parts, weights = groups, plan.counts / plan.counts.sum()
     if plan.added.sum() > 1:
-        summed = surprise(groups[:, plan.added].sum(axis=1, keepdims=True))
-        voices = np.hstack([groups, summed])
+        summed = negative_log_p(groups[:, plan.added].sum(axis=1, keepdims=True))
+        parts = np.hstack([groups, summed])
         weights = np.append((1.0 - TOGETHER) * weights, TOGETHER)
-    return Fused(kernels, members, groups, loudest(voices, weights))
+    return Fused(kernels, members, groups, log_mean_exp(parts, weights))

@@ -6,7 +6,7 @@ All return an honest p-value: never 0 for resamples, where the data count as one
 import numpy as np
 
 from kembed.core.backend import Float
-from kembed.permutation.gram import Pairs
+from kembed.features.kernel import KernelMatrix
 
 Vector = Float[np.ndarray, " B"]
 # Values of a statistic this close (in standard deviations of the null) are equal: what differs is rounding.
@@ -67,12 +67,12 @@ def wild_weights(n: int, count: int, memory: float, rng: np.random.Generator) ->
     return weights - weights.mean(axis=0)
 
 
-def spectrum(pairs: Pairs, rng: np.random.Generator) -> Float[np.ndarray, " L"]:
+def spectrum(matrix: KernelMatrix, rng: np.random.Generator) -> Float[np.ndarray, " L"]:
     """The leading eigenvalues of HKH/n, from a random subset of the rows where they are many."""
-    rows = np.arange(pairs.size)
+    rows = matrix.rows
     if len(rows) > SPECTRUM_ROWS:
-        rows = np.sort(rng.choice(len(rows), SPECTRUM_ROWS, replace=False))
-    (K,) = pairs.rectangles(rows, rows)
+        rows = rows[np.sort(rng.choice(len(rows), SPECTRUM_ROWS, replace=False))]
+    K = matrix.block(rows, rows)
     K = K - K.mean(axis=0)
     K = K - K.mean(axis=1, keepdims=True)
     return leading(np.linalg.eigvalsh(0.5 * (K + K.T)) / len(rows))

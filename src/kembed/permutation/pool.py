@@ -28,7 +28,7 @@ class Pool:
     labels: Float[np.ndarray, " N"]  # 1 for rows of the one sample, 0 for rows of the other
     weights: Float[np.ndarray, " N"] | None
     names: tuple[str, ...]
-    sizes: tuple[int, int]  # of x and of y, as the user gave them
+    sizes: tuple[int, ...]  # of the samples, as the user gave them
     signs: Float[np.ndarray, " n"] = field(default_factory=lambda: np.ones(0))  # of pairs
     units: Int[np.ndarray, " N"] | None = None  # clusters: rows with the same number move together
     strata: Int[np.ndarray, " N"] | None = None  # labels are exchanged within each; -1: never

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kembed.core.backend import Float
-from kembed.permutation.gram import Pairs
+from kembed.features.kernel import KernelMatrix
 from kembed.permutation.nulls import wild_weights
 
 Features = Float[np.ndarray, "n p"]
@@ -61,11 +61,11 @@ class Lack(NamedTuple):
         return self.variance / self.drawn
 
 
-def principal_features(pairs: Pairs) -> Features:
+def principal_features(matrix: KernelMatrix) -> Features:
     """The leading principal components of one kernel, by rows at even distances (Nyström)."""
-    every = np.arange(pairs.size)
-    some = np.unique(np.linspace(0, pairs.size - 1, min(pairs.size, LANDMARKS)).round().astype(int))
-    (C,) = pairs.rectangles(every, some)
+    n = len(matrix.rows)
+    some = np.unique(np.linspace(0, n - 1, min(n, LANDMARKS)).round().astype(int))
+    C = matrix.block(matrix.rows, matrix.rows[some])
     C = C - C.mean(axis=1, keepdims=True)
     C = C - C[some].mean(axis=0)
     eigenvalues, vectors = np.linalg.eigh(0.5 * (C[some] + C[some].T))

@@ -9,11 +9,12 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn
 from kembed.core.writing import jsonable
+from kembed.features.ensemble import Ensemble
+from kembed.features.members import Named
 from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
-from kembed.permutation.fusion import Values, fuse, gathered, refuse_non_finite
-from kembed.testing.members.group import Named
-from kembed.testing.procedure import Choice, Procedure
+from kembed.permutation.fusion import Values, combined, fuse, refuse_non_finite
+from kembed.testing.procedure import Procedure
 
 SURE = 0.05  # findings at this level are told
 SHOWN = 5  # and so many of them
@@ -177,7 +178,7 @@ def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
 def resampled_outcome(
     name: str,
     sizes: tuple[int, ...],
-    choice: Choice,
+    ensemble: Ensemble,
     values: Values,
     null: str,
     enumerated: bool,
@@ -189,12 +190,12 @@ def resampled_outcome(
     do, so no adjusted p-value is below that of the test, and the test of a table's only column is the test.
     """
     refuse_non_finite(values.statistics)
-    own, fused = values.statistics, fuse(values, choice.plan)
-    several = len(choice.kernels) > 1
+    own, fused = values.statistics, fuse(values, ensemble.plan)
+    several = len(ensemble.kernels) > 1
     shown = fused.whole if several else own[:, 0]
     members = tuple(
-        MemberResult(choice.kernels[j], float(own[0, j]), float(says))
-        for j, says in zip(_speakers(fused.kernels[0], choice.plan.member), fused.members[0], strict=True)
+        MemberResult(ensemble.kernels[j], float(own[0, j]), float(says))
+        for j, says in zip(_speakers(fused.kernels[0], ensemble.plan.family), fused.members[0], strict=True)
     )
     loudest = max(members, key=lambda member: member.surprise)
     pvalue = nulls.resampled_pvalue(float(shown[0]), shown[1:])
@@ -216,10 +217,12 @@ def resampled_outcome(
         null=null,
         sizes=sizes,
         members=members,
-        learned=choice.learned,
+        learned=ensemble.learned,
         columns=by_column,
         enumerated=enumerated,
-        findings=_findings(choice.kernels, fused.kernels, pvalue, columns, by_column) if choice.fused else (),
+        findings=_findings(ensemble.kernels, fused.kernels, pvalue, columns, by_column)
+        if ensemble.fused
+        else (),
     )
 
 
@@ -252,7 +255,7 @@ def _findings(
     ])  # fmt: skip
     if len(places) < 2:
         return ()
-    T = gathered(surprises, where)
+    T = combined(surprises, where)
     tested = {} if by_column is None else {(column.name,): column for column in by_column}
     if columns is not None:
         pairs = [k for k, names in enumerate(places) if names not in tested]
@@ -272,7 +275,7 @@ def _findings(
 def approximate_outcome(
     name: str,
     sizes: tuple[int, ...],
-    choice: Choice,
+    ensemble: Ensemble,
     procedure: Procedure,
     value: float,
     moments: tuple[float, float],
@@ -293,26 +296,26 @@ def approximate_outcome(
         w = weights()
         draws = nulls.weighted_chi_squares(w, count, rng) - w.sum() + mean - shift
         pvalue = nulls.resampled_pvalue(value, draws)
-    (kernel,) = choice.kernels
+    (kernel,) = ensemble.kernels
     members = (MemberResult(kernel, value, float(-np.log(max(pvalue, np.finfo(float).tiny)))),)
     return TestOutcome(
-        value, pvalue, draws, kernel, value, name, procedure.null, sizes, members, choice.learned
+        value, pvalue, draws, kernel, value, name, procedure.null, sizes, members, ensemble.learned
     )
 
 
-def turned(kernel: Any) -> Any:
+def swapped(kernel: Any) -> Any:
     """A pair of kernels, or what is called after two columns, the other way round."""
     if isinstance(kernel, tuple):
         return kernel[::-1]
-    return kernel.turned() if hasattr(kernel, "turned") else kernel
+    return kernel.swapped() if hasattr(kernel, "swapped") else kernel
 
 
-def turned_outcome(result: TestOutcome) -> TestOutcome:
+def swapped_outcome(result: TestOutcome) -> TestOutcome:
     """The outcome of an independence test with the sides the other way round."""
     return replace(
         result,
-        kernel=turned(result.kernel),
-        members=tuple(replace(member, kernel=turned(member.kernel)) for member in result.members),
+        kernel=swapped(result.kernel),
+        members=tuple(replace(member, kernel=swapped(member.kernel)) for member in result.members),
         learned=result.learned[::-1],
         findings=tuple(replace(finding, columns=finding.columns[::-1]) for finding in result.findings),
     )

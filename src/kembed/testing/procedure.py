@@ -1,4 +1,4 @@
-"""How a test is to be done: what `mmd_test` and `hsic_test` are told alike, and the kernels they use."""
+"""How a test is to be done: the arguments that `mmd_test` and `hsic_test` share."""
 
 import sys
 from collections.abc import Sequence
@@ -9,56 +9,49 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import Float
-from kembed.learning.evidence import Evidence
-from kembed.permutation.fusion import Plan
-from kembed.permutation.gram import Pairs
-from kembed.permutation.low_rank import Member, member_pairs
 from kembed.permutation.series import Persistence, wild_columns
 
 STATISTICS = ("auto", "unbiased", "biased", "features")
 NULLS = ("permutation", "gamma", "spectral", "wild")
 SERIES = ("wild", "shift")  # rows are in order of time
-# Rows in all up to which "auto" takes all pairs of them: a few seconds; `benchmarks/binned.py` has the
-# powers.
-EXACT_ROWS = 5_000
-CROSSED_ROWS = 4_000  # the same of pairs of x and y; `benchmarks/independence_size.py`
-FEATURES = 256  # random Fourier features of a kernel, where the null is not one of permutations
+# Rows in all up to which "auto" fits features on all of them and takes neighbours of every row.
+COMPLETE_ROWS = 5_000
+CROSSED_ROWS = 4_000  # rows of an independence test re-paired one by one; `benchmarks/independence_size.py`
 # NumPy need not warn on the way of numbers that are too large: a statistic that is not finite is an error.
 QUIETLY: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
 
 @dataclass(frozen=True)
 class Procedure:
-    """Statistic, null, number of resamples, memory of a time series, rows at once, and the seed."""
+    """Statistic, null, number of resamples, memory of a time series, and the seed."""
 
     statistic: str
     null: str
     n_resamples: int
     memory: float | None
-    batch: int | None
     rng: np.random.Generator
 
-    def in_bins(self, rows: int) -> bool:
-        """Whether features are summed by bin, for so many rows in all, and not all pairs of rows."""
-        if self.null != "permutation":
+    def complete(self, rows: int) -> bool:
+        """Whether all of so many rows in memory fit the features, and members that need all of them count."""
+        if self.statistic == "features":
             return False
-        return self.statistic == "features" or (self.statistic == "auto" and rows > EXACT_ROWS)
+        return self.statistic != "auto" or self.null != "permutation" or rows <= COMPLETE_ROWS
 
-    def crosses(self, rows: int) -> bool:
-        """The same for an independence test of so many rows: whether features are crossed by bin."""
-        if self.null != "permutation":
-            return False
+    @property
+    def streams(self) -> bool:
+        """Whether rows beyond memory can be tested block by block."""
+        return self.null == "permutation" and self.statistic in ("auto", "features")
+
+    def by_features(self, rows: int) -> bool:
+        """Whether an independence test of so many rows crosses features that a sample of them has fitted."""
+        if self.null not in ("permutation", "shift"):
+            return self.null == "normal"
         return self.statistic == "features" or (self.statistic == "auto" and rows > CROSSED_ROWS)
 
     @property
     def biased(self) -> bool:
         """Whether the terms i = j count."""
         return self.statistic == "biased" or self.null == "wild"
-
-    @property
-    def features(self) -> int | None:
-        """How many random features stand for a kernel; None: the kernel itself."""
-        return FEATURES if self.statistic == "features" else None
 
     @property
     def approximate(self) -> bool:
@@ -78,7 +71,6 @@ def read_procedure(
     null: Any,
     n_resamples: Any,
     memory: Any,
-    batch: Any,
     rng: Any,
     allowed: tuple[str, ...] = NULLS,
 ) -> Procedure:
@@ -86,52 +78,29 @@ def read_procedure(
     checks.choice(statistic, "statistic", STATISTICS)
     checks.choice(null, "null", allowed)
     n_resamples = checks.resamples(n_resamples)
-    batch = None if batch is None else checks.count(batch, "batch", 1)
     memory = None if memory is None else float(checks.positive(memory, "memory"))
+    if statistic == "features" and null in ("gamma", "spectral", "wild"):
+        seen = f"statistic='features' (--fast) goes with null='permutation', but null={null!r} was given"
+        raise ValueError(f"{seen}; leave one of them out")
     if memory is not None and null != "wild":
         raise ValueError("memory is for null='wild' (time series); leave it out, or set null='wild'")
-    return Procedure(statistic, null, n_resamples, memory, batch, checks.generator(rng))
+    return Procedure(statistic, null, n_resamples, memory, checks.generator(rng))
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """Kernels as a test uses them, what to call each, how they are fused, and what was learned."""
-
-    members: tuple[Member, ...]
-    kernels: tuple[Any, ...]
-    plan: Plan
-    learned: tuple[Evidence | None, ...] = ()
-    fused: bool = False  # the word "fused" and nothing else
-
-    @property
-    def one(self) -> Pairs:
-        """The single kernel, in rectangles."""
-        (member,) = self.members
-        return member_pairs(member)
+def is_fused(kernel: Any) -> bool:
+    """Whether a kernel stands for, or contains, the ensemble of the fused test."""
+    return "fused" in _words(kernel)
 
 
-def every_one(count: int) -> Plan:
-    """So many kernels, each of them a group of its own."""
-    return Plan(np.arange(count), np.arange(count), np.zeros(count, dtype=bool))
+def is_by_features(kernel: Any, statistic: str) -> bool:
+    """Whether the two-sample test of a kernel is one of features: the fused test, or the Bayes factor."""
+    return is_fused(kernel) or ("bkl" in _words(kernel) and statistic in ("auto", "features"))
 
 
-def together(parts: list[Choice]) -> Choice:
-    """Several choices fused: all of their groups side by side."""
-    plans = [part.plan for part in parts]
-    members = np.cumsum([0, *(len(plan.group) for plan in plans)])
-    groups = np.cumsum([0, *(len(plan.added) for plan in plans)])
-    plan = Plan(
-        np.concatenate([plan.member + start for plan, start in zip(plans, members[:-1], strict=True)]),
-        np.concatenate([plan.group + start for plan, start in zip(plans, groups[:-1], strict=True)]),
-        np.concatenate([plan.added for plan in plans]),
-        np.concatenate([plan.counts for plan in plans]),
-    )
-    return Choice(
-        tuple(member for part in parts for member in part.members),
-        tuple(kernel for part in parts for kernel in part.kernels),
-        plan,
-        next((part.learned for part in parts if part.learned), ()),
-    )
+def _words(kernel: Any) -> set[str]:
+    if isinstance(kernel, list | tuple):
+        return set().union(*map(_words, kernel))
+    return {kernel} if isinstance(kernel, str) else set()
 
 
 def is_sketch(value: Any) -> bool:

@@ -18,19 +18,18 @@ from kembed.core.progress import showing_progress
 from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import jsonable
 from kembed.kernels.space import make_space
-from kembed.permutation.fusion import Values
-from kembed.permutation.labelings import Labelings
+from kembed.permutation.designs import SeveralSamples
+from kembed.permutation.exchange import Exchange
 from kembed.permutation.nulls import all_pairs, pair_factors
-from kembed.permutation.pool import Pool, make_pool
+from kembed.permutation.pool import Pool
 from kembed.tables import diagnostics
 from kembed.tables.reader import POLICIES, read_tables
 from kembed.tables.source import in_memory
 from kembed.tables.table import Table
-from kembed.testing.binned import binned_several
-from kembed.testing.choice import choose
-from kembed.testing.outcome import TestOutcome, outcome_to_dict, resampled_outcome
-from kembed.testing.procedure import QUIETLY, Procedure, read_procedure
-from kembed.testing.two_sample import mmd_values, test_pool
+from kembed.testing import dense, engine
+from kembed.testing.outcome import TestOutcome, outcome_to_dict
+from kembed.testing.procedure import QUIETLY, Procedure, is_by_features, read_procedure
+from kembed.testing.two_sample import exchange_test
 
 LEVEL = 0.05  # that adjusted p-values of pairs can reach
 
@@ -124,26 +123,17 @@ def k_sample_test(
     checks.choice(nan_policy, "nan_policy", POLICIES)
     tables, _ = read_tables(given, nan_policy, minimum=2, same_columns=True)
     generator = checks.generator(rng)
-    procedure = read_procedure("auto", "permutation", n_resamples, None, None, generator)
+    procedure = read_procedure("auto", "permutation", n_resamples, None, generator)
     with showing_progress(progress), np.errstate(**QUIETLY):
-        if procedure.in_bins(sum(len(table.values) for table in tables)):
-            whole = binned_several(tuple(map(in_memory, tables)), kernel, procedure)
-        else:
-            whole = _all_at_once(tables, kernel, procedure)
+        whole = _all_at_once(tables, kernel, procedure)
         factor = float(pair_factors(len(names))[0])
         enough = (
             n_resamples if factor <= LEVEL * (n_resamples + 1) else int(np.ceil(2.0 * factor / LEVEL)) - 1
         )
-        how: Any = {
-            "kernel": kernel,
-            "n_resamples": enough,
-            "by_column": False,
-            "unit": None,
-            "parts": None,
-            "rng": generator,
-        }
+        procedure = replace(procedure, n_resamples=enough)
         found = [
-            test_pool((a, b), make_pool([a, b], None, "none"), **how) for a, b in combinations(tables, 2)
+            exchange_test(Exchange([a, b], None, None, {}), None, kernel, procedure, by_column=False)
+            for a, b in combinations(tables, 2)
         ]
     adjusted = all_pairs(np.array([each.pvalue for each in found]), len(names), whole.pvalue)
     notes = diagnostics.of_several(tables)
@@ -158,22 +148,19 @@ def k_sample_test(
 
 def _all_at_once(tables: list[Table], kernel: Any, procedure: Procedure) -> TestOutcome:
     """The sum over samples of MMD² against the rest, for the data and shuffled labels."""
-    rows = np.concatenate([table.values for table in tables])
-    codes = np.repeat(np.arange(len(tables)), [len(table.values) for table in tables])
+    sizes = tuple(len(table.values) for table in tables)
+    if not procedure.complete(sum(sizes)):
+        return engine.sources_test(tuple(map(in_memory, tables)), kernel, procedure)
+    rows, codes = np.concatenate([table.values for table in tables]), np.repeat(np.arange(len(sizes)), sizes)
     order = row_order(rows)
     space, codes = make_space(rows[order], tables[0].categorical), codes[order]
-    choice = choose(kernel, space, procedure, names=tables[0].names)
-    shuffled = [codes, *(procedure.rng.permutation(codes) for _ in range(procedure.n_resamples))]
-    every = np.stack(shuffled, axis=1)
-    N, parts, entry = len(codes), [], np.empty(0)
-    for g, table in enumerate(tables):
-        columns = (every == g).astype(float)
-        n = len(table.values)
-        pool = Pool(space, columns[:, 0], None, table.names, (n, N - n))
-        values = mmd_values(pool, choice, Labelings(columns[:, 0], None, columns), procedure)
-        parts.append(values.statistics * (n * (N - n) / N**2))
-        entry = values.entry
-    sizes = tuple(len(table.values) for table in tables)
-    return resampled_outcome(
-        "MMD²", sizes, choice, Values(np.sum(parts, axis=0), entry), "permutation", False
-    )
+    if not is_by_features(kernel, procedure.statistic):
+        return dense.several_test(space, codes, kernel, procedure)
+    pool = Pool(space, np.zeros(len(codes)), None, tables[0].names, sizes)
+    bins = engine.pooled_bins(codes.astype(float), None, None, int(procedure.rng.integers(2**62)))
+    labels = np.zeros(bins.count, dtype=int)
+    labels[bins.own] = codes
+    design = SeveralSamples(labels, bins.classes)
+    result = engine.design_test(pool, bins.own, bins.count, design, kernel, procedure)
+    movable = tuple(int(((bins.classes >= 0) & (labels == k)).sum()) for k in range(len(sizes)))
+    return result if movable == sizes else replace(result, bins=movable)

@@ -1,11 +1,11 @@
-"""A reference kept as a file: sums of its features, without its rows. `Sketch`.
+"""Sketches: a reference sample as sums of features without its rows, and tests against it.
 
-"Compare next week's table with last year's, without last year's rows." Features are chosen on rows that are
-set aside; of the others only sums by bin are kept, in bins of 1, 2, 4, ... rows. A later sample is put into
-bins of as many rows, and whole bins change sides.
+"Compare next week's table with last year's, without last year's rows." Features are fitted on held-out rows;
+of the others only sums over bins of 1, 2, 4, ... rows are stored. A later sample is put into bins of as many
+rows, and labels of whole bins are exchanged.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -15,37 +15,52 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.progress import showing_progress
-from kembed.core.store import FileError
+from kembed.core.store import FileError, read_store, write_store
 from kembed.core.text import counted, listing, printable
 from kembed.core.text import rows as rows_of
 from kembed.core.writing import jsonable
-from kembed.permutation.atoms import Atoms, bins_of, joined
-from kembed.permutation.bins import bin_indicators, dense
+from kembed.kernels.base import Kernel
+from kembed.permutation.bins import MOST, Bins
+from kembed.permutation.designs import TwoSamples
+from kembed.permutation.dyadic import DyadicBins, common_power, merge_bins, unions
 from kembed.permutation.fusion import refuse_non_finite
-from kembed.tables.reader import read
+from kembed.permutation.sums import Sums, stored
+from kembed.tables.reader import MissingValuesError, read
 from kembed.tables.schema import LEVELS
 from kembed.tables.source import Source
-from kembed.testing.lens import ASIDE, SHARE, Lens, make_lens, recoding, sum_atoms
-from kembed.testing.passes import Sums
-from kembed.testing.procedure import QUIETLY
-from kembed.testing.sketch_file import digest, read_sketch, settled, write_sketch
+from kembed.testing import outcome
+from kembed.testing.engine import fitted_test
+from kembed.testing.outcome import TestOutcome
+from kembed.testing.procedure import QUIETLY, Procedure
+from kembed.testing.specification import (
+    Specification,
+    digest,
+    fit_specification,
+    known,
+    recoding,
+    stored_again,
+    sum_recoded,
+)
 
-LEAST_ROWS = 16  # of a reference: a few to choose features on, and a few to compare
+HELD_OUT = 4_096  # rows that features are fitted on, about
+SHARE = 4  # one row in so many is held out at most
+KIND = "sketch"
+LEAST_ROWS = 16  # of a reference: a few to fit features on, and a few to compare
 LONGEST = 2.0**63  # sums of steps are whole numbers below it
-LARGEST_POWER = 62  # log₂ of the rows of an atom: more rows no table has
+LARGEST_POWER = 62  # log₂ of the rows of a bin: more rows no table has
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sketch:
     """A sample as sums of features, which later samples are tested against: `mmd_test(sketch, new)`.
 
-    The test is exact. Features are functions of the rows set aside, which are not counted; given these, the
-    rows that were counted and the rows that come later are exchangeable if nothing has changed. Both are put
-    into bins of r rows by their numbers alone, r is a function of the numbers of rows alone, and the p-value
-    is the rank of the statistic among those with whole bins exchanged. Rows of the reference in no such bin
-    keep their side. Levels of a category that no row set aside has count as one level, on either side.
+    The test is exact. Features are functions of held-out rows, which are not summed; given these, the rows
+    that were summed and the rows that come later are exchangeable if nothing has changed. Both are put into
+    bins of r rows by their numbers alone, r is a function of the numbers of rows alone, and the p-value is
+    the rank of the statistic among those with labels of whole bins exchanged. Rows of the reference in no
+    such bin keep their label. Levels of a category that no held-out row has are one level in both samples.
 
-    Sums are of whole steps (`testing/rounded.py`), so that nothing is lost by saving, loading and merging.
+    Sums are of whole steps (`testing/specification.py`), so nothing is lost by saving, loading and merging.
 
     Examples
     --------
@@ -61,10 +76,10 @@ class Sketch:
 
     """
 
-    lens: Lens
-    powers: Int[np.ndarray, " A"]  # log₂ of the rows of every atom
-    weight: Float[np.ndarray, " A+1"]  # rows of every atom, and of all else
-    sums: tuple[Int[np.ndarray, "A+1 p"], ...]  # of every map of the lens, in steps
+    specification: Specification
+    powers: Int[np.ndarray, " A"]  # log₂ of the rows of every bin
+    weight: Float[np.ndarray, " A+1"]  # rows of every bin, and of what fills none
+    sums: tuple[Int[np.ndarray, "A+1 p"], ...]  # of every feature map, in steps
 
     @classmethod
     def of(
@@ -77,71 +92,87 @@ class Sketch:
         nan_policy: str = "raise",
         progress: bool | None = None,
     ) -> Self:
-        """The sketch of a reference.
+        """Summarise a reference sample.
 
         Parameters
         ----------
-        reference
-            One row an observation: an array, a data frame, or what is larger than memory (see `mmd_test`).
-            Its rows may be in any order: they are numbered, and a keyed shuffle of the numbers decides
-            where each goes.
-        kernel
+        reference : array_like, data frame, path, pattern or Dask collection
+            One row an observation, in memory or larger (see `mmd_test`). Its rows may be in any order: a
+            keyed shuffle of their numbers decides where each goes.
+        kernel : str, Kernel, callable or list
             As in `mmd_test`; what is chosen here is what later tests use.
-        like
+        like : Sketch, optional
             Another sketch, whose features this one shall have, so that the two can be merged; then no row is
-            set aside.
-        rng
+            held out.
+        rng : int or numpy.random.Generator
             Seed of the order of the rows and of random features.
-        nan_policy
-            `"raise"`, or `"omit"`: rows with missing values count nothing.
-        progress
+        nan_policy : {"raise", "omit"}
+            With `"omit"` rows with missing values count for nothing.
+        progress : bool, optional
             Whether to show a progress bar; None: on a terminal only.
+
+        Returns
+        -------
+        Sketch
+            The sums.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than 16 rows, or values are missing.
 
         """
         checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
-        source = as_rows(
-            reference, "reference", nan_policy, () if like is None else _sketch(like, "like").columns
-        )
+        given = None if like is None else _sketch(like, "like")
+        source = as_rows(reference, "reference", nan_policy, () if given is None else given.columns)
         generator = checks.generator(rng)
-        checks.size(source.size, 1 if like is not None else LEAST_ROWS, source.label)
-        aside = 0 if like is not None else min(ASIDE, source.size // SHARE)
-        atoms = Atoms(source.size, aside, int(generator.integers(2**62)))
+        checks.size(source.size, 1 if given is not None else LEAST_ROWS, source.label)
+        held_out = 0 if given is not None else min(HELD_OUT, source.size // SHARE)
+        bins = DyadicBins(source.size, held_out, int(generator.integers(2**62)))
         with showing_progress(progress), np.errstate(**QUIETLY):
-            if like is None:
-                lens = settled(make_lens(source, atoms, kernel, generator))
-            else:
-                lens = _sketch(like, "like").lens
-            coding, fitted = recoding(lens.schema, source), lens.streams.fitted
-            found = source.fold(sum_atoms, coding, atoms, fitted, lens.maps)
-        whole = (_in_steps(sums, steps) for sums, steps in zip(found.features, lens.steps, strict=True))
-        return cls(lens, atoms.powers, found.weight, tuple(whole))
+            if given is not None:
+                specification = given.specification
+            else:  # as a file would return it, to the last bit
+                specification = stored_again(fit_specification(source, bins, kernel, generator))
+            maps, coding = specification.maps, recoding(specification.schema, source)
+            found = source.fold(sum_recoded, coding, bins, specification.basis, maps)
+        steps = zip(found.features, maps, strict=True)
+        sums = tuple(_in_steps(table[:-1], each.steps) for table, each in steps)  # without held-out rows
+        return cls(specification, bins.powers, found.weight[:-1], sums)
 
     @property
     def rows(self) -> int:
-        """How many rows were counted."""
+        """The number of rows that were summed."""
         return int(self.weight.sum())
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return self.lens.schema.names
+        return self.specification.schema.names
 
     @cached_property
     def features(self) -> str:
-        """A number that sketches with the same features share."""
-        return digest(self.lens)
+        """A hash that sketches with the same features share."""
+        return digest(self.specification)
 
     def alike(self, other: "Sketch") -> bool:
         """Whether the two have the same features."""
-        if self.lens is other.lens:
+        if self.specification is other.specification:
             return True
         try:
             return self.features == other.features
         except TypeError:  # a kernel that is a function of the user's: nobody can tell
             return False
 
+    def refuse_different(self, other: "Sketch") -> None:
+        """Refuse a sketch with other features, whose sums can be neither added nor compared."""
+        if not self.alike(other):
+            both = f"columns {listing(self.columns)} and {listing(other.columns)}"
+            remedy = "make one with those of the other: Sketch.of(table, like=sketch), --like"
+            raise ValueError(f"the sketches have different features ({both}); {remedy}")
+
     def merge(self, other: "Sketch") -> "Sketch":
-        """The sketch of the rows of both (other sites, other days), which must have the same features.
+        """Merge with the sketch of other rows (other sites, other days), which must have the same features.
 
         >>> import numpy as np
         >>> from kembed import Sketch
@@ -151,104 +182,105 @@ class Sketch:
         600
         """
         other = _sketch(other, "other")
-        if not self.alike(other):
-            raise ValueError(
-                f"the sketches have different features (columns {listing(self.columns)} and "
-                f"{listing(other.columns)}), so that their sums cannot be added; "
-                "make one with those of the other: Sketch.of(table, like=sketch), --like"
-            )
+        self.refuse_different(other)
         widths = [1, *(part.shape[1] for part in self.sums)]
         tables = [np.hstack([each.weight[:, None], *each.sums]).astype(float) for each in (self, other)]
         powers = np.concatenate([self.powers, other.powers])
         order = np.argsort(powers, kind="stable")
-        atoms = np.concatenate([table[:-1] for table in tables])[order]
-        powers, kept, left = joined(powers[order], atoms)
+        powers, kept, left = merge_bins(
+            powers[order], np.concatenate([table[:-1] for table in tables])[order]
+        )
         whole = np.vstack([kept, left + tables[0][-1] + tables[1][-1]])
         weight, *sums = np.split(whole, np.cumsum(widths)[:-1], axis=1)
-        ones = (np.ones(width) for width in widths[1:])
-        return Sketch(self.lens, powers, weight[:, 0], tuple(map(_in_steps, sums, ones)))
+        return Sketch(self.specification, powers, weight[:, 0], tuple(_in_steps(part, 1.0) for part in sums))
 
     __add__ = merge
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file, atomically: arrays and JSON, no code."""
-        return write_sketch(path, self.parts)
+        return write_store(path, KIND, self.parts, known())
 
     @property
     def parts(self) -> dict[str, Any]:
         """What a file holds."""
-        return {name: getattr(self, name) for name in ("lens", "powers", "weight", "sums")}
+        return {name: getattr(self, name) for name in ("specification", "powers", "weight", "sums")}
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """The sketch in a file that `save` has written; nothing in a file is run."""
-        return cls.from_parts(read_sketch(path), path)
+        """Read the sketch in a file that `save` has written; nothing in a file is run.
+
+        Raises
+        ------
+        FileError
+            If the file is missing or damaged, or holds something else.
+
+        """
+        return cls.from_parts(read_store(path, KIND, known()), path)
 
     @classmethod
     def from_parts(cls, parts: dict[str, Any], path: str | Path) -> Self:
-        """From what was read, if it fits together."""
+        """Make it from what was read, if the parts agree."""
         try:
-            made = cls(parts["lens"], parts["powers"], parts["weight"], tuple(parts["sums"]))
-            schema, powers = made.lens.schema, made.powers
-            height, widths = len(powers) + 1, [len(steps) for steps in made.lens.steps]
-            of_columns = (schema.names, schema.categorical, schema.levels, made.lens.margins.T)
+            made = cls(parts["specification"], parts["powers"], parts["weight"], tuple(parts["sums"]))
+            schema, powers, maps = made.specification.schema, made.powers, made.specification.maps
+            shapes = [(len(powers) + 1, len(each.steps)) for each in maps]
+            of_columns = (schema.names, schema.categorical, schema.levels, made.specification.margins.T)
             fits = (
-                [part.shape for part in made.sums] == [(height, width) for width in widths]
+                [part.shape for part in made.sums] == shapes
                 and {part.dtype.kind for part in (powers, *made.sums)} == {"i"}
                 and np.isin(powers, range(LARGEST_POWER)).all()
                 and (np.diff(powers) >= 0).all()
-                and np.array_equal(made.weight[:-1], 2.0**powers)  # bins of complete rows
+                and np.array_equal(made.weight[:-1], 2.0**powers)  # bins are full
                 and 0.0 <= made.weight[-1] < 2.0**LARGEST_POWER
-                and {len(column) for column in of_columns} == {len(made.lens.cells.points)}
+                and {len(column) for column in of_columns} == {len(made.specification.histograms)}
                 and max(map(len, schema.levels)) <= LEVELS
+                and made.specification.works
             )
-        except (KeyError, AttributeError, TypeError, ValueError, IndexError):
+        except Exception:  # whatever forged parts lead to
             fits = False
         if not fits:
             raise FileError(f"{printable(str(path))} does not hold a sketch; make it again")
         return made
 
-    def bins(self, power: int) -> Sums:
-        """Sums of bins of 2^power rows, all else last."""
-        where = bins_of(self.powers, power)
-        count = int(where.max(initial=-1)) + 1
-        where = np.append(np.where(where < 0, count, where), count)
-        weight = np.bincount(where, self.weight, count + 1)
-        parts = zip(self.sums, self.lens.steps, strict=True)
-        indicators = bin_indicators(where, count)
-        return Sums(self.rows, weight, weight, [dense(indicators @ (sums * steps)) for sums, steps in parts])
+    def sums_of(self, power: int) -> Sums:
+        """Sums over bins of 2^power rows, and over all other rows."""
+        own = unions(self.powers, power)
+        count = int(own.max(initial=-1)) + 1
+        indicators = np.append(np.where(own < 0, count, own), count) == np.arange(count + 1)[:, None]
+        parts = zip(self.sums, self.specification.maps, strict=True)
+        features = [indicators @ (sums * each.steps) for sums, each in parts]
+        return Sums(self.rows, indicators @ self.weight, features)
 
     def to_dict(self) -> dict[str, Any]:
-        """What it is, in the words of docs/json.md."""
-        schema, largest = self.lens.schema, int(self.powers.max(initial=0))
-        kinds = zip(schema.names, schema.categorical, schema.levels, strict=True)
-        told = {
-            "rows": self.rows,
-            "set_aside": self.lens.aside,
-            "kernel": self.lens.kernel if isinstance(self.lens.kernel, str) else repr(self.lens.kernel),
-            "features": int(sum(part.shape[1] for part in self.sums)),
-            "bins": len(self.powers),
-            "largest_bin": 2**largest,
-            "by_column": [
-                {
-                    "name": name,
-                    "kind": "categories" if kind else "numbers",
-                    "levels": list(levels) if kind else None,
-                }
-                for name, kind, levels in kinds
-            ],
-            "fingerprint": self.features[:16],
-        }
-        return jsonable(told)
+        """Describe it in the words of docs/json.md."""
+        schema, kernel = self.specification.schema, self.specification.kernel
+        columns = [
+            {"name": name, "kind": "categories", "levels": list(levels)}
+            if kind
+            else {"name": name, "kind": "numbers", "levels": None}
+            for name, kind, levels in zip(schema.names, schema.categorical, schema.levels, strict=True)
+        ]
+        return jsonable(
+            {
+                "rows": self.rows,
+                "set_aside": self.specification.rows,
+                "kernel": kernel if isinstance(kernel, str) else repr(kernel),
+                "features": sum(part.shape[1] for part in self.sums),
+                "bins": len(self.powers),
+                "largest_bin": 2 ** int(self.powers.max(initial=0)),
+                "by_column": columns,
+                "fingerprint": self.features[:16],
+            }
+        )
 
     def __repr__(self) -> str:
         names = f"{counted(len(self.columns), 'column')}: {listing(self.columns)}"
-        aside = f"{rows_of(self.lens.aside)} set aside to choose features"
-        return f"Sketch of {rows_of(self.rows)}, {names} ({aside})"
+        held_out = f"{rows_of(self.specification.rows)} set aside to choose features"
+        return f"Sketch of {rows_of(self.rows)}, {names} ({held_out})"
 
 
 def as_rows(value: Any, argument: str, nan_policy: str, keep: tuple[str, ...] = ()) -> Source:
-    """A sample as a source of its complete rows; columns in `keep` are never left out."""
+    """Read a sample as a source of its complete rows; columns in `keep` are never left out."""
     if isinstance(value, Source):
         return value
     checks.choice(nan_policy, "nan_policy", ("raise", "omit", "propagate"))
@@ -256,7 +288,7 @@ def as_rows(value: Any, argument: str, nan_policy: str, keep: tuple[str, ...] = 
     return source
 
 
-def _in_steps(sums: Float[np.ndarray, "A+1 p"], steps: Float[np.ndarray, " p"]) -> Int[np.ndarray, "A+1 p"]:
+def _in_steps(sums: Float[np.ndarray, "A+1 p"], steps: Any) -> Int[np.ndarray, "A+1 p"]:
     """Whole numbers of steps, as short as they can be held."""
     found = sums / steps
     refuse_non_finite(found)
@@ -271,3 +303,70 @@ def _sketch(value: Any, name: str) -> Any:
     if not isinstance(value, Sketch):
         raise TypeError(f"{name} must be a Sketch, but {type(value).__name__} was given; use Sketch.of")
     return value
+
+
+def sketch_test(
+    x: Any, y: Any, kernel: Any, procedure: Procedure, *, by_column: bool, nan_policy: str
+) -> TestOutcome:
+    """Test two samples of which one, or both, are sketches, by exchanging bins."""
+    sketches = [each for each in (x, y) if isinstance(each, Sketch)]
+    sketches[0].refuse_different(sketches[-1])
+    specification, names = sketches[0].specification, sketches[0].columns
+    _refuse_others(specification, kernel, procedure)
+    samples: list[Sketch | Source] = []
+    notes: tuple[str, ...] = ()
+    for value, argument in ((x, "x"), (y, "y")):
+        if isinstance(value, Sketch):
+            samples.append(value)
+            continue
+        try:
+            source = as_rows(value, argument, nan_policy, names)
+        except MissingValuesError as error:
+            rows = (each.rows if isinstance(each, Sketch) else error.sizes[0] for each in (x, y))
+            return outcome.nothing("MMD²", "permutation", tuple(rows))
+        samples.append(source)
+        notes += source.notes
+        notes += tuple(
+            f"column {name!r} is left out: the sketch does not have it"
+            for c, name in enumerate(source.schema.names)
+            if name not in names and name != f"column {c}"
+        )
+    power = common_power([each.powers if isinstance(each, Sketch) else each.size for each in samples])
+    key = int(procedure.rng.integers(2**62))
+    parts = [
+        each.sums_of(power)
+        if isinstance(each, Sketch)
+        else each.fold(
+            sum_recoded,
+            recoding(specification.schema, each),
+            Bins(each.size, 2**power, min(each.size >> power, MOST), key),
+            specification.basis,
+            specification.maps,
+        )
+        for each in samples
+    ]
+    counts = [len(part.weight) for part in parts]  # the last bin of either sample keeps its label
+    classes = np.concatenate([np.append(np.zeros(count - 1, dtype=int), -1) for count in counts])
+    design = TwoSamples(np.repeat([1.0, 0.0], counts), classes, np.zeros(sum(counts), dtype=int))
+    sums, sizes = stored(parts, specification.maps), tuple(part.rows for part in parts)
+    columns = specification.columns if by_column else None
+    if by_column:
+        specification.add_columns(sums)
+    result = fitted_test(specification.fitted, columns, names, sums, design, procedure, sizes)
+    return replace(result, bins=tuple(count - 1 for count in counts), notes=notes)
+
+
+def _refuse_others(specification: Specification, kernel: Any, procedure: Procedure) -> None:
+    """Refuse what a sketch cannot do."""
+    own = specification.kernel
+    same = kernel is own or (
+        isinstance(kernel, str | Kernel) and isinstance(own, type(kernel)) and kernel == own
+    )
+    if not (same or (isinstance(kernel, str) and kernel == "fused")):  # the default: whatever the sketch has
+        seen = f"kernel={kernel!r} was given, but the sketch was made with kernel={own!r}"
+        raise ValueError(f"{seen}; leave kernel (--kernel) out, or make another sketch")
+    if procedure.null != "permutation":
+        raise ValueError(f"a sketch is tested with null='permutation', but {procedure.null!r} was given")
+    if procedure.statistic not in ("auto", "features"):
+        seen = f"statistic={procedure.statistic!r} needs the rows of both samples, and a sketch has none"
+        raise ValueError(f"{seen}; leave statistic out")

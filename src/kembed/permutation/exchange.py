@@ -1,0 +1,184 @@
+"""Clusters and strata of the rows of two tables: what moves together, and what is exchanged within what."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kembed.core import checks
+from kembed.core.backend import Int
+from kembed.core.text import listing
+from kembed.tables.frames import Refused, column_of, frame_of, refuse_orders
+from kembed.tables.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Two tables without the columns that name clusters and strata, and both of every row (None: none)."""
+
+    tables: list[Table]
+    clusters: list[Int[np.ndarray, " n"]] | None  # no number in both samples
+    strata: list[Int[np.ndarray, " n"]] | None
+    names: dict[int, str]  # of strata
+
+
+def number_strata(
+    columns: list[np.ndarray], levels: tuple[str, ...] | None
+) -> tuple[list[Int[np.ndarray, " n"]], dict[int, str]]:
+    """A number for the stratum of every row, from a column of values or codes, and the names of strata."""
+    distinct, codes = np.unique(np.concatenate(columns), return_inverse=True)
+    groups = np.split(codes.ravel(), np.cumsum([len(column) for column in columns])[:-1])
+    if not len(np.intersect1d(groups[0], groups[1])):
+        raise ValueError("no stratum has rows of both samples; name coarser strata")
+    named = (
+        str(value) if levels is None and isinstance(value, str) else
+        repr(value) if levels is None else levels[int(value)]
+        for value in distinct.tolist()
+    )  # fmt: skip
+    return groups, dict(enumerate(named))
+
+
+def one_sided_strata(groups: list[Int[np.ndarray, " n"]], names: dict[int, str]) -> list[str]:
+    """Strata that only one sample has: they say nothing about a difference."""
+    return [names[int(code)] for code in np.setxor1d(groups[0], groups[1])]
+
+
+def notes_of_strata(one_sided: list[str]) -> tuple[str, ...]:
+    """What to know of strata that are left out."""
+    if not one_sided:
+        return ()
+    many = "stratum has" if len(one_sided) == 1 else "strata have"
+    seen = f"{len(one_sided)} {many} rows of one sample only"
+    return (f"{seen} and are left out: {listing(one_sided)}",)
+
+
+def exchange(tables: list[Table], unit: Any, strata: Any) -> Exchange:
+    """What may be exchanged between two tables: clusters of rows, within strata.
+
+    A trailing cluster of fewer than `unit` consecutive rows has number -1, which is never exchanged.
+    """
+    groups, names = (None, {}) if strata is None else stratum_codes(tables, strata)
+    codes = None if unit is None else unit_codes(tables, unit)
+    dropped = {each for each in (unit, strata) if isinstance(each, str)}
+    kept = [d for d, name in enumerate(tables[0].names) if name not in dropped]
+    if not kept:
+        raise ValueError(
+            f"{listing(sorted(dropped))} name clusters or strata, and no column is left to compare"
+        )
+    rest = [table.columns(kept) for table in tables] if dropped else tables
+    if codes is None:
+        return Exchange(rest, None, groups, names)
+    first, second = (np.unique(each, return_inverse=True)[1].ravel() for each in codes)
+    clusters = [first, second + len(first)]
+    if isinstance(unit, int | np.integer):
+        for each, table in zip(clusters, tables, strict=True):
+            each[table.rows >= table.given // unit * unit] = -1
+    if groups is not None:
+        refuse_split(clusters, groups, names)
+    return Exchange(rest, clusters, groups, names)
+
+
+def refuse_split(clusters: list[np.ndarray], strata: list[np.ndarray], names: dict[int, str]) -> None:
+    """Refuse a cluster that lies in two strata."""
+    for own, groups in zip(clusters, strata, strict=True):
+        order = np.lexsort((groups, own))
+        same = (np.diff(own[order]) == 0) & (np.diff(groups[order]) != 0) & (own[order][:-1] >= 0)
+        for place in np.flatnonzero(same)[:1]:
+            both = [names.get(int(groups[order[place + k]]), "another") for k in (0, 1)]
+            seen = f"a cluster of unit has rows in two strata, {both[0]!r} and {both[1]!r}"
+            raise ValueError(f"{seen}; name clusters that lie within one stratum")
+
+
+def stratum_codes(tables: list[Table], strata: Any) -> tuple[list[Int[np.ndarray, " n"]], dict[int, str]]:
+    """The stratum of every row of either table as a number, and what the numbers mean."""
+    if isinstance(strata, str):
+        names = tables[0].names
+        if strata not in names:
+            seen = f"strata={strata!r} is not a column; the samples have {listing(names)}"
+            raise ValueError(f"{seen}; name one of them, or give a pair of arrays")
+        place = names.index(strata)
+        levels = tables[0].levels[place] if tables[0].categorical[place] else None
+        return number_strata([table.values[:, place] for table in tables], levels)
+    if isinstance(strata, tuple | list) and len(strata) == 2:
+        named = [
+            _texts(own, table, f"strata[{k}]")
+            for k, (own, table) in enumerate(zip(strata, tables, strict=True))
+        ]
+        return number_strata(named, None)
+    raise TypeError(f"strata must be a column's name or a pair of arrays, but {strata!r} was given")
+
+
+def unit_codes(tables: list[Table], unit: Any) -> list[np.ndarray]:
+    """A number for the unit of every row of either table."""
+    unit = checked_unit(unit, tables[0].names)
+    if isinstance(unit, str):
+        return [table.values[:, tables[0].names.index(unit)] for table in tables]
+    if not isinstance(unit, int):
+        return [
+            _named(own, table, f"unit[{k}]") for k, (own, table) in enumerate(zip(unit, tables, strict=True))
+        ]
+    return [table.rows // min(unit, 2**62) for table in tables]
+
+
+def checked_unit(unit: Any, names: tuple[str, ...]) -> Any:
+    """The name of one of the columns beside others, a pair, or a number of rows; anything else is refused."""
+    if isinstance(unit, str):
+        if unit not in names:
+            seen = f"unit={unit!r} is no column; the samples have {listing(names)}"
+            raise ValueError(f"{seen}; name one of them, or give a pair of arrays")
+        if tuple(names) == (unit,):
+            raise ValueError(f"unit={unit!r} is the only column; give at least one more to compare")
+        return unit
+    if isinstance(unit, tuple | list) and len(unit) == 2:
+        return unit
+    if isinstance(unit, bool) or not isinstance(unit, int | np.integer):
+        wanted = "unit must be a column's name, a pair of arrays, or a number of consecutive rows"
+        raise TypeError(f"{wanted}, but {unit!r} was given")
+    return checks.count(unit, "unit", 1)
+
+
+def side_units(tables: list[Table], unit: Any) -> tuple[list[Table], Any]:
+    """Two sides of the same rows, and the unit of every row, from a third table or as given, or a number."""
+    if len(tables) == 3:
+        return tables[:2], np.unique(tables[2].values[:, 0], return_inverse=True)[1].ravel()
+    if isinstance(unit, str):
+        seen = f"unit={unit!r} names a column, but there is no table"
+        raise ValueError(f"{seen}; give data=, or an array with the unit of every row")
+    return tables, unit if unit is None or isinstance(unit, int) else _named(unit, tables[0], "unit")
+
+
+def _named(own: Any, table: Table, name: str) -> np.ndarray:
+    """The units of one sample, as codes."""
+    return np.unique(_texts(own, table, name), return_inverse=True)[1].ravel()
+
+
+def _texts(own: Any, table: Table, name: str) -> np.ndarray:
+    """An array beside the rows of a table, as text."""
+    frame = frame_of(own, name)
+    if len(frame.columns) > 1:
+        raise ValueError(f"{name} has {len(frame.columns)} columns; give one, with the unit of each row")
+    column = column_of(frame.columns[0], name)
+    if isinstance(column, Refused):
+        raise column.error(name)
+    if len(column.values) != table.given:
+        seen = f"{name} has {len(column.values)} entries, but the sample has {table.given} rows"
+        raise ValueError(f"{seen}; give one unit for each row")
+    refuse_orders([(table.label, table.index), (name, frame.index)])
+    entries = (
+        np.array(column.values.to_list(), dtype=object) if column.is_text else column.values + 0.0
+    )  # -0 is 0
+    if any(entry is None or entry != entry for entry in entries):
+        raise ValueError(f"{name} has missing values; name the unit of every row")
+    return np.asarray(entries.astype(str))[table.rows]
+
+
+def beside(tables: list[Table]) -> Table:
+    """Two tables of as many rows as one, the columns of the second after those of the first."""
+    first, second = tables
+    return replace(
+        first,
+        values=np.hstack([first.values, second.values]),
+        names=first.names + second.names,
+        categorical=np.concatenate([first.categorical, second.categorical]),
+        levels=first.levels + second.levels,
+    )

@@ -1,0 +1,219 @@
+"""One kernel over all pairs of rows: MMD² from the kernel matrix, for every null distribution.
+
+The matrix is computed in strips and never held whole. MMD² = E k(x,x') + E k(y,y') - 2 E k(x,y) has a biased
+estimate, never negative, and an unbiased one (Gretton et al. 2012, Eq. 3 and 5).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kembed.core.backend import Float
+from kembed.features.ensemble import Ensemble, separate_plan
+from kembed.features.kernel import KernelMatrix, kernel_matrix
+from kembed.kernels.space import Space
+from kembed.learning.kernel_words import choose_kernel, for_one_column
+from kembed.permutation import nulls
+from kembed.permutation.designs import contrasts, draw_signs, exchange_labels
+from kembed.permutation.fusion import Values
+from kembed.permutation.pool import Pool
+from kembed.testing.engine import column_evidence
+from kembed.testing.outcome import TestOutcome, approximate_outcome, resampled_outcome
+from kembed.testing.procedure import Procedure
+
+Vector = Float[np.ndarray, " C"]
+Columns = Float[np.ndarray, "N C"]
+NOTHING = 1e-12  # a trace below this share of what was summed for it is rounding
+
+
+class MatrixSums(NamedTuple):
+    """What statistics need of a kernel matrix: K₀ is K with its diagonal set to 0."""
+
+    quadratic: Vector  # w'K₀w of every column w
+    rows: Float[np.ndarray, " N"]  # K₀v
+    diagonal: Float[np.ndarray, " N"]  # K_ii
+    squares: float  # ‖K₀‖²
+
+    @property
+    def usual(self) -> float:
+        """Root mean square of the entries off the diagonal."""
+        N = len(self.rows)
+        return float(np.sqrt(max(self.squares, 0.0) / max(N * (N - 1.0), 1.0)))
+
+
+def matrix_sums(matrix: KernelMatrix, W: Columns, v: Float[np.ndarray, " N"] | None = None) -> MatrixSums:
+    """Sums of a kernel matrix with columns of weights, in one pass over its strips."""
+    N = len(matrix.rows)
+    v = np.ones(N) if v is None else v
+    quadratic, rows, diagonal, squares = np.zeros(W.shape[1]), np.zeros(N), np.empty(N), 0.0
+    for part, block in matrix.strips(triangle=True):  # what is right of the diagonal counts twice
+        own, right = np.arange(len(block)), slice(part.start, N)
+        diagonal[part] = block[own, own]
+        block[own, own] = 0.0
+        beside = block[:, len(block) :]
+        rows[part] += block @ v[right]
+        rows[part.stop :] += beside.T @ v[part]
+        squares += 2.0 * float(np.square(block).sum()) - float(np.square(block[:, : len(block)]).sum())
+        block[:, len(block) :] *= 2.0
+        quadratic += np.einsum("ic,ic->c", W[part], block @ W[right])
+    return MatrixSums(quadratic, rows, diagonal, squares)
+
+
+def choose_kernels(kernel: Any, space: Space) -> Ensemble:
+    """The kernels that `kernel` stands for, each a group of its own; their matrices are the members."""
+    given = kernel if isinstance(kernel, list | tuple) else [kernel]
+    if not given:
+        raise ValueError("kernel is an empty list; give at least one kernel")
+    found = [choose_kernel(one, space) for one in given]
+    matrices = tuple(kernel_matrix(chosen, space.values) for chosen, _ in found)
+    learned = next(((each,) for _, each in found if each), ())
+    return Ensemble(matrices, tuple(chosen for chosen, _ in found), separate_plan(len(found)), learned)
+
+
+def mmd2(matrix: KernelMatrix, labels: Columns, v: Any = None, *, biased: bool) -> tuple[Vector, float]:
+    """MMD² under every labeling of the rows, weighted by v, and the size of a kernel entry."""
+    N = len(labels)
+    v = np.ones(N) if v is None else v
+    W = labels * v[:, None]
+    sums = matrix_sums(matrix, W, v)
+    first, second = W.sum(axis=0), v.sum() - W.sum(axis=0)
+    squares = (v[:, None] * W).sum(axis=0)
+    within = first**2 - squares, second**2 - (np.square(v).sum() - squares)
+    linear, total = sums.rows @ W, float(sums.rows @ v)
+    own, other = sums.quadratic, total - 2.0 * linear + sums.quadratic
+    if biased:
+        diagonal = sums.diagonal * v @ W
+        within = first**2, second**2
+        own, other = own + diagonal, other + float(sums.diagonal @ v**2) - diagonal
+    values = own / within[0] + other / within[1] - 2.0 * (linear - sums.quadratic) / (first * second)
+    return values, sums.usual
+
+
+def contrast_values(ensemble: Ensemble, W: Columns) -> Values:
+    """w'Kw of every kernel and every column w of weights of the rows: the biased statistic."""
+    found, entry = [], []
+    for matrix in ensemble.members:
+        sums = matrix_sums(matrix, W)
+        found.append(sums.quadratic + sums.diagonal @ W**2)
+        entry.append(sums.usual)
+    return Values(np.stack(found, axis=1), np.array(entry)).merged(False)
+
+
+def row_labels(pool: Pool, n_resamples: int, rng: np.random.Generator) -> tuple[Columns, bool]:
+    """Labels of rows exchanged one by one or as whole clusters, within strata; and whether these are all."""
+    strata = np.zeros(pool.size, dtype=int) if pool.strata is None else pool.strata
+    if pool.units is None:
+        return exchange_labels(pool.labels, strata, n_resamples, rng)
+    numbers, first, cluster = np.unique(pool.units, return_index=True, return_inverse=True)
+    classes = np.where(numbers < 0, -1, strata[first])
+    found, enumerated = exchange_labels(pool.labels[first], classes, n_resamples, rng)
+    columns = found[cluster.ravel()]
+    fixed = pool.units < 0  # rows of both samples
+    columns[fixed] = pool.labels[fixed, None]
+    return columns, enumerated
+
+
+def labeled_values(pool: Pool, ensemble: Ensemble, labels: Columns, *, biased: bool) -> Values:
+    """MMD² of every kernel under every labeling; within strata and for clusters the biased one."""
+    if pool.units is not None or pool.strata is not None:
+        strata = np.zeros(pool.size, dtype=int) if pool.strata is None else pool.strata
+        weights = np.ones(pool.size) if pool.weights is None else pool.weights
+        return contrast_values(ensemble, contrasts(labels, weights, strata) * weights[:, None])
+    found = [mmd2(matrix, labels, pool.weights, biased=biased) for matrix in ensemble.members]
+    values, entry = zip(*found, strict=True)
+    return Values(np.stack(values, axis=1), np.array(entry)).merged(False)
+
+
+def permutation_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool) -> TestOutcome:
+    """MMD² for the data and exchanged labels, of all columns together and each by itself."""
+    labels, enumerated = row_labels(pool, procedure.n_resamples, procedure.rng)
+    plain = pool.units is None and pool.strata is None and not procedure.biased
+    values_of = partial(labeled_values, pool, labels=labels, biased=procedure.biased)
+    return _tested(pool, kernel, by_column, values_of, plain, enumerated)
+
+
+def paired_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool) -> TestOutcome:
+    """MMD² for the data and for pairs whose sides are swapped."""
+    signs, enumerated = draw_signs(pool.signs, procedure.n_resamples, procedure.rng)
+    values_of = partial(paired_values, signs=signs, biased=procedure.biased)
+    return _tested(pool, kernel, by_column, values_of, not procedure.biased, enumerated)
+
+
+def paired_values(ensemble: Ensemble, signs: Columns, *, biased: bool) -> Values:
+    """MMD² of every kernel under all signs of the pairs."""
+    W, n = np.concatenate([signs, -signs]), len(signs)
+    if biased:
+        return contrast_values(ensemble, W / n)
+    found, entry = [], []
+    for matrix in ensemble.members:
+        sums = matrix_sums(matrix, W)
+        first, second = np.split(matrix.rows, 2)
+        between = sum(float(matrix.block(first[[i]], second[[i]])[0, 0]) for i in range(n))
+        found.append((sums.quadratic + 2.0 * between) / (n * (n - 1.0)))
+        entry.append(sums.usual)
+    return Values(np.stack(found, axis=1), np.array(entry)).merged(False)
+
+
+def _tested(
+    pool: Pool,
+    kernel: Any,
+    by_column: bool,
+    values_of: Callable[[Ensemble], Values],
+    unbiased: bool,
+    enumerated: bool,
+) -> TestOutcome:
+    """The test of all columns together, and of each by itself."""
+    ensemble = choose_kernels(kernel, pool.space)
+    values, columns = values_of(ensemble), None
+    if by_column:
+        spaces = [pool.space.column(c) for c in range(len(pool.names))]
+        own = [
+            choose_kernels(for_one_column(kernel, name), space)
+            for name, space in zip(pool.names, spaces, strict=True)
+        ]
+        columns = column_evidence(pool.names, own, list(map(values_of, own)))
+    name = "MMD²" if unbiased else "biased MMD²"
+    return resampled_outcome(name, pool.sizes, ensemble, values, "permutation", enumerated, columns)
+
+
+def several_test(space: Space, codes: Any, kernel: Any, procedure: Procedure) -> TestOutcome:
+    """Several samples at once: the sum over samples of MMD² against the others, for shuffled labels."""
+    ensemble, sizes = choose_kernels(kernel, space), np.bincount(codes)
+    N, total, entry = len(codes), np.zeros(()), np.ones(0)
+    shuffled = procedure.rng.permuted(np.tile(codes, (procedure.n_resamples, 1)), axis=1)
+    every = np.column_stack([codes, shuffled.T])
+    for sample, n in enumerate(sizes.tolist()):
+        pool = Pool(space, np.ones(N), None, (), (n, N - n))
+        values = labeled_values(pool, ensemble, (every == sample).astype(float), biased=procedure.biased)
+        total, entry = total + values.statistics * (n * (N - n) / N**2), values.entry
+    values = Values(total, entry)
+    return resampled_outcome("MMD²", tuple(sizes.tolist()), ensemble, values, "permutation", False)
+
+
+def approximate_test(pool: Pool, kernel: Any, procedure: Procedure) -> TestOutcome:
+    """Gamma or spectral null: (1/n + 1/m) Σ λ_l z_l², the eigenvalues of the centred matrix over N."""
+    ensemble, (n, m) = choose_kernels(kernel, pool.space), pool.sizes
+    if len(ensemble.kernels) > 1:
+        seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
+        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object (--kernel)")
+    (matrix,) = ensemble.members
+    value, _ = mmd2(matrix, pool.labels[:, None], biased=procedure.biased)
+    trace, squares = centred_moments(matrix_sums(matrix, np.zeros((pool.size, 0))))
+    factor = 1.0 / n + 1.0 / m
+    moments = factor * trace / pool.size, 2.0 * (factor / pool.size) ** 2 * squares
+    null = float(value[0]), moments, lambda: factor * nulls.spectrum(matrix, procedure.rng)
+    return approximate_outcome("MMD²", pool.sizes, ensemble, procedure, *null)
+
+
+def centred_moments(sums: MatrixSums) -> tuple[float, float]:
+    """trace HKH and ‖HKH‖²; 0 where all is rounding."""
+    N, diagonal = len(sums.rows), sums.diagonal
+    whole = sums.rows + diagonal
+    total = float(whole.sum())
+    trace = float(diagonal.sum()) - total / N
+    norm = sums.squares + float(diagonal @ diagonal) - 2.0 * float(whole @ whole) / N + total**2 / N**2
+    if trace <= NOTHING * float(np.abs(whole).mean() + np.abs(diagonal).sum()):
+        return 0.0, 0.0
+    return trace, max(norm, 0.0)

@@ -1,0 +1,372 @@
+"""The two-sample test in one place: fit an ensemble, sum features over bins, draw contrasts, fuse.
+
+Rows in memory are pooled and all of them fit the features; of any number of rows a sample does, and one pass
+brings back the sums. What is fitted never sees a label: that is what makes the test exact.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kembed.core.backend import Bool, Float, Int
+from kembed.core.ordering import sorted_rows
+from kembed.features import fused_ensemble
+from kembed.features.bayes_factor import bayes_factor
+from kembed.features.ensemble import Ensemble, merged, separate_plan
+from kembed.features.kernel import AtPoints, kernel_member
+from kembed.features.members import entries
+from kembed.features.rows import LANDMARKS, Basis, Rows, Sample
+from kembed.features.single import column_ensemble
+from kembed.kernels.discrete import space_kernel
+from kembed.kernels.space import make_space
+from kembed.learning.kernel_words import choose_kernel, for_one_column, learned_lengthscale
+from kembed.permutation.bins import AnyBins, ClusterBins, make_bins, make_cluster_bins
+from kembed.permutation.designs import Design, SeveralSamples, TwoSamples
+from kembed.permutation.exchange import (
+    Exchange,
+    checked_unit,
+    notes_of_strata,
+    number_strata,
+    one_sided_strata,
+    refuse_split,
+)
+from kembed.permutation.fusion import Values, fuse
+from kembed.permutation.pool import Pool, make_pool, row_weights
+from kembed.permutation.sums import (
+    BinSums,
+    Layout,
+    Sums,
+    member_statistics,
+    pooled,
+    stored,
+    sum_features,
+    take_column,
+    take_sample,
+)
+from kembed.tables.source import Source, in_memory
+from kembed.testing.outcome import ColumnEvidence, TestOutcome, resampled_outcome
+from kembed.testing.procedure import Procedure
+
+# Rows that features are fitted on beyond memory, about: one in so many, at least and at most; and landmarks,
+# one for so many of those. Of 8,192 rows 2,048 with 128 landmarks have no less power than 4,096 with 256, and
+# take 6 tenths of the time: `python -m benchmarks.binned fitted`.
+SHARE, FEWEST, MOST = 4, 2_048, 4_096
+ROWS_A_LANDMARK, FEWEST_LANDMARKS, MOST_LANDMARKS = 16, 128, 256
+# A statistic is a square of differences: what rounding leaves of it is this much of that of an entry.
+ROUNDING = 1e-12
+LEAST = 2  # bins of a sample: with fewer nothing can change sides
+
+
+class Fitted(NamedTuple):
+    """An ensemble, and the size of an entry of every kernel, which rounding is measured by."""
+
+    ensemble: Ensemble
+    entries: Float[np.ndarray, " J"]
+
+
+def choose_ensemble(kernel: Any, sample: Sample, rng: np.random.Generator) -> Ensemble:
+    """The members that `kernel` stands for on these rows, a function of the unordered rows alone."""
+    if isinstance(kernel, list | tuple):
+        if not kernel:
+            raise ValueError("kernel is an empty list; give at least one kernel")
+        return merged([choose_ensemble(one, sample, rng) for one in kernel])
+    if isinstance(kernel, str) and kernel == "fused":
+        return fused_ensemble(sample)
+    if isinstance(kernel, str) and kernel == "bkl":
+        lengthscale, evidence = learned_lengthscale(sample.space)
+        factor, name = bayes_factor(sample, lengthscale), space_kernel(sample.space, lengthscale)
+        learned = (evidence,) if evidence else ()
+        return Ensemble((factor,), (name,), separate_plan(1), learned, statistic="log Bayes factor")
+    return single_ensemble(kernel, sample, rng)
+
+
+def single_ensemble(kernel: Any, sample: Sample, rng: np.random.Generator) -> Ensemble:
+    """One kernel by features at landmarks, for the biased statistic."""
+    chosen, learned = choose_kernel(kernel, sample.space)
+    member = kernel_member(chosen, sample.values, rng)
+    return Ensemble((member,), (chosen,), separate_plan(1), (learned,) if learned else ())
+
+
+def basis_of(ensemble: Ensemble, sample: Sample) -> Basis | None:
+    """What the feature maps need of the sample; None where all of them work on values alone."""
+    return None if all(isinstance(each, AtPoints) for each in ensemble.maps) else sample.fitted()
+
+
+@dataclass(frozen=True, eq=False)
+class OnColumn:
+    """A feature map of one column."""
+
+    features: Any
+    column: int
+    basis: Basis | None
+
+    def __call__(self, rows: Rows) -> Any:
+        """Of these rows."""
+        return self.features(Rows(self.basis, rows.values[:, [self.column]], rows.index))
+
+
+def choose_columns(kernel: Any, sample: Sample, rng: np.random.Generator) -> list[Ensemble]:
+    """The members of the tests of single columns."""
+    if isinstance(kernel, str) and kernel == "fused":
+        return [column_ensemble(sample, c) for c in range(len(sample.names))]
+    found = []
+    for c, name in enumerate(sample.names):
+        space = make_space(np.sort(sample.values[:, [c]], axis=0), sample.categorical[[c]])
+        column = Sample(space, (name,), points=sample.points, complete=False)
+        own = choose_ensemble(for_one_column(kernel, name), column, rng)
+        basis = basis_of(own, column)
+        on_column = {each: OnColumn(each, c, basis) for each in own.maps}
+        members = tuple(replace(each, features=on_column[each.features]) for each in own.members)
+        found.append(own._replace(members=members))
+    return found
+
+
+def evaluate(ensemble: Ensemble, sizes: Float[np.ndarray, " J"], sums: BinSums, draws: Any) -> Values:
+    """The statistics of an ensemble for the data and every resample; `sizes` are those of kernel entries."""
+    values = Values(member_statistics(ensemble.members, sums, draws), sizes)
+    if ensemble.fused:
+        return values.merged(True)
+    same = Values(values.statistics, ROUNDING * sizes).merged(False)
+    return Values(same.statistics, sizes)
+
+
+def sums_test(
+    ensemble: Ensemble,
+    columns: list[Ensemble] | None,
+    sample: Sample,
+    sums: BinSums,
+    design: Design,
+    procedure: Procedure,
+    sizes: tuple[int, ...],
+) -> TestOutcome:
+    """The fused test of an ensemble, and of single columns on the same draws."""
+    fitted = [Fitted(each, entries(each.members, sample)) for each in (ensemble, *(columns or ()))]
+    own = None if columns is None else fitted[1:]
+    return fitted_test(fitted[0], own, sample.names, sums, design, procedure, sizes)
+
+
+def fitted_test(
+    fitted: Fitted,
+    columns: list[Fitted] | None,
+    names: tuple[str, ...],
+    sums: BinSums,
+    design: Design,
+    procedure: Procedure,
+    sizes: tuple[int, ...],
+) -> TestOutcome:
+    """The same for ensembles whose entries have been measured."""
+    draws, ensemble = design.draw(sums.weight, procedure.n_resamples, procedure.rng), fitted.ensemble
+    values = evaluate(*fitted, sums, draws)
+    by_column = None
+    if columns is not None:
+        own = [evaluate(*each, sums, draws) for each in columns]
+        by_column = column_evidence(names, [each.ensemble for each in columns], own)
+    name = ensemble.statistic or ("MMD²" if ensemble.fused else "biased MMD²")
+    return resampled_outcome(name, sizes, ensemble, values, procedure.null, draws.enumerated, by_column)
+
+
+def column_evidence(names: tuple[str, ...], columns: list[Ensemble], values: list[Values]) -> ColumnEvidence:
+    """The tests of single columns: their fused statistics, and what is reported as their effect."""
+    fused = [fuse(own, each.plan).whole for own, each in zip(values, columns, strict=True)]
+    effects = tuple(
+        float(own.statistics[0, 0] if len(each.kernels) == 1 else whole[0])
+        for own, each, whole in zip(values, columns, fused, strict=True)
+    )
+    return ColumnEvidence(names, effects, np.stack(fused, axis=1))
+
+
+def tables_test(
+    parts: Exchange, weights: Any, kernel: Any, procedure: Procedure, *, by_column: bool = False
+) -> TestOutcome:
+    """The test of two tables in memory, of rows, clusters or strata; all rows fit the features if few."""
+    tables = parts.tables
+    rows = sum(len(table.values) for table in tables)
+    if procedure.complete(rows):
+        pool = make_pool(tables, weights, "none", parts.clusters, parts.strata)
+        return pool_test(pool, kernel, procedure, by_column=by_column)
+    sizes, key = tuple(len(table.values) for table in tables), int(procedure.rng.integers(2**62))
+    bins: tuple[AnyBins, ...] = make_bins(sizes, key)
+    if parts.clusters is not None or parts.strata is not None:
+        clusters = parts.clusters or [np.arange(size) for size in sizes]
+        strata = parts.strata or [np.zeros(size, dtype=int) for size in sizes]
+        bins = make_cluster_bins(tuple(clusters), tuple(strata), key)
+    _refuse_few(bins, [table.label for table in tables], "clusters")
+    sources = [in_memory(table) for table in tables]
+    layout = Layout(tuple(range(len(tables[0].names))))
+    if weights is not None:
+        own = row_weights(weights, tables)
+        layout = Layout(layout.variables, len(tables[0].names))
+        sources = [
+            replace(source, values=np.column_stack([source.values, weight]))
+            for source, weight in zip(sources, own, strict=True)
+        ]
+    return _test_bins(tuple(sources), bins, layout, kernel, procedure, by_column)
+
+
+def pool_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool = False) -> TestOutcome:
+    """The test of pooled rows in memory, all of which fit the features."""
+    bins = pooled_bins(pool.labels, pool.units, pool.strata, int(procedure.rng.integers(2**62)))
+    labels = np.zeros(bins.count)
+    labels[bins.own] = pool.labels
+    design = TwoSamples(labels, bins.classes, bins.strata)
+    result = design_test(pool, bins.own, bins.count, design, kernel, procedure, by_column=by_column)
+    movable = tuple(int(((bins.classes >= 0) & (labels == label)).sum()) for label in (1.0, 0.0))
+    if pool.labels.sum() != pool.sizes[0]:  # y is the first sample of the pool
+        movable = movable[::-1]
+    return result if sum(movable) == pool.size else replace(result, bins=movable)
+
+
+def design_test(
+    pool: Pool,
+    own: Int[np.ndarray, " N"],
+    count: int,
+    design: Design,
+    kernel: Any,
+    procedure: Procedure,
+    *,
+    by_column: bool = False,
+) -> TestOutcome:
+    """The test of pooled rows in memory, the bin of each of them given, under any design."""
+    points = min(MOST_LANDMARKS, max(LANDMARKS, pool.size // ROWS_A_LANDMARK))
+    sample = Sample(pool.space, pool.names, points=points)
+    ensemble = choose_ensemble(kernel, sample, procedure.rng)
+    columns = choose_columns(kernel, sample, procedure.rng) if by_column else None
+    sums = pooled(sample, own, count, pool.weights)
+    return sums_test(ensemble, columns, sample, sums, design, procedure, pool.sizes)
+
+
+def pooled_bins(labels: Float[np.ndarray, " N"], clusters: Any, strata: Any, key: int) -> ClusterBins:
+    """Bins of pooled rows or clusters within strata, those of one sample after those of the other."""
+    N = len(labels)
+    clusters = np.arange(N) if clusters is None else clusters
+    strata = np.zeros(N, dtype=int) if strata is None else strata
+    parts = [np.flatnonzero(labels == label) for label in np.unique(labels)[::-1]]
+    made = make_cluster_bins(
+        tuple(clusters[part] for part in parts), tuple(strata[part] for part in parts), key
+    )
+    own, start = np.empty(N, dtype=int), 0
+    for part, each in zip(parts, made, strict=True):
+        own[part] = start + each.own
+        start += each.count
+    classes, groups = (
+        np.concatenate([getattr(each, name) for each in made]) for name in ("classes", "strata")
+    )
+    return ClusterBins(own, np.zeros(N, dtype=int), classes, groups)
+
+
+def sources_test(
+    sources: tuple[Source, ...],
+    kernel: Any,
+    procedure: Procedure,
+    *,
+    by_column: bool = False,
+    unit: Any = None,
+    strata: str | None = None,
+) -> TestOutcome:
+    """The test of two or more sources of the same columns, of any number of rows.
+
+    `unit` is the name of a column whose equal entries move together, or a number of consecutive rows that do;
+    labels are exchanged within the `strata` of a column.
+    """
+    rng, schema = procedure.rng, sources[0].schema
+    unit = None if unit is None else checked_unit(unit, schema.names)
+    for value, argument in ((unit, "unit"), (strata, "strata")):
+        if isinstance(value, tuple | list):
+            seen = f"{argument} is a pair of arrays, but the rows of files come block by block"
+            raise ValueError(f"{seen}; name a column of both samples, or read them into memory")
+    places = {each: schema.names.index(each) for each in (unit, strata) if isinstance(each, str)}
+    layout = Layout(tuple(c for c in range(len(schema.names)) if c not in places.values()))
+    bins, notes = _bins(sources, places, unit, strata, int(rng.integers(2**62)))
+    _refuse_few(bins, [source.label for source in sources], "rows" if unit is None else f"unit={unit!r}")
+    return replace(_test_bins(sources, bins, layout, kernel, procedure, by_column), notes=notes)
+
+
+def _test_bins(
+    sources: tuple[Source, ...],
+    bins: tuple[AnyBins, ...],
+    layout: Layout,
+    kernel: Any,
+    procedure: Procedure,
+    by_column: bool,
+) -> TestOutcome:
+    """The test of samples whose rows are in bins: a pass for the rows that fit the features, one for sums."""
+    sample = _sample(sources, bins, layout)
+    ensemble = choose_ensemble(kernel, sample, procedure.rng)
+    columns = choose_columns(kernel, sample, procedure.rng) if by_column else None
+    maps = tuple(dict.fromkeys(each for part in (ensemble, *(columns or ())) for each in part.maps))
+    basis = sample.fitted()
+    parts = [
+        source.fold(sum_features, layout, own, basis, maps) for source, own in zip(sources, bins, strict=True)
+    ]
+    order = sorted(range(len(parts)), key=lambda k: _key(parts[k]))  # the same answer for swapped samples
+    sums = stored([parts[k] for k in order], maps)
+    codes = np.repeat(np.arange(len(parts)), [bins[k].count for k in order])
+    classes = np.concatenate([bins[k].classes for k in order])
+    design: Design = SeveralSamples(codes, classes)
+    if len(parts) == 2:
+        strata = np.concatenate([bins[k].strata for k in order])
+        design = TwoSamples((codes == 0).astype(float), classes, strata)
+    sizes = tuple(part.rows for part in parts)
+    result = sums_test(ensemble, columns, sample, sums, design, procedure, sizes)
+    return replace(result, bins=tuple(own.movable for own in bins))
+
+
+def _key(part: Sums) -> tuple[float, ...]:
+    """An order of samples: by rows, then by their sums."""
+    return (part.rows, *(float(value) for table in part.features for value in table.sum(axis=0)))
+
+
+def _bins(
+    sources: tuple[Source, ...], named: dict[str, int], unit: Any, strata: str | None, key: int
+) -> tuple[tuple[AnyBins, ...], tuple[str, ...]]:
+    """Bins of rows, of so many consecutive rows, or of clusters within strata; and notes on strata."""
+    sizes = tuple(source.size for source in sources)
+    if not isinstance(unit, str) and strata is None:
+        return make_bins(sizes, key, unit=unit or 1), ()
+    clusters = [_clusters(source, named.get(unit), unit) for source in sources]
+    if strata is None:
+        return make_cluster_bins(tuple(clusters), tuple(np.zeros(size, dtype=int) for size in sizes), key), ()
+    place, schema = named[strata], sources[0].schema
+    columns = [source.fold(take_column, place).table for source in sources]
+    levels = schema.levels[place] if schema.categorical[place] else None
+    groups, names = number_strata(columns, levels)
+    refuse_split(clusters, groups, names)
+    bins = make_cluster_bins(tuple(clusters), tuple(groups), key)
+    return bins, notes_of_strata(one_sided_strata(groups, names))
+
+
+def _refuse_few(bins: tuple[AnyBins, ...], labels: list[str], unit: str) -> None:
+    """Refuse samples of which nothing can change sides."""
+    for own, label in zip(bins, labels, strict=True):
+        if own.movable < LEAST:
+            seen = f"only {own.movable} units ({unit}) of {label} could change samples"
+            raise ValueError(f"{seen}; give more rows, smaller units or coarser strata")
+
+
+def _clusters(source: Source, column: int | None, unit: int | None) -> Int[np.ndarray, " n"]:
+    """The cluster of every row: a column's entry, so many consecutive rows, or the row itself."""
+    if column is not None:
+        return np.unique(source.fold(take_column, column).table, return_inverse=True)[1].ravel()
+    rows = np.arange(source.size)
+    return rows if unit is None else np.where(rows < source.size // unit * unit, rows // unit, -1)
+
+
+def _sample(sources: tuple[Source, ...], bins: tuple[AnyBins, ...], layout: Layout) -> Sample:
+    """A sample that holds as many units of every bin."""
+    rows = sum(own.rows_each for own in bins)
+    size = sum(source.size for source in sources)
+    each = max(1, -(-min(MOST, max(FEWEST, size // SHARE)) // rows))
+    parts = [s.fold(take_sample, layout, own, each).table for s, own in zip(sources, bins, strict=True)]
+    variables, schema = list(layout.variables), sources[0].schema
+    names = tuple(schema.names[c] for c in variables)
+    return sample_of(np.concatenate(parts), schema.discrete[variables], names)
+
+
+def sample_of(
+    values: Float[np.ndarray, "N D"], discrete: Bool[np.ndarray, " D"], names: tuple[str, ...]
+) -> Sample:
+    """Some of the rows of a test as the sample that features are fitted on."""
+    space = make_space(sorted_rows(values), discrete)
+    points = min(MOST_LANDMARKS, max(FEWEST_LANDMARKS, len(values) // ROWS_A_LANDMARK))
+    return Sample(space, names, points=points, complete=False)
