@@ -161,7 +161,8 @@ def pair_values(pair: KernelPair, left: Side, right: Side, pairings: Pairings, b
     size = trace_products(traces, pair.cuts)
     values = add_squares(pairings.products(A, B, pair.left.width), pair, A.shape[1])
     # Over n², less what it is on average over all pairings.
-    return Values((values.T - (0.0 if biased else size / (n - 1.0))) / n**2, size / n**2).merged(len(size) > 1)
+    values = (values.T - (0.0 if biased else size / (n - 1.0))) / n**2
+    return Values(values, size / n**2).merged(len(size) > 1)
 
 
 def trace_products(traces: list[Any], cuts: tuple[tuple[int, int], ...]) -> Float[np.ndarray, " J"]:

@@ -63,8 +63,8 @@ def mmd_test(
         - `"fused"`: shifts, shapes at several scales, single columns and pairs of them, trees, neighbours and
           more in one test; the default;
         - `"bkl"`: the Bayes factor for a difference, from Gaussians around the lengthscale that
-          `learn_kernel` learns from the pooled sample; with `statistic="unbiased"` or `"biased"` the MMD² of the learned
-          kernel alone. `"ard"`: the MMD² of a learned kernel with a lengthscale for each numeric column;
+          `learn_kernel` learns from the pooled sample; with `statistic="unbiased"` or `"biased"` the MMD² of
+          the learned kernel alone; `"ard"`: the MMD² of a learned kernel with a lengthscale for each column;
         - `"median"`: the median distance of columns divided by their spreads; `"median-raw"`: of columns as
           they are, which is what most packages compute;
         - a kernel object such as `Gaussian(2.0)` (in your units), a function (rows, rows) → matrix, or a list
