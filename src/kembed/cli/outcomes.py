@@ -71,7 +71,7 @@ def resampling(result: TestOutcome) -> str:
 
 def evidence(result: TestOutcome, testing: Testing) -> list[tuple[str, str]]:
     """The kernel and how strongly it speaks."""
-    from kembed.testing.outcome import of_surprise
+    from kembed.testing.outcome import fused_evidence
 
     kernel, effect = testing.kernel, f"{result.name} = {result.effect:.3g}"
     if len(result.members) == 1:
@@ -82,7 +82,7 @@ def evidence(result: TestOutcome, testing: Testing) -> list[tuple[str, str]]:
     return [
         ("kernel", f"{kernel}, {len(result.members)} members in one test"),
         ("strongest", words.of_kernel(result.kernel)),
-        ("evidence", of_surprise(result)),
+        ("evidence", fused_evidence(result)),
         *([(label, " ".join(findings))] if (findings := _findings(result)) else []),
     ]
 

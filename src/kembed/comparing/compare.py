@@ -306,8 +306,8 @@ def compare(
         stage("testing", 0.05)
         with np.errstate(**QUIETLY):
             test = samples_test(sources, kernel, procedure, by_column=True, **exchanged)
-        tables, pool, clusters, told = described_rows(sources, generator=stream, **exchanged)
-        test = replace(test, notes=(*told, *test.notes))
+        tables, pool, clusters, notes = described_rows(sources, generator=stream, **exchanged)
+        test = replace(test, notes=(*notes, *test.notes))
         fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         stage("looking where they differ", 0.4)
         if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function

@@ -14,7 +14,7 @@ from kembed.comparing.compare import Comparison
 from kembed.comparing.regions import Region
 from kembed.core.text import rows
 from kembed.report import figures, glyphs, words
-from kembed.testing.outcome import of_surprise
+from kembed.testing.outcome import fused_evidence
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
 COLUMNS, PICTURES, REGIONS, REGION_COLUMNS = 50, 6, 6, 4
@@ -129,7 +129,7 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
     value = words.number(test.statistic)
     if fused:
         statistic += f", {len(test.members)} members fused into one statistic"
-        value = of_surprise(test)
+        value = fused_evidence(test)
     effect = [] if fused else [("Effect", f"{test.name} = {words.number(test.effect)}")]
     drawn = len(test.null_distribution)
     resamples = f"all {drawn:,} arrangements" if test.enumerated else f"{drawn:,} resamples"

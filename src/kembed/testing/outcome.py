@@ -150,10 +150,10 @@ class TestOutcome(Drawn):
         return "\n".join([first, f"{which}: {kernel}", *lines, *(f"note: {note}" for note in self.notes)])
 
 
-def of_surprise(result: TestOutcome) -> str:
-    """How loud a fused test is, beside what chance reaches."""
+def fused_evidence(result: TestOutcome) -> str:
+    """The fused statistic, and the 95% quantile of its null distribution."""
     chance = float(np.quantile(result.null_distribution, 0.95))
-    return f"surprise {result.statistic:.1f} (-log p), where chance reaches {chance:.1f} once in 20"
+    return f"fused statistic {result.statistic:.1f} (null: 95% quantile {chance:.1f})"
 
 
 def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
