@@ -74,7 +74,7 @@ def evidence(result: TestOutcome, testing: Testing) -> list[tuple[str, str]]:
     from kembed.testing.outcome import fused_evidence
 
     kernel, effect = testing.kernel, f"{result.name} = {result.effect:.3g}"
-    if len(result.members) == 1:
+    if not result.fused:
         return [("kernel", f"{_CHOSEN.get(kernel, '')}{words.of_kernel(result.kernel)}"), ("effect", effect)]
     # What speaks for itself where the whole does not has not changed, as the verdict says.
     label = "changed" if result.pvalue <= testing.alpha else "by itself"

@@ -39,7 +39,7 @@ class AtScales:
 
 @dataclass(frozen=True, eq=False)
 class BayesFactor:
-    """The logarithm of the Bayes factor, as a member of a test."""
+    """The logarithm of the Bayes factor at every lengthscale, as a member of a test."""
 
     features: AtScales
     whitening: tuple[Float[np.ndarray, "m r"], ...]  # from k(x, z) to φ, for every lengthscale
@@ -58,28 +58,27 @@ class BayesFactor:
 
     def log_factors(
         self, scores: list[Float[np.ndarray, "r C"]], effective: float
-    ) -> Float[np.ndarray, "J C"]:
+    ) -> Float[np.ndarray, "S A C"]:
         """log BF of every lengthscale and amplitude, for n_e effective rows."""
         found = []
         for score, share in zip(scores, self.shares, strict=True):
+            g = effective * np.outer(AMPLITUDES, share)
             squares = effective * np.square(score)
-            for c in AMPLITUDES:
-                g = effective * c * share
-                found.append(0.5 * ((g / (1.0 + g)) @ squares - np.log1p(g).sum()))
+            found.append(0.5 * ((g / (1.0 + g)) @ squares - np.log1p(g).sum(axis=1, keepdims=True)))
         return np.stack(found)
 
-    def statistics(self, contrast: Any) -> Float[np.ndarray, "1 C"]:
-        """log BF for the data and every resample."""
+    def statistics(self, contrast: Any) -> Float[np.ndarray, "S C"]:
+        """log BF of every lengthscale, for the data and every resample."""
         scores = self.scores(contrast.difference(self.features))
         # What all labelings have in common: they differ where clusters do.
         variance = float((contrast.sums.squares @ np.square(contrast.weights)).mean())
         effective = (self.size - 1.0) / self.size / variance if variance > 0.0 else 0.0
         found = self.log_factors(scores, effective)
-        return np.atleast_2d(log_sum_exp(found, axis=0) - np.log(len(found)))
+        return log_sum_exp(found, axis=1) - np.log(len(AMPLITUDES))
 
-    def entry(self, rows: Rows, known: dict[Any, Any]) -> Float[np.ndarray, " 1"]:
-        """The statistic is of the size of 1."""
-        return np.ones(1)
+    def entry(self, rows: Rows, known: dict[Any, Any]) -> Float[np.ndarray, " S"]:
+        """The statistics are of the size of 1."""
+        return np.ones(len(self.shares))
 
 
 def bayes_factor(sample: Sample, lengthscale: float) -> BayesFactor:

@@ -11,13 +11,15 @@ from kembed.learning.evidence import Evidence
 class Plan(NamedTuple):
     """Which kernels make up a family, which families a group, and which groups also enter the sum of groups.
 
-    `weights` are those of the groups; None: all alike.
+    `weights` are those of the groups; None: all alike. `averaged` says that statistics are logarithms of
+    Bayes factors, and that of all kernels is the logarithm of their mean.
     """
 
     family: Int[np.ndarray, " J"]
     group: Int[np.ndarray, " M"]
     added: Bool[np.ndarray, " G"]
     weights: Float[np.ndarray, " G"] | None = None
+    averaged: bool = False
 
     @property
     def counts(self) -> Float[np.ndarray, " G"]:

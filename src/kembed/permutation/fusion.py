@@ -63,12 +63,16 @@ def refuse_non_finite(statistics: Float[np.ndarray, "..."]) -> None:
 
 
 class Fused(NamedTuple):
-    """Surprise for the data (first row) and every resample: of kernels, members, groups, and all as one."""
+    """-log p for the data (first row) and every resample: of kernels, members, groups, and all as one.
+
+    `statistic` is what a test reports: that of the only kernel, the mean of averaged ones, or the whole.
+    """
 
     kernels: Table
     members: Table
     groups: Table
     whole: Float[np.ndarray, " C"]
+    statistic: Float[np.ndarray, " C"]
 
 
 def negative_log_p(
@@ -188,4 +192,9 @@ def fuse(values: Values, plan: Plan) -> Fused:
         summed = negative_log_p(groups[:, plan.added].sum(axis=1, keepdims=True))
         parts = np.hstack([groups, summed])
         weights = np.append((1.0 - TOGETHER) * weights, TOGETHER)
-    return Fused(kernels, members, groups, log_mean_exp(parts, weights))
+    whole = log_mean_exp(parts, weights)
+    if plan.averaged:
+        mean = log_mean_exp(values.statistics)
+        return Fused(kernels, members, groups, negative_log_p(mean[:, None])[:, 0], mean)
+    single = len(plan.family) == 1
+    return Fused(kernels, members, groups, whole, values.statistics[:, 0] if single else whole)

@@ -124,7 +124,7 @@ def _scale(comparison: Comparison) -> str | None:
 
 def _method(comparison: Comparison) -> list[tuple[str, str]]:
     test, w = comparison.test, comparison.witness
-    fused = len(test.members) > 1
+    fused = test.fused
     statistic = f"{test.name}, {f'features of rows in {sum(test.bins)} bins' if test.bins else 'unbiased'}"
     value = words.number(test.statistic)
     if fused:

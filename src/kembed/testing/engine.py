@@ -12,7 +12,7 @@ import numpy as np
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.ordering import sorted_rows
 from kembed.features import fused_ensemble
-from kembed.features.bayes_factor import bayes_factor
+from kembed.features.bayes_factor import SCALES, bayes_factor
 from kembed.features.ensemble import Ensemble, merged, separate_plan
 from kembed.features.kernel import AtPoints, kernel_member
 from kembed.features.members import entries
@@ -75,9 +75,10 @@ def choose_ensemble(kernel: Any, sample: Sample, rng: np.random.Generator) -> En
         return fused_ensemble(sample)
     if isinstance(kernel, str) and kernel == "bkl":
         lengthscale, evidence = learned_lengthscale(sample.space)
-        factor, name = bayes_factor(sample, lengthscale), space_kernel(sample.space, lengthscale)
-        learned = (evidence,) if evidence else ()
-        return Ensemble((factor,), (name,), separate_plan(1), learned, statistic="log Bayes factor")
+        kernels = tuple(space_kernel(sample.space, scale * lengthscale) for scale in SCALES)
+        learned, factor = (evidence,) if evidence else (), bayes_factor(sample, lengthscale)
+        plan = separate_plan(len(SCALES))._replace(averaged=True)
+        return Ensemble((factor,), kernels, plan, learned, statistic="log Bayes factor")
     return single_ensemble(kernel, sample, rng)
 
 
@@ -168,12 +169,9 @@ def fitted_test(
 
 def column_evidence(names: tuple[str, ...], columns: list[Ensemble], values: list[Values]) -> ColumnEvidence:
     """The tests of single columns: their fused statistics, and what is reported as their effect."""
-    fused = [fuse(own, each.plan).whole for own, each in zip(values, columns, strict=True)]
-    effects = tuple(
-        float(own.statistics[0, 0] if len(each.kernels) == 1 else whole[0])
-        for own, each, whole in zip(values, columns, fused, strict=True)
-    )
-    return ColumnEvidence(names, effects, np.stack(fused, axis=1))
+    fused = [fuse(own, each.plan) for own, each in zip(values, columns, strict=True)]
+    effects = tuple(float(each.statistic[0]) for each in fused)
+    return ColumnEvidence(names, effects, np.stack([each.whole for each in fused], axis=1))
 
 
 def tables_test(

@@ -110,12 +110,18 @@ class TestOutcome(Drawn):
     null: str
     sizes: tuple[int, ...]
     members: tuple[MemberResult, ...] = ()
+    averaged: bool = False  # members are Bayes factors, and the statistic is the logarithm of their mean
     learned: tuple[Evidence | None, ...] = ()
     columns: ColumnResults | None = None
     enumerated: bool = False
     findings: tuple[Finding, ...] = ()
     bins: tuple[int, ...] = ()  # of either sample (of pairs), where features were summed by bin
     notes: tuple[str, ...] = ()  # what the test does not say: how text was read, repeated rows, rows in order
+
+    @property
+    def fused(self) -> bool:
+        """Whether the statistic is -log p of several members."""
+        return len(self.members) > 1 and not self.averaged
 
     def __iter__(self) -> Iterator[float]:
         """Statistic and p-value, so that they unpack as SciPy's do."""
@@ -127,7 +133,7 @@ class TestOutcome(Drawn):
 
     def __repr__(self) -> str:
         value, which = f"{self.name} = {self.statistic:.4g}", "kernel"
-        if len(self.members) > 1:
+        if self.fused:
             value, which = f"fused {self.name}", f"strongest of {len(self.members)} members"
         resamples = len(self.null_distribution)
         words = "resample" if resamples == 1 else "resamples"
@@ -162,7 +168,7 @@ def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
     return {
         "pvalue": result.pvalue,
         "statistic": result.statistic,
-        "statistic_unit": "-log p" if len(result.members) > 1 else result.name,
+        "statistic_unit": "-log p" if result.fused else result.name,
         "effect": result.effect,
         "effect_unit": result.name,
         "kernel_used": repr(result.kernel),
@@ -191,13 +197,13 @@ def resampled_outcome(
     """
     refuse_non_finite(values.statistics)
     own, fused = values.statistics, fuse(values, ensemble.plan)
-    several = len(ensemble.kernels) > 1
-    shown = fused.whole if several else own[:, 0]
+    shown = fused.statistic
     members = tuple(
         MemberResult(ensemble.kernels[j], float(own[0, j]), float(says))
         for j, says in zip(_speakers(fused.kernels[0], ensemble.plan.family), fused.members[0], strict=True)
     )
-    loudest = max(members, key=lambda member: member.surprise)
+    averaged = ensemble.plan.averaged
+    strongest = max(members, key=lambda member: member.statistic if averaged else member.surprise)
     pvalue = nulls.resampled_pvalue(float(shown[0]), shown[1:])
     by_column = None
     if columns is not None:
@@ -211,12 +217,13 @@ def resampled_outcome(
         statistic=float(shown[0]),
         pvalue=pvalue,
         null_distribution=np.sort(shown) if enumerated else shown[1:],
-        kernel=loudest.kernel,
-        effect=loudest.statistic,
+        kernel=strongest.kernel,
+        effect=float(shown[0]) if averaged else strongest.statistic,
         name=name,
         null=null,
         sizes=sizes,
         members=members,
+        averaged=averaged,
         learned=ensemble.learned,
         columns=by_column,
         enumerated=enumerated,
