@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Background": "graphs.background",
+    "BayesFactorResult": "testing.bayes",
     "CausalGraph": "graphs.graph",
     "ConditionalOutcome": "conditional.result",
     "ConditionalTester": "conditional.tester",
@@ -42,6 +43,7 @@ _HOME = {
     "Scaled": "kernels.composite",
     "Sketch": "testing.sketch",
     "Sum": "kernels.composite",
+    "bayes_factor": "testing.bayes",
     "choose_landmarks": "embeddings.landmarks",
     "TestOutcome": "testing.outcome",
     "Witness": "comparing.witness",
@@ -110,6 +112,8 @@ if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
     from kembed.learning.paper.likelihood import log_pseudolikelihood as log_pseudolikelihood
     from kembed.tables.datasets import load_ozone as load_ozone
     from kembed.tables.scheduling import scheduler as scheduler
+    from kembed.testing.bayes import BayesFactorResult as BayesFactorResult
+    from kembed.testing.bayes import bayes_factor as bayes_factor
     from kembed.testing.independence import hsic_test as hsic_test
     from kembed.testing.outcome import TestOutcome as TestOutcome
     from kembed.testing.several import k_sample_test as k_sample_test

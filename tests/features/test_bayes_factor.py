@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kembed import Gaussian, mmd_test
-from kembed.features.bayes_factor import AMPLITUDES, SCALES, bayes_factor
+from kembed.features.bayes_factor import SCALES, amplitudes, bayes_factor
 from kembed.features.rows import Sample
 from kembed.kernels.space import make_space
 from kembed.permutation.designs import Given, TwoSamples
@@ -35,7 +35,7 @@ def log_factors_by_loops(rows, landmarks, labels, lengthscale):
         kept = values > 1e-5 * values.sum()
         phi = psi @ axes[:, kept] / np.sqrt(values[kept])
         z = np.sqrt(effective) * (phi[labels == 1].mean(axis=0) - phi[labels == 0].mean(axis=0))
-        for c in AMPLITUDES:
+        for c in amplitudes(effective):
             total = 0.0
             for score, value in zip(z, values[kept], strict=True):
                 g = effective * c * value / values[kept].sum()

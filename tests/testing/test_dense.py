@@ -224,3 +224,11 @@ def test_uneven_weights_do_not_count_as_rounding(rng):
     matrix, v = kernel_matrix(Gaussian(1.0), x), np.where(np.arange(40) % 10, 1e-4, 1.0)
     entries = [dense.mmd2(matrix, labels, weights, biased=True)[1] for weights in (None, v, 1e-6 * v)]
     np.testing.assert_allclose(entries, entries[0])
+
+
+@pytest.mark.parametrize("null", ["gamma", "spectral"])
+def test_approximate_nulls_report_what_was_learned(rng, null):
+    x, y = rng.normal(size=(30, 1)), rng.normal(size=(30, 1))
+    result = mmd_test(x, y, kernel="bkl", statistic="unbiased", null=null, rng=0)
+    assert len(result.learned) == 1
+    assert not result.averaged

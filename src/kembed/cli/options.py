@@ -61,6 +61,7 @@ SidedNull = Annotated[
         None,
     ),
 ]
+Bayes = Annotated[bool, method("Also the posterior probability of a difference.", "", "--bayes")]
 Fast = Annotated[bool, method("Random features: time linear in the rows.", "", "--fast")]
 
 

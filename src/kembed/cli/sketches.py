@@ -194,4 +194,5 @@ def test_against(
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
     sentence = pair.told(sentence, result.sizes)
     facts = pair.facts(result.sizes)
-    return show_outcome(screen, pair, result, testing, sentence, facts, "differ", by_pair_of_samples=None)
+    more = {"by_pair_of_samples": None, "bayes": None}
+    return show_outcome(screen, pair, result, testing, sentence, facts, "differ", **more)

@@ -36,20 +36,24 @@ def run_test(
     null: options.Null = "permutation",
     paired: options.Paired = False,
     by_column: options.ByColumn = False,
+    bayes: options.Bayes = False,
     fast: options.Fast = False,
 ) -> bool:
     """Do samples differ? An exact test, by files or by the groups of one file."""
     if sketches.is_sketch(a, b):
         of_rows = {"paired": paired, "weights": weights, "null": null != "permutation", "fast": fast}
-        of_rows |= {"unit": unit, "strata": strata}
+        of_rows |= {"unit": unit, "strata": strata, "bayes": bayes}
         return sketches.test_against(screen, a, b, reading, testing, by_column, **of_rows)
-    from kembed import mmd_test
+    from kembed import bayes_factor, mmd_test
     from kembed.cli import samples
 
     keep = weights, unit, strata
     loaded = samples.load_samples(a, b, reading, screen, testing.seed, keep=keep, paired=paired)
     special = {"--paired": paired, "--weights": weights, "--null": null != "permutation"}
     special |= {"--unit": unit, "--strata": strata}
+    if bayes and (used := [name for name, given in special.items() if given]):
+        raise UsageError(f"--bayes assumes independent rows of equal weight; leave {used[0]} out")
+    special["--bayes"] = bayes
     if len(loaded.sources) > 2:
         special |= {"--by-column": by_column, "--fast": fast}
         if used := [name for name, given in special.items() if given]:
@@ -63,13 +67,18 @@ def run_test(
         how = testing.settings(bar, fast)
         how |= {"by_column": by_column, "paired": paired, "null": null, "weights": own, **named}
         result = mmd_test(*loaded.sources, **how)
+        probable = None
+        if bayes:
+            same: dict[str, Any] = {"n_resamples": testing.resamples, "rng": testing.seed, "progress": bar}
+            probable = bayes_factor(*loaded.sources, **same)
     others = " in the others" if loaded.differences else ""
     sentence = verdict(
         result, testing.alpha, f"The two samples differ{others}", f"No difference was found{others}"
     )
     sentence = loaded.told(loaded.schema + sentence, result.sizes)
-    facts = loaded.facts(result.sizes)
-    return show_outcome(screen, loaded, result, testing, sentence, facts, "differ", by_pair_of_samples=None)
+    facts = [*loaded.facts(result.sizes), *(probable.facts if probable else [])]
+    more: dict[str, Any] = {"by_pair_of_samples": None, "bayes": probable and probable.to_dict()}
+    return show_outcome(screen, loaded, result, testing, sentence, facts, "differ", **more)
 
 
 def _several(screen: Screen, loaded: Samples, testing: options.Testing) -> bool:
@@ -88,7 +97,13 @@ def _several(screen: Screen, loaded: Samples, testing: options.Testing) -> bool:
     header = {"pair": "", "p, by itself": ".3g", "p, of all pairs": ".3g"}
     screen.table(header, [(" and ".join(one.labels), one.pvalue, one.adjusted_pvalue) for one in pairs])
     differ = bool(found.pvalue <= testing.alpha)
-    told = {**loaded.described(found.test.sizes), **found.to_dict(), **testing.described, "output": None}
+    told = {
+        **loaded.described(found.test.sizes),
+        **found.to_dict(),
+        **testing.described,
+        "bayes": None,
+        "output": None,
+    }
     screen.finish({"verdict": sentence, "differ": differ, **told}, resampling(found.test))
     return differ
 
@@ -200,7 +215,8 @@ def run_report(
         found.save_report(output, command=screen.repeated(testing.seed), **about)
     sentence = pair.told(found.verdict, found.test.sizes)
     screen.say(sentence)
-    screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing)])
+    facts = [("effect size", found.effect.words), *(found.bayes.facts if found.bayes else [])]
+    screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing), *facts])
     print_summaries(screen, found)
     told = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described}
     told |= {"verdict": sentence, "output": output}

@@ -27,8 +27,10 @@ from kembed.learning.evidence import Evidence
 from kembed.permutation.exchange import exchange, unit_codes
 from kembed.permutation.pool import Pool, make_pool, row_weights
 from kembed.tables.reader import POLICIES, read, tables_of
-from kembed.tables.source import Source
+from kembed.tables.source import Source, in_memory
 from kembed.tables.table import Tables
+from kembed.testing.bayes import BayesFactorResult, result_of
+from kembed.testing.effect import EffectSize, effect_size
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
 from kembed.testing.procedure import QUIETLY, read_procedure
 from kembed.testing.two_sample import samples_test
@@ -44,7 +46,9 @@ class Comparison(Drawn):
     the posterior of their difference, `columns` a summary of every column, the clearest difference first,
     `pairs` the pairs of columns that surely go together otherwise, with how, where there are words for it.
     `separation` is a cross-validated AUC of single rows: ½ is guessing, 1 is certain. A better classifier may
-    exist, so at least so much is possible; `separation_interval` is its 95% interval.
+    exist, so at least so much is possible; `separation_interval` is its 95% interval. `effect` says how large
+    the difference is, and `bayes` how probable; `bayes` is None with clusters, strata or pairs, since the
+    Bayes factor assumes independent rows.
     """
 
     labels: tuple[str, str]
@@ -60,6 +64,8 @@ class Comparison(Drawn):
     pairs: tuple[Change, ...] = ()  # of columns that go together otherwise, the surest first
     separation_interval: tuple[float, float] = (0.0, 1.0)  # 95%
     schema_differences: dict[str, str] = field(default_factory=dict)  # columns that one sample has, and which
+    effect: EffectSize = field(kw_only=True)
+    bayes: BayesFactorResult | None = field(kw_only=True)
 
     @property
     def differ(self) -> bool:
@@ -179,6 +185,8 @@ class Comparison(Drawn):
             "seed": self.seed,
             "separation": self.separation,
             "separation_interval": self.separation_interval,
+            "effect_size": self.effect.to_dict(),
+            "bayes": None if self.bayes is None else self.bayes.to_dict(),
             "witness_kernel": repr(self.witness.kernel),
             "by_column": [column.to_dict() for column in self.columns],
             "by_pair": [asdict(pair) for pair in self.pairs],
@@ -205,7 +213,9 @@ class Comparison(Drawn):
         return header, rows
 
     def __repr__(self) -> str:
-        lines = [self.verdict, *(f"  {column}" for column in self.columns[:8])]
+        lines = [self.verdict, f"Effect size: {self.effect.words}."]
+        lines += [f"{self.bayes.verdict}."] if self.bayes else []
+        lines += [f"  {column}" for column in self.columns[:8]]
         if len(self.columns) > 8:
             more = len(self.columns) - 8
             lines.append(f"  and {more} more column{'s' if more > 1 else ''}")
@@ -315,6 +325,11 @@ def compare(
         else:
             chosen = test.kernel, next(iter(test.learned), None)
         difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)
+        stage("measuring the difference", 0.6)
+        effect, bayes = effect_size(pool, pool.units), None
+        if unit is None and strata is None and not paired:
+            own = replace(procedure, rng=stream)
+            bayes = result_of(samples_test(list(map(in_memory, tables)), "bkl", own))
     stage("summing up columns", 0.7)
     columns = summarise(tables, test.columns or (), difference.sensitivity, labels)
     values = tables[0].values, tables[1].values
@@ -326,7 +341,8 @@ def compare(
     out: Any = tuple(source.given - size for source, size in zip(sources, test.sizes, strict=True))
     pairs = pair_changes(tables, test.findings, labels, alpha) if test.pvalue <= alpha else ()
     settings = kernel, alpha, n_resamples, given, out, pairs
-    return Comparison(labels, test, difference, columns, classified.auc, *settings, classified.interval, only)
+    found = labels, test, difference, columns, classified.auc, *settings, classified.interval, only
+    return Comparison(*found, effect=effect, bayes=bayes)
 
 
 def described_rows(
@@ -356,7 +372,7 @@ def described_rows(
         )
         # Copies of one row are in one fold of the AUC.
         clusters = rows if clusters is None else [c[some] for c, some in zip(clusters, rows, strict=True)]
-    return (one, other), make_pool([one, other], None, "none"), clusters, notes
+    return (one, other), make_pool([one, other], None, "none", clusters), clusters, notes
 
 
 def drawn_rows(weights: Float[np.ndarray, " n"], rng: np.random.Generator) -> Int[np.ndarray, " k"]:

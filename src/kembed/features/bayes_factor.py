@@ -7,8 +7,9 @@ z_j, have covariance I under permutations, n_e = (nm/N)(N-1)/N. With g_j = n_e c
 
     log BF(ℓ, c) = ½ Σ_j { z_j² g_j/(1+g_j) - log(1+g_j) },
 
-and the Bayes factor is the mean over lengthscales ℓ around the learned one and over c. As a permutation
-statistic it is a spectrally regularised MMD (Zhang, Wild, Filippi, Flaxman & Sejdinovic 2022).
+and the Bayes factor is the mean over lengthscales ℓ around the learned one and over c. Amplitudes go down to
+1/n_e: with a fixed least one, small differences among many rows would count as evidence for the null. As a
+permutation statistic it is a spectrally regularised MMD (Zhang, Wild, Filippi, Flaxman & Sejdinovic 2022).
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from kembed.core.linalg import log_sum_exp
 from kembed.features.rows import Rows, Sample
 
 SCALES = (0.5, 1.0, 2.0, 4.0)  # lengthscales over the learned one
-AMPLITUDES = (1.0, 1 / 4, 1 / 16, 1 / 64, 1 / 256)  # c
+LEAST_AMPLITUDES = 5  # c = 1, 1/4, ..., 1/256, and on to 1/n_e, the smallest that n_e rows can see
 ROUNDING = 1e-10  # eigenvalues of the matrix of landmarks below this share of the largest
 NEGLIGIBLE = 1e-5  # principal features below this share of the variance
 
@@ -62,7 +63,7 @@ class BayesFactor:
         """log BF of every lengthscale and amplitude, for n_e effective rows."""
         found = []
         for score, share in zip(scores, self.shares, strict=True):
-            g = effective * np.outer(AMPLITUDES, share)
+            g = effective * np.outer(amplitudes(effective), share)
             squares = effective * np.square(score)
             found.append(0.5 * ((g / (1.0 + g)) @ squares - np.log1p(g).sum(axis=1, keepdims=True)))
         return np.stack(found)
@@ -74,11 +75,21 @@ class BayesFactor:
         variance = float((contrast.sums.squares @ np.square(contrast.weights)).mean())
         effective = (self.size - 1.0) / self.size / variance if variance > 0.0 else 0.0
         found = self.log_factors(scores, effective)
-        return log_sum_exp(found, axis=1) - np.log(len(AMPLITUDES))
+        return log_sum_exp(found, axis=1) - np.log(found.shape[1])
 
     def entry(self, rows: Rows, known: dict[Any, Any]) -> Float[np.ndarray, " S"]:
         """The statistics are of the size of 1."""
         return np.ones(len(self.shares))
+
+
+def amplitudes(effective: float) -> Float[np.ndarray, " A"]:
+    """The amplitudes c that are averaged over, all alike, for n_e effective rows.
+
+    >>> (1.0 / amplitudes(50.0)).tolist(), len(amplitudes(2000.0))
+    ([1.0, 4.0, 16.0, 64.0, 256.0], 7)
+    """
+    count = max(LEAST_AMPLITUDES, 1 + int(np.ceil(np.log(max(effective, 1.0)) / np.log(4.0))))
+    return 0.25 ** np.arange(count)
 
 
 def bayes_factor(sample: Sample, lengthscale: float) -> BayesFactor:

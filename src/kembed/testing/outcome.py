@@ -306,7 +306,7 @@ def approximate_outcome(
     (kernel,) = ensemble.kernels
     members = (MemberResult(kernel, value, float(-np.log(max(pvalue, np.finfo(float).tiny)))),)
     return TestOutcome(
-        value, pvalue, draws, kernel, value, name, procedure.null, sizes, members, ensemble.learned
+        value, pvalue, draws, kernel, value, name, procedure.null, sizes, members, learned=ensemble.learned
     )
 
 
