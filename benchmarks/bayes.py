@@ -11,6 +11,7 @@
   MMD of normal columns and independent categories has a closed form.
 """
 
+import itertools
 import sys
 import zlib
 
@@ -62,7 +63,8 @@ def null_labelings(job: tuple[str, int]) -> tuple[float, float, float]:
 
 def null(count: int) -> None:
     print(
-        f"{count} draws, {LABELINGS} labelings each\n\n| set | P(BF > 20) | P(e > 20) | largest log BF |\n|---|---|---|---|"
+        f"{count} draws, {LABELINGS} labelings each\n\n"
+        "| set | P(BF > 20) | P(e > 20) | largest log BF |\n|---|---|---|---|"
     )
     for name in (*SUITE, *NULLS):
         factor, e_value, largest = np.array(spread(null_labelings, [(name, r) for r in range(count)])).T
@@ -70,7 +72,7 @@ def null(count: int) -> None:
 
 
 def prior_case(job: tuple[int, bool]) -> tuple[float, bool]:
-    """A posterior probability where h is drawn from the prior: labels of 200 normal rows have P = (1 + h/2)/2."""
+    """A posterior probability where h is drawn from the prior, at 200 normal rows: P(label) = (1 + h/2)/2."""
     r, different = job
     rng = seeded("prior", r)
     rows = rng.normal(size=(200, 2))
@@ -109,17 +111,17 @@ def calibration(count: int) -> None:
     for title, case in (("from the prior", prior_case), ("other alternatives", other_case)):
         found = np.array(spread(case, [(r, r % 2 == 0) for r in range(count)]))
         print(
-            f"\n{count} cases, {title}\n\n| posterior probability | cases | mean | share that differ (s.e.) |\n|---|---|---|---|"
+            f"\n{count} cases, {title}\n\n"
+            "| posterior probability | cases | mean | share that differ (s.e.) |\n|---|---|---|---|"
         )
         edges = [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.001]
-        for low, high in zip(edges[:-1], edges[1:], strict=True):
+        for low, high in itertools.pairwise(edges):
             inside = found[(found[:, 0] >= low) & (found[:, 0] < high)]
             if len(inside):
                 mean, share = inside.mean(axis=0)
                 error = np.sqrt(share * (1.0 - share) / len(inside))
-                print(
-                    f"| {low:g} to {min(high, 1.0):g} | {len(inside)} | {mean:.3f} | {share:.3f} ({error:.3f}) |"
-                )
+                label = f"{low:g} to {min(high, 1.0):g}"
+                print(f"| {label} | {len(inside)} | {mean:.3f} | {share:.3f} ({error:.3f}) |", flush=True)
 
 
 def growing(job: tuple[str, int, int]) -> float:
@@ -176,7 +178,7 @@ def true_mmd(kernel: object, D: int, shift: float, mixed: bool) -> float:
 
 
 def covered(job: tuple[str, int, float, int]) -> tuple[bool, bool, float]:
-    name, n, shift, r = job
+    name, n, shift, _ = job
     rng = seeded("coverage", *job)
     D, mixed = COLUMNS[name], name == "mixed"
     x, y = rng.normal(size=(2, n, D))
@@ -196,7 +198,8 @@ def covered(job: tuple[str, int, float, int]) -> tuple[bool, bool, float]:
 
 def coverage(count: int) -> None:
     print(
-        f"{count} draws, s.e. at most {0.5 / np.sqrt(count):.3f}\n\n| columns | shift | n | 90% interval | 95% upper bound | width |\n|---|---|---|---|---|---|"
+        f"{count} draws, s.e. at most {0.5 / np.sqrt(count):.3f}\n\n"
+        "| columns | shift | n | 90% interval | 95% upper bound | width |\n|---|---|---|---|---|---|"
     )
     for name in COLUMNS:
         for shift in SHIFTS:

@@ -21,7 +21,8 @@ from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import Space
 from kembed.learning.evidence import Evidence
 from kembed.learning.kernel_samples import KernelSamples
-from kembed.learning.kernel_words import choose_kernel
+from kembed.learning.kernel_words import choose_kernel, posterior_kernels
+from kembed.learning.quadrature import KernelPosterior
 
 Chosen = tuple[Any, Evidence | None]  # a kernel, or several; what was learned
 Scale = tuple[Difference, Sup]  # one of those that were tried, with what its bands need to hold over all
@@ -100,9 +101,10 @@ def one_kernel(
     """
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
-    if isinstance(kernel, KernelSamples):
+    if isinstance(kernel, KernelSamples | KernelPosterior):
         if space.categorical.any():
-            raise ValueError("kernel=KernelSamples is for numeric columns; drop the columns with categories")
+            seen = f"kernel={type(kernel).__name__} is for numeric columns, but some hold categories"
+            raise ValueError(f"{seen}; give kernel='posterior', or drop those columns")
         return list(kernel.kernels(n_kernels, seed)), kernel.learned.evidence()
     if isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused"):
         seen = "a witness takes one kernel, but kernel stands for several"
@@ -111,7 +113,7 @@ def one_kernel(
         seen = "kernel must be a word or a kernel object here"
         raise TypeError(f"{seen}; a plain function has no known diagonal")
     rows = len(space.values)
-    if isinstance(kernel, str) and kernel in ("auto", "bkl", "ard") and rows < MINIMUM_ROWS:
+    if isinstance(kernel, str) and kernel in ("auto", "bkl", "ard", "posterior") and rows < MINIMUM_ROWS:
         said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
         warnings.warn(said, UserWarning, stacklevel=3)
         kernel = "median"
@@ -119,4 +121,6 @@ def one_kernel(
     if isinstance(kernel, str) and kernel == "auto":
         kernels, learned = candidates(space, scanned)
         return tuple(kernels) if len(kernels) > 1 else kernels[0][0], learned
+    if isinstance(kernel, str) and kernel == "posterior":
+        return posterior_kernels(space, n_kernels)
     return choose_kernel(kernel, space)

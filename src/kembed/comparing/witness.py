@@ -269,14 +269,15 @@ def witness(
         - `"bkl"`: learned from the pooled sample; `"ard"`: with a lengthscale for each column;
         - `"median"`: the median heuristic;
         - a kernel object in your units, or a `LearnedKernel`;
-        - `KernelSamples` of `sample_kernel`: the witness is integrated over these hyperparameters.
+        - `"posterior"`: integrated over the posterior of the learned lengthscale; `learn_kernel(x).posterior`
+          or the `KernelSamples` of `sample_kernel` do the same with a posterior of your own.
     level
         Level of the bands and of `where`, unless they are asked for another.
     landmarks
         Where the embeddings are observed: None (150 rows of each sample; for one column 100 of each and a
         grid), a number, a rule, or points.
     n_kernels
-        With `KernelSamples`, how many kernels to draw.
+        With a posterior, how many kernels to draw from it.
     nan_policy
         `"raise"`, `"include"` or `"omit"`, as for `mmd_test`.
     rng

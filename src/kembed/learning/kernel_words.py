@@ -120,13 +120,27 @@ def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
 
 def learned_lengthscale(space: Space) -> tuple[float, Evidence | None]:
     """The lengthscale learned on the numeric columns in units of their spreads, and what was learned."""
+    learned = _learned_on_numbers(space)
+    if learned is None:
+        return space.median(), None
+    return float(learned.kernel.lengthscale), in_units(learned.evidence(SPREADS), space)
+
+
+def posterior_kernels(space: Space, size: int) -> tuple[Any, Evidence | None]:
+    """Kernels drawn evenly from the posterior of that lengthscale, and what was learned."""
+    learned = _learned_on_numbers(space)
+    if learned is None:
+        return space_kernel(space, space.median()), None
+    kernels = [space_kernel(space, float(each.lengthscale)) for each in learned.posterior.kernels(size)]
+    return kernels, in_units(learned.evidence(SPREADS), space)
+
+
+def _learned_on_numbers(space: Space) -> Any:
+    """A Gaussian learned on the numeric columns; None where they do not vary."""
     from kembed.learning.learn import learn_kernel
 
     rows = space.numeric
-    if (rows == rows[0]).all():  # nothing to learn from: discrete columns alone, or rows that do not vary
-        return space.median(), None
-    learned = learn_kernel(rows)
-    return float(learned.kernel.lengthscale), in_units(learned.evidence(SPREADS), space)
+    return None if (rows == rows[0]).all() else learn_kernel(rows)
 
 
 def in_units(evidence: Evidence, space: Space) -> Evidence:

@@ -276,6 +276,7 @@ def _learned(rows: Float[np.ndarray, "n D"], spec: Spec, prepared: Prepared) -> 
         compared=compared - n * frame.log_unit,
         state=state,
         rows=rows,
+        prepared=prepared,
         median=float(prepared.problem.unit * frame.scale[0]) if isotropic else None,
         range=float(np.ptp(rows)) if rows.shape[1] == 1 else None,
     )

@@ -18,6 +18,7 @@ from kembed.kernels.stationary import Stationary
 from kembed.learning.evidence import Evidence, typical_lengthscale
 from kembed.learning.frame import Frame
 from kembed.learning.problem import Spec, resolutions, within_cells
+from kembed.learning.quadrature import MOST_PARAMETERS, KernelPosterior, quadrature
 
 CLOSE = 3.0  # nats: a mode not further below the best is as good as it, and told
 
@@ -74,6 +75,7 @@ class LearnedKernel(Mode, Drawn):
     compared: float  # log evidence with hardly any background
     state: State = field(repr=False)
     rows: Float[np.ndarray, "n D"] | None = field(repr=False)  # until the density is fitted
+    prepared: Any = field(repr=False)  # the problem that was solved, until the posterior is computed
     landmarks: Float[np.ndarray, "m D"] | None = None
     noise: float | None = None
     families: dict[str, float] | None = None  # with kernel="auto": every family's score
@@ -127,6 +129,18 @@ class LearnedKernel(Mode, Drawn):
             rows = rows + within_cells(gap * shared, len(rows), rng)
         return fit_density(self._coordinates(rows)[0], rng)
 
+    @cached_property
+    def posterior(self) -> KernelPosterior:
+        """The posterior of a kernel with one or two hyperparameters, by quadrature; in milliseconds.
+
+        >>> import numpy as np
+        >>> from kembed import learn_kernel
+        >>> x = np.random.default_rng(0).normal(size=(200, 1))
+        >>> learn_kernel(x).posterior
+        KernelPosterior(Gaussian, lengthscale 0.6 [0.5, 0.7], 60 nodes)
+        """
+        return quadrature(self, self.prepared)
+
     def log_density(self, points: Any) -> Float[np.ndarray, " p"]:
         """log p(x) of the data's density at new points, (p, D), in the units of the data: it integrates to 1.
 
@@ -154,10 +168,12 @@ class LearnedKernel(Mode, Drawn):
         return y, log_unit
 
     def __getstate__(self) -> dict[str, Any]:
-        # A pickled result keeps the density (with up to 1,000 rows as centres), not the data.
+        # A pickled result keeps the density (up to 1,000 rows as centres) and the posterior, not the data.
         if self.rows is not None and self.state.frame.full_rank:
             _ = self.density
-        return {**vars(self), "rows": None}
+        if self.prepared is not None and len(self.state.thetas[0]) <= MOST_PARAMETERS:
+            _ = self.posterior
+        return {**vars(self), "rows": None, "prepared": None}
 
     def warn(self, *, edge: bool = True, stacklevel: int = 4) -> None:
         """Say what a reader of the result must know: an optimum at the edge, or two as good as each other."""
