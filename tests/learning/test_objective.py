@@ -11,8 +11,8 @@ from kembed.core.linalg import robust_spread
 from kembed.learning import objective as module
 from kembed.learning.families import family_of
 from kembed.learning.learn import fit_kernel
-from kembed.learning.objective import log_beyond, log_cauchy
-from kembed.learning.problem import Effort, Spec, compiled, objective, prepare
+from kembed.learning.objective import gaussian_sums, log_beyond, log_cauchy
+from kembed.learning.problem import Effort, GridProblem, Spec, compiled, objective, prepare
 from kembed.learning.search import local_maxima, scan, value_at
 
 RNG = np.random.default_rng
@@ -242,7 +242,7 @@ def test_bags_are_summed():
     """Many rows: the mean over bags, each by loops; the scale hardly depends on the draw."""
     x = np.sort(RNG(0).normal(size=(90, 1)), axis=0)
     family = family_of(Gaussian(), 1)
-    found = prepare(x, family, Effort(centres=20, entries=800, bags=3), RNG(0))
+    found = prepare(x, family, Effort(centres=20, entries=800, bags=3, grid=False), RNG(0))
     assert found.problem.squared.shape == (60, 20)
     assert found.carried == pytest.approx((20 / 90) ** 0.2)
     value = objective(Spec(family, None), np.log([0.7]), found.problem)[1]
@@ -296,3 +296,35 @@ def test_scan_and_peaks(rows):
     assert scanned.values[k] == value_at(spec, scanned.starts[k], found.problem)[0]
     assert local_maxima(np.array([1.0, 3.0, 2.0, 2.0, 5.0, np.nan])) == [4, 1]
     assert local_maxima(np.array([5.0, 1.0, 4.0])) == [0, 2]
+
+
+@pytest.mark.parametrize("width", [1e-4, 0.03, 0.5, 40.0])
+def test_sums_over_a_grid_are_those_of_loops(width):
+    rng = RNG(0)
+    values = np.unique(np.concatenate([rng.normal(size=60), rng.lognormal(3.0, 2.0, size=30), [-1e6]]))
+    counts = rng.integers(1, 5, size=len(values)).astype(float)
+    slow = np.array([
+        sum(c * np.exp(-0.5 * ((v - u) / width) ** 2) for u, c in zip(values, counts, strict=True) if u != v)
+        for v in values
+    ])  # fmt: skip
+    np.testing.assert_allclose(
+        gaussian_sums(values, counts, width), slow, rtol=0, atol=5e-5 * slow.max() + 1e-12
+    )
+
+
+@pytest.mark.parametrize("digits", [None, 1])
+def test_all_rows_of_one_column_predict_all(digits):
+    """The grid's problem has the objective of all pairs, with rounded values too."""
+    x = np.sort(RNG(1).lognormal(size=(120, 1)), axis=0)
+    x = x if digits is None else x.round(digits)
+    family = family_of(Gaussian(), 1)
+    pairs = prepare(x, family, Effort(), RNG(0))
+    grid = prepare(x, family, Effort(centres=100), RNG(0))
+    assert isinstance(grid.problem, GridProblem)
+    assert grid.carried == 1.0
+    for theta in np.log([0.05, 0.3, 2.0]):
+        expected = objective(Spec(family, None), np.array([theta]), pairs.problem)[1]
+        found = objective(Spec(family, None), np.array([theta]), grid.problem)[1]
+        assert found == pytest.approx(expected, rel=5e-5)  # sums are off by as much
+    np.testing.assert_allclose(grid.scales[[0, -1]], pairs.scales[[0, -1]], rtol=1e-12)
+    assert grid.problem.unit == pytest.approx(float(pairs.problem.unit), rel=0.02)

@@ -35,9 +35,6 @@ SQUARED = 1e140  # scales up to this, and down to its inverse, can be squared an
 MINIMUM_ROWS = 5  # fewer say nothing of a scale
 PAPER_LANDMARKS, PER_COLUMN = 100, 10  # of the published objective, unless told
 OBJECTIVES = ("leave-one-out", "paper")
-# Rows in memory beyond which some are drawn, as of a file: sorting and centring a million of ten columns took
-# ten times as long as learning from what is drawn.
-MOST_ROWS = 200_000
 
 
 @few_rows_one_thread
@@ -138,14 +135,14 @@ def fit_kernel(
     if paper and isinstance(prior, str):
         prior = None  # published without one on kernels; the user's own is heeded
     generator = checks.generator(rng)
-    if len(x) > MOST_ROWS and not paper:
+    if len(x) > SAMPLE and not paper:  # as of a file
         x, rows_in_all = drawn_rows(x, SAMPLE, generator), len(x)
     rows = sorted_rows(x)
     if (rows[0] == rows[-1]).all():
         raise ValueError("all rows of x are equal, so there is no scale to learn; check the data")
     _refuse_sizes(rows)
 
-    def learn(family: Family) -> tuple[LearnedKernel, Prepared]:
+    def learn(family: Family, effort: Effort = effort) -> tuple[LearnedKernel, Prepared]:
         spec = Spec(family, prior, paper)
         if not paper:
             prepared = prepare(rows, family, effort, generator, rows_in_all)
@@ -162,12 +159,14 @@ def fit_kernel(
     if paper:
         raise ValueError("kernel='auto' compares no families by the paper's objective; leave that out")
     state = generator.bit_generator.state
-    found = []
+    scores, patterns = {}, {}
     for family in _families(rows):
         generator.bit_generator.state = state  # every family on the same rows
-        found.append(learn(family))
-    best, prepared = max(found, key=lambda one: one[0].score)
-    return replace(best, families={one.family: one.score for one, _ in found}), prepared
+        learned = learn(family, replace(effort, grid=False))[0]
+        scores[learned.family], patterns[learned.family] = learned.score, family
+    generator.bit_generator.state = state
+    best, prepared = learn(patterns[max(scores, key=lambda name: scores[name])])
+    return replace(best, families=scores), prepared
 
 
 def drawn_rows(x: Float[np.ndarray, "n D"], count: int, rng: np.random.Generator) -> Float[np.ndarray, "c D"]:

@@ -34,6 +34,7 @@ COMPARED = 1e-4  # ε when families are compared: at .02 the background stands i
 BACKGROUND_WIDTH = 10.0  # of the background, a multivariate Cauchy, in spreads of the data
 NARROW = 2.0  # the lengthscale over that of κ: of √2, 2, 3, 4 the best on SUITE; √2 is as good on HELD_OUT
 BLOCK = 65_536  # pairs at a time, which stay in a processor's cache
+GRID, REACH = 8, 8  # nodes a standard deviation, and how many of these a Gaussian reaches
 TIED = 1e60  # added to the squared distance of ties, in the frame's units: beyond any kernel's reach
 
 
@@ -46,6 +47,34 @@ def log_embedding(
     blocks = (squared[start : start + size] * factor for start in range(0, len(squared), size))
     total = xp.concatenate([log_sum_exp(kernel.profile(block), axis=1) for block in blocks]) - log_count
     return total + dimension * np.log(NARROW) - kernel.log_integral(dimension)
+
+
+def gaussian_sums(
+    values: Float[np.ndarray, " K"], counts: Float[np.ndarray, " K"], width: float
+) -> Float[np.ndarray, " K"]:
+    """Σ_{j≠i} n_j exp(-(v_i - v_j)²/2w²) at every one of K rising values, in O(K) for all widths.
+
+    Values are spread over a grid of an eighth of the width and read from it by cubic interpolation
+    (error at most 5e-5 of the largest sum); stretches that no kernel reaches are left out of the grid.
+    """
+    place = values * (GRID / width)
+    node = np.floor(place)
+    t = place - node
+    weights = np.stack([
+        -t * (t - 1.0) * (t - 2.0) / 6.0,
+        (t + 1.0) * (t - 1.0) * (t - 2.0) / 2.0,
+        -(t + 1.0) * t * (t - 2.0) / 2.0,
+        (t + 1.0) * t * (t - 1.0) / 6.0,
+    ])  # fmt: skip
+    steps = np.minimum(np.diff(node), REACH * GRID + 4).astype(int)
+    first = np.concatenate([[0], np.cumsum(steps)])
+    nodes = first + np.arange(4)[:, None]
+    grid = np.bincount(nodes.ravel(), (counts * weights).ravel())
+    taps = np.exp(-0.5 * (np.arange(-REACH * GRID, REACH * GRID + 1) / GRID) ** 2)
+    smooth = np.convolve(grid, taps)[REACH * GRID : -REACH * GRID]
+    apart = np.arange(4)[:, None] - np.arange(4)
+    own = counts * np.einsum("ak,ab,bk->k", weights, np.exp(-0.5 * (apart / GRID) ** 2), weights)
+    return np.maximum((smooth[nodes] * weights).sum(axis=0) - own, 0.0)
 
 
 def with_background(inside: Any, log_background: Any, share: float = BACKGROUND) -> Any:

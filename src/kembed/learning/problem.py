@@ -1,9 +1,9 @@
 """The learning problem as arrays and one function of a vector θ: what search and sampler share.
 
-θ holds the family's numbers. Up to a size all rows foretell all rows; beyond, some rows are foretold by a
-part of the others. Of many rows several bags are drawn, in each of which all foretell all: a sum over bags
-scatters far less than one bag (Hall and Robinson 2009). The scale found is carried to all n by the rate at
-which bandwidths shrink, n^(-1/(E+4)).
+θ holds the family's numbers. Up to a size all rows predict all rows, and so they do for a Gaussian on one
+column of any size (`GridProblem`). Otherwise several bags are drawn, in each of which all predict all: a sum
+over bags scatters far less than one bag (Hall and Robinson 2009). The scale found is carried to all n by the
+rate at which bandwidths shrink, n^(-1/(E+4)).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kembed.core.backend import Array, Float, Int, namespace
 from kembed.core.linalg import median, median_of_pairs, robust_spread, squared_distances
 from kembed.core.ordering import distinct_rows, sorted_to_rounding
 from kembed.kernels.measures import Lebesgue, Measure
-from kembed.kernels.stationary import MultiScale
+from kembed.kernels.stationary import Gaussian, MultiScale
 from kembed.learning.families import Family
 from kembed.learning.frame import Frame
 from kembed.learning.objective import (
@@ -27,6 +27,7 @@ from kembed.learning.objective import (
     BACKGROUND_WIDTH,
     NARROW,
     TIED,
+    gaussian_sums,
     log_beyond,
     log_cauchy,
     log_embedding,
@@ -47,6 +48,7 @@ class Effort:
     # At most. With 300 rows foretold by 2,000 the scale of 20,000 normal rows varied fivefold over draws.
     bags: int = 16
     per_decade: int = 6  # scales of the grid
+    grid: bool = True  # all rows of one column predict all rows, where a Gaussian is learned from many
 
 
 class Problem(NamedTuple):
@@ -63,6 +65,39 @@ class Problem(NamedTuple):
     unit: Float[Array, ""]  # natural unit of lengthscales
     axes: Float[Array, "D E"]  # the frame, for priors in the user's units
     scale: Float[Array, " E"]
+
+    def log_predicted(self, spec: Spec, kernel: Any) -> Float[Array, " Q"]:
+        """log of the mean of κ between every row and those that predict it."""
+        if spec.family.shape == "isotropic":
+            squared, factor = self.squared, (NARROW / getattr(kernel, "lengthscale", 1.0)) ** 2
+        else:
+            squared = kernel.scaled_distances(self.rows, self.centres) + self.ties
+            factor = NARROW**2
+        beyond = 0.0 if self.cell is None else log_beyond(kernel, self.cell)
+        return log_embedding(kernel, squared, factor, self.log_count + beyond, self.axes.shape[1])
+
+
+class GridProblem(NamedTuple):
+    """One column, of which all rows predict all rows through a Gaussian, by sums over a grid; all arrays."""
+
+    values: Float[np.ndarray, " K"]  # distinct, in the frame, rising
+    counts: Float[np.ndarray, " K"]
+    number: Int[np.ndarray, " n"]  # the place of every row's value
+    cell: Float[Array, ""] | None  # as above, also what follows
+    log_count: Float[np.ndarray, " n"]
+    log_background: Float[np.ndarray, " n"]
+    weight: Float[np.ndarray, ""]
+    unit: Float[np.ndarray, ""]
+    axes: Float[np.ndarray, "D 1"]
+    scale: Float[np.ndarray, " 1"]
+
+    def log_predicted(self, spec: Spec, kernel: Any) -> Float[np.ndarray, " n"]:
+        """log of the mean of κ between every row and those of other values."""
+        width = float(kernel.lengthscale) / NARROW
+        beyond = 0.0 if self.cell is None else log_beyond(kernel, self.cell)
+        with np.errstate(divide="ignore"):  # rows far from all others: the background remains
+            sums = np.log(gaussian_sums(self.values, self.counts, width))[self.number]
+        return sums - 0.5 * np.log(2.0 * np.pi) - np.log(width) - self.log_count - beyond
 
 
 class PaperProblem(NamedTuple):
@@ -120,6 +155,8 @@ def prepare(
     if rows.shape[1] > 1 and shared.any():
         y = y + within_cells(gap * shared, n, rng) @ frame.axes / frame.scale
         number = np.arange(n) if rounded.all() else number
+    if effort.grid and effort.bags > 1 and n > effort.centres and E == 1 and family.cls is Gaussian:
+        return _on_a_grid(rows, family, effort, Column(frame, y, number, gap[0], bool(rounded[0])), in_all)
     kept = np.arange(n) if n <= effort.centres else np.sort(rng.choice(n, effort.centres, replace=False))
     if number[kept[0]] == number[kept[-1]]:  # by chance one value only, of a column that hardly has another
         kept = np.sort(np.unique(number, return_index=True)[1])[: effort.centres]
@@ -157,6 +194,45 @@ def prepare(
         scale=frame.scale,
     )
     return Prepared(problem, n, frame, scales, box, float((M / (in_all or n)) ** (1.0 / (E + 4))))
+
+
+class Column(NamedTuple):
+    """One column in the frame, in rising order."""
+
+    frame: Frame
+    y: Float[np.ndarray, "n 1"]
+    number: Int[np.ndarray, " n"]  # of every row's value
+    gap: float
+    rounded: bool
+
+
+def _on_a_grid(
+    rows: Float[np.ndarray, "n D"], family: Family, effort: Effort, column: Column, in_all: int | None
+) -> Prepared:
+    """The problem of a Gaussian on one column of many rows."""
+    frame, y, number = column.frame, column.y, column.number
+    n, line = len(y), y[:, 0]
+    values, counts = line[distinct_rows(y)], np.bincount(number)
+    between = np.concatenate([[np.inf], np.diff(values), [np.inf]])
+    nearest = np.minimum(between[:-1], between[1:])[number]
+    scales = data_scales(nearest, np.abs(line), _diameter(y), 1, effort.per_decade)
+    evenly = line[np.linspace(0, n - 1, effort.centres).round().astype(int)]
+    apart = np.abs(evenly[:, None] - evenly)
+    cell = column.gap / frame.scale[0] if rows.shape[1] == 1 and column.rounded else None
+    problem = GridProblem(
+        values=values,
+        counts=counts.astype(float),
+        number=number,
+        cell=cell,
+        log_count=np.log(n - (counts[number] if cell is None else np.ones(n))),
+        log_background=log_cauchy(y, BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)])),
+        weight=np.asarray(1.0),
+        unit=np.asarray(median(apart[apart > 0.0])),
+        axes=frame.axes,
+        scale=frame.scale,
+    )
+    box = np.array(family.bounds(float(scales[0]), float(scales[-1]), 1))
+    return Prepared(problem, n, frame, scales, box, float((n / (in_all or n)) ** 0.2))
 
 
 def _bags(
@@ -263,14 +339,8 @@ def objective(
         ones = namespace(theta).ones(len(problem.x))
         value = paper_objective(kernel, problem.noise, problem.x, ones, problem.landmarks, problem.measure)
     else:
-        if spec.family.shape == "isotropic":
-            squared, factor = problem.squared, (NARROW / getattr(kernel, "lengthscale", 1.0)) ** 2
-        else:
-            squared = kernel.scaled_distances(problem.rows, problem.centres) + problem.ties
-            factor = NARROW**2
-        beyond = 0.0 if problem.cell is None else log_beyond(kernel, problem.cell)
-        foretold = log_embedding(kernel, squared, factor, problem.log_count + beyond, E)
-        value = problem.weight * with_background(foretold, problem.log_background, background).sum()
+        predicted = problem.log_predicted(spec, kernel)
+        value = problem.weight * with_background(predicted, problem.log_background, background).sum()
     return value + log_prior(spec, kernel, problem), value
 
 
