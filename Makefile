@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PLAIN_STAMP := $(VENV)/.installed-plain
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-random coverage test-browser test-oldest test-newest lint docs bench clean
-demo: $(STAMP)
+.PHONY: demo test test-random coverage test-browser test-oldest test-newest lint docs bench release-check clean
+demo: $(PLAIN_STAMP)
 	$(BIN)/kembed demo --output build/demo
 
 # Two workers on two cores: a BLAS that starts threads of its own would only get in its own way.
@@ -62,8 +63,27 @@ docs: $(DOCS_STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
-$(STAMP): pyproject.toml constraints.txt
+# Wheel and source archive as an index would show them, each installed in an environment of its own and tried.
+RELEASE := build/release
+release-check:
+	rm -rf $(RELEASE) && mkdir -p $(RELEASE)
+	$(PYTHON) -m venv $(RELEASE)/tools
+	$(RELEASE)/tools/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	$(RELEASE)/tools/bin/python -m build --outdir $(RELEASE)/dist .
+	$(RELEASE)/tools/bin/twine check --strict $(RELEASE)/dist/*
+	for archive in $(RELEASE)/dist/*; do \
+	  $(PYTHON) -m venv --clear $(RELEASE)/trial && \
+	  $(RELEASE)/trial/bin/python -m pip install --quiet --disable-pip-version-check $$archive && \
+	  (cd $(RELEASE) && trial/bin/python -c "import kembed; print('import', kembed.__version__)" && \
+	   trial/bin/kembed demo --output demo) || exit 1; \
+	done
+
+$(PLAIN_STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) --editable .
+	@touch $@
+
+$(STAMP): $(PLAIN_STAMP)
 	$(PIP) --editable '.[dev]'
 	@touch $@
 
