@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks._workers import spread
 from benchmarks.conditional import kci
 from kembed import conditional_test
-from kembed.conditional.result import partial_correlation
+from kembed.conditional.linear import partial_correlation
 
 SEED, ALPHA = int(os.environ.get("KEMBED_SEED", "90")), 0.05
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))

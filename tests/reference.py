@@ -1693,21 +1693,6 @@ def gp_left_out(Z: Array, y: Array, lengthscales: Any, ratio: float) -> Array:
     return out
 
 
-def walsh_signs(turned, count):
-    """Signs d_i (-1)^(digits that w and i mod N share), for every w and every d in turn; a draw a row."""
-    n = turned.shape[1]
-    N = 1
-    while min(n, 1_024) > N:
-        N *= 2
-    draws = []
-    for d in turned:
-        for w in range(N):
-            draws.append([d[i] * (-1.0) ** bin(w & (i % N)).count("1") for i in range(n)])
-            if len(draws) == count:
-                return np.array(draws)
-    raise AssertionError("too few transforms")
-
-
 def product_statistic(A: Array, B: Array, signs: Any) -> float:
     """‖Σ_i ε_i a_i ⊗ b_i‖²/n² as a double sum over kernel entries."""
     n = len(A)

@@ -1,9 +1,7 @@
 """The conditional test: statistic, null, invariances, bad input, cache."""
 
 import dataclasses
-import gc
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -370,7 +368,6 @@ def test_tester_agrees_with_the_function_and_shares_regressions():
     assert tester.n_regressed == other.n_regressed == 2  # nothing was regressed again
     other.test("x", "z")
     assert tester.n_regressed == 2
-    assert other.nbytes > 0
 
 
 def test_rows_and_pickling():
@@ -405,32 +402,6 @@ def test_cache_is_keyed_by_content(tmp_path):
         assert other.n_computed == 1
 
 
-def open_files(folder):
-    """How many files under a folder this process holds open."""
-    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
-    return sum(str(folder) in str(link.readlink()) for link in links if link.exists())
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not list open files")
-def test_the_cache_is_closed_with_its_testers(tmp_path):
-    data = np.column_stack(confounded(n=40))
-    tester = ConditionalTester(data, cache=tmp_path, n_resamples=9)
-    part = pickle.loads(pickle.dumps(tester.on_rows(np.arange(30))))  # opens the file for itself
-    assert open_files(tmp_path) == 2
-    expected = tester.with_kernel("median").pvalue(0, 1)
-    del tester
-    gc.collect()
-    assert open_files(tmp_path) == 1
-    del part
-    gc.collect()
-    assert open_files(tmp_path) == 0
-    with ConditionalTester(data, kernel="median", cache=tmp_path, n_resamples=9) as tester:
-        assert open_files(tmp_path) == 1
-        assert tester.pvalue(0, 1) == expected
-    assert open_files(tmp_path) == 0
-    assert 0.0 < tester.pvalue(0, 2) <= 1.0  # computed, and not kept
-
-
 def test_a_cache_needs_a_seed(tmp_path):
     data = np.column_stack(confounded(n=40))
     with pytest.raises(ValueError, match=r"rng=None is another seed every time; give one, such as rng=0"):
@@ -440,12 +411,6 @@ def test_a_cache_needs_a_seed(tmp_path):
     )
     fresh = {ConditionalTester(data, n_resamples=99, rng=None).pvalue(0, 1, (2,)) for _ in range(6)}
     assert len(fresh) > 1
-
-
-def test_damaged_cache_is_told(tmp_path):
-    (tmp_path / "kembed-pvalues.sqlite").write_text("not a database " * 100)
-    with pytest.raises(ValueError, match=r"cannot be used .*delete that file"):
-        ConditionalTester(np.column_stack(confounded()), cache=tmp_path)
 
 
 # Time.
@@ -622,10 +587,10 @@ def test_time_zones_and_repeated_times():
 def test_cache_must_be_a_folder(tmp_path):
     (tmp_path / "file").write_text("x")
     data = np.column_stack(confounded(n=20))
-    with pytest.raises(ValueError, match="is a file, not a folder"):
+    with pytest.raises(ValueError, match="is no folder and cannot be made one"):
         ConditionalTester(data, cache=tmp_path / "file")
     ConditionalTester(data, cache=tmp_path / "with.dot" / "inner", n_resamples=9, rng=0).pvalue(0, 1)
-    assert (tmp_path / "with.dot" / "inner" / "kembed-pvalues.sqlite").exists()
+    assert list((tmp_path / "with.dot" / "inner").rglob("output.pkl"))
 
 
 def test_a_partial_correlation_is_a_second_opinion():

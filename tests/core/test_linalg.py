@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 
 from kembed.core.linalg import (
-    PART,
     log_sum_exp,
     median,
-    median_of_line,
     median_of_pairs,
-    order_statistics,
     pivoted_cholesky,
 )
 from kembed.core.ordering import row_order
@@ -24,13 +21,6 @@ CASES = {
     "rounded": lambda rng, n: rng.exponential(size=n).round(1),
     "two far lumps": lambda rng, n: np.where(np.arange(n) % 2, 1e6, 0.0) + rng.normal(size=n),
 }
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("n", [2, 3, 50, PART + 1, 401, 700])
-def test_median_of_a_line_is_that_of_all_pairs(name, n):
-    x = np.sort(CASES[name](np.random.default_rng(n), n))
-    assert median_of_line(x) == median_of_pairs(np.square(np.subtract.outer(x, x)))
 
 
 def test_pivoted_cholesky_keeps_the_rows_that_say_something_new():
@@ -52,16 +42,14 @@ def test_pivoted_cholesky_by_hand():
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("n", [1, 2, 700, 40_000, 70_001])
-def test_order_statistics_are_those_of_sorted_values(name, n):
-    rng = np.random.default_rng(n)
-    values = rng.permutation(CASES[name](rng, n))
-    in_order = np.sort(CASES[name](np.random.default_rng(n), n))
-    expected = np.sort(values)
-    for ranks in ([(n - 1) // 2, n // 2], [0, 0], [n - 1, n - 1], [0, n - 1]):
-        np.testing.assert_array_equal(order_statistics(values, ranks), expected[ranks])
-        np.testing.assert_array_equal(order_statistics(in_order, ranks), in_order[ranks])
+@pytest.mark.parametrize("n", [1, 2, 3, 700, 701])
+def test_median_is_numpys(name, n):
+    values = CASES[name](np.random.default_rng(n), n)
     assert median(values) == np.median(values)
+    squared = np.square(np.subtract.outer(values, values))
+    pairs = squared[np.triu_indices(n, 1)]
+    if n > 1 and np.median(pairs) > 0.0:
+        assert median_of_pairs(squared) == np.median(pairs)
 
 
 @pytest.mark.parametrize("name", CASES)

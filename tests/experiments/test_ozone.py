@@ -1,16 +1,14 @@
 """The ozone study in small: what it searches, what it says, and that it goes on where it stopped."""
 
-import contextlib
 import json
 import re
 import shutil
-import sqlite3
 
+import joblib
 import numpy as np
 import pytest
 
 from kembed import Gaussian, Landmarks, learn_kernel
-from kembed.conditional.cache import FILE
 from kembed.conditional.tester import ConditionalTester
 from kembed.experiments import KEEPING, NAMES, ozone, ozone_study
 from kembed.experiments.output import save
@@ -138,27 +136,29 @@ def test_shares_of_runs_add_up(study):
 
 
 def kept(folder):
-    """The p-values of a cache, by key."""
-    with contextlib.closing(sqlite3.connect(folder / FILE)) as file:
-        return dict(file.execute("SELECT key, value FROM numbers"))
+    """The p-values of a cache, by the folder of each, with the times at which they were written."""
+    files = {file.relative_to(folder): file for file in folder.rglob("output.pkl")}
+    return {name: (joblib.load(file), file.stat().st_mtime_ns) for name, file in files.items()}
 
 
 def test_a_second_run_computes_nothing(study, cache):
-    before = (cache / FILE).read_bytes()
+    before = kept(cache)
     assert ozone.report(measure(SMALL, cache, False, table())) == ozone.report(study)
-    assert (cache / FILE).read_bytes() == before
+    assert kept(cache) == before != {}
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(study, cache, tmp_path):
     # What an interrupted run leaves is some of the p-values.
     whole = kept(cache)
-    shutil.copy(cache / FILE, tmp_path / FILE)
-    with contextlib.closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as file:
-        file.execute("DELETE FROM numbers WHERE key > '6'")
-        left = kept(tmp_path)
-    assert 0 < len(left) < len(whole)
-    assert ozone.report(measure(SMALL, tmp_path, False, table())) == ozone.report(study)
-    assert kept(tmp_path) == whole
+    shutil.copytree(cache, tmp_path / "part")
+    for name in list(whole)[::2]:
+        shutil.rmtree((tmp_path / "part" / name).parent)
+    assert 0 < len(kept(tmp_path / "part")) < len(whole)
+    assert ozone.report(measure(SMALL, tmp_path / "part", False, table())) == ozone.report(study)
+    again = kept(tmp_path / "part")
+    assert {name: value for name, (value, _) in again.items()} == {
+        n: value for n, (value, _) in whole.items()
+    }
 
 
 # What is told.

@@ -439,15 +439,6 @@ def test_beyond_memory_neighbours_are_rows_of_one_landmark(rng):
         assert K[i, j] == pytest.approx(shared * N / np.sum(nearest == nearest[i]), abs=1e-9)
 
 
-@pytest.mark.parametrize(("width", "count"), [(5, 5), (9, 1), (200, 7), (1_001, 30), (64, 8)])
-def test_smallest_against_sorting(width, count, rng):
-    table = rng.normal(size=(12, width)).round(1)
-    table[3] = 0.0
-    table[5, :] = np.inf
-    table[7, width // 2 :] = np.inf
-    np.testing.assert_array_equal(neighbours.smallest(table, count), np.sort(table, axis=1)[:, :count])
-
-
 def test_density_by_the_sixth_neighbour_or_the_nearest_landmark(rng):
     rows = Sample(mixed(rng))
     distances = rows.space.distances(rows.space.rows, rows.space.rows)

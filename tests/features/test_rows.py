@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from kembed.core.buffers import Buffers
 from kembed.features.polynomials import rank_polynomials
 from kembed.features.rows import Rows, Sample
 from kembed.kernels.space import make_space
@@ -46,7 +45,7 @@ def test_gaussians_are_those_of_exp_whichever_came_first(rng):
 
 def test_strips_are_the_rows(rng):
     sample, values = fitted(rng), mixed(rng, 1_100)
-    whole, rows = Rows(sample.fitted(), values, buffers=Buffers()), Rows(sample.fitted(), values)
+    whole, rows = Rows(sample.fitted(), values), Rows(sample.fitted(), values)
     for strip in whole.strips():
         np.testing.assert_array_equal(strip.values, values[strip.part])
         for scale in (8.0, 4.0, 1.0, 0.9, 0.5, 0.25):  # the widest first

@@ -14,8 +14,7 @@ from pgmpy.causal_discovery import PC
 from sklearn.base import clone
 
 from kembed import ConditionalTester, Gaussian, adapters
-from kembed.graphs.adapters import TESTERS
-from kembed.graphs.kept_testers import KeptTesters
+from kembed.graphs.adapters import MOST_KEPT, TESTERS, _tester
 
 FEW = {"n_resamples": 199}
 ASKED = [(0, 1, ()), (1, 0, (2,)), (0, 3, (2,)), (3, 1, (2, 0)), (1, 3, (0, 2))]
@@ -50,6 +49,16 @@ def testers():
     """The testers of this process, with nothing shared from other tests."""
     adapters.clear()
     return TESTERS
+
+
+def regressed():
+    """How many regressions all testers have made."""
+    return sum(tester.n_regressed for tester in TESTERS.values())
+
+
+def used(data, test):
+    """The tester behind a test of pgmpy's."""
+    return _tester(data, test.options)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -101,16 +110,16 @@ def test_causal_learn_finds_the_graph():
 
 def test_searches_share_regressions(testers):
     graph = pc(DATA, 0.05, "kembed", show_progress=False)
-    first = testers.n_regressed
+    first = regressed()
     assert first > 0
     for rule in (1, 2):  # these copy the graph and test again
         assert directed(pc(DATA.copy(), 0.05, "kembed", uc_rule=rule, show_progress=False)) == TRUTH
     assert deepcopy(graph).test is graph.test
     search = PC("stable", adapters.pgmpy(DATA, **FEW), significance_level=0.05, show_progress=False)
     clone(search).fit(DATA)
-    assert (len(testers), testers.n_regressed) == (1, first)
+    assert (len(testers), regressed()) == (1, first)
     search.ci_test("x0", "x1", ["x2", "x3"])  # nobody has asked
-    assert testers.n_regressed == first + 2
+    assert regressed() == first + 2
 
 
 def test_causal_learn_has_fci(capsys):
@@ -206,7 +215,7 @@ def test_pgmpy_has_our_pvalues(direct):
         )
         null = wanted.null_distribution
         assert test.effect_size_ == pytest.approx((wanted.statistic - null.mean()) / null.std())
-    assert test.is_independent("a", "b", "c") is False  # one column given need not be in a list
+    assert test("a", "b", "c") is False  # one column given need not be in a list
 
 
 @pytest.mark.parametrize(
@@ -254,7 +263,7 @@ def test_pgmpy_finds_the_graph_of_an_array():
 def test_pgmpy_may_ask_from_many_threads(testers):
     test = adapters.pgmpy(SMALL, **FEW)
     search = PC("parallel", test, significance_level=0.9, n_jobs=4, show_progress=False).fit(SMALL)
-    tester = testers.get(SMALL, test.options).tester
+    tester = used(SMALL, test)
     computed = tester.n_computed
     alone = PC("stable", test, significance_level=0.9, show_progress=False).fit(SMALL)
     assert search.separating_sets_ == alone.separating_sets_
@@ -292,7 +301,9 @@ def test_significance_level_of_pgmpy():
     test = adapters.pgmpy(SMALL, n_resamples=99)
     assert not test("x2", "x3", significance_level=0.01)  # p = 1/100 is small enough
     assert test.p_value_ == 0.01
-    with pytest.raises(ValueError, match=r"0\.009 is below 1/100, .*pgmpy\(data, n_resamples=222\)"):
+    with pytest.raises(
+        ValueError, match=r"significance_level=0\.009 is less than 0\.01, .*use n_resamples=111 or more"
+    ):
         test("x2", "x3", significance_level=0.009)
     test("x0", "x1")
     assert test("x0", "x1", significance_level=test.p_value_ - 0.001)
@@ -311,7 +322,7 @@ def test_pgmpy_with_times():
     test("y", "x")
     direct = ConditionalTester(frame, **FEW, prewhiten="day", rng=0)
     assert test.p_value_ == direct.pvalue(0, 1)
-    with pytest.raises(ValueError, match=r"Y is 'day', which holds the times of prewhiten.*without it"):
+    with pytest.raises(ValueError, match=r"Y is 'day', but the variables are 'x', 'y'; .*without its times"):
         test("x", "day")
 
 
@@ -333,40 +344,36 @@ def test_a_column_that_is_determined_has_no_effect():
 def test_pvalues_come_from_disk(tmp_path, testers):
     test = adapters.pgmpy(SMALL, **FEW, cache=tmp_path)
     test("x0", "x1", ["x2", "x3"])
-    assert testers.n_regressed == 2
+    assert regressed() == 2
     adapters.clear()  # as in another process
     again = adapters.pgmpy(SMALL, **FEW, cache=tmp_path)
     again("x1", "x0", ["x3", "x2"])
     found = cit.CIT(SMALL, "kembed", cache=tmp_path)(np.int64(1), np.int64(0), (np.int64(3), np.int64(2)))
     assert test.p_value_ == again.p_value_ == found
-    assert testers.n_regressed == testers.get(SMALL, again.options).tester.n_computed == 0
+    assert regressed() == used(SMALL, again).n_computed == 0
     with pytest.raises(ValueError, match="a cache finds p-values by their seed"):
         adapters.pgmpy(SMALL, cache=tmp_path, rng=None)
 
 
-def test_testers_keep_to_their_budget_and_can_be_cleared(testers):
-    options = adapters.pgmpy(SMALL, **FEW).options
-    pool, poor = KeptTesters(), KeptTesters(budget=1)
-    for k in range(3):
-        pool.get(SMALL + k, options).pvalue(0, 1, (2,))
-        poor.get(SMALL + k, options).pvalue(0, 1, (2,))
-    assert (len(pool), len(poor)) == (3, 1)  # the one in use stays, whatever its size
-    assert pool.nbytes > poor.nbytes > SMALL.nbytes
-    last = poor.get(SMALL + 2, options).tester
-    assert (poor.get(SMALL + 2, options).tester is last, last.n_computed) == (True, 1)
-    assert poor.get(SMALL, options).tester.n_computed == 0  # made again
-    assert len(testers) == 1
+def test_a_few_testers_are_kept_and_can_be_cleared(testers):
+    test = adapters.pgmpy(SMALL, **FEW)
+    first = used(SMALL, test)
+    for k in range(1, MOST_KEPT):
+        used(SMALL + k, test)
+    assert used(SMALL, test) is first  # and the last used now
+    used(SMALL - 1, test)
+    assert len(testers) == MOST_KEPT
+    assert used(SMALL, test) is first
     adapters.clear()
-    assert (len(testers), testers.nbytes) == (0, 0)
+    assert not testers
+    assert used(SMALL, test) is not first
 
 
 def test_pgmpy_mistakes():
     test = adapters.pgmpy(FRAME, **FEW)
-    with pytest.raises(AttributeError, match="effect_size_ belongs to the last call"):
-        _ = test.effect_size_
-    with pytest.raises(ValueError, match=r"Z is 'e', but the columns are 'a', 'b', 'c', 'd'; .*fitted on"):
+    with pytest.raises(ValueError, match=r"Z is 'e', but the variables are 'a', 'b', 'c', 'd'; fit PC on"):
         test("a", "b", ["e"])
-    with pytest.raises(ValueError, match="X is 0, but the columns are"):
+    with pytest.raises(ValueError, match="X is 0, but the variables are"):
         test(0, "b")
     with pytest.raises(ValueError, match=r"Y is \['b'\], but"):
         test("a", ["b"])

@@ -103,7 +103,7 @@ def _searched(
     options |= {"background": background, "progress": progress}
     if how.test != "residuals":
         return pc(source, test=how.test, **options), ()
-    with ConditionalTester(
+    tester = ConditionalTester(
         WholeTables(variables_of(source)),
         kernel=kernel,
         n_resamples=how.resamples,
@@ -111,8 +111,8 @@ def _searched(
         least_timescale=WEEK if how.least_timescale is None else how.least_timescale,
         cache=how.cache,
         rng=how.seed,
-    ) as tester:
-        return pc(None, test=tester, n_jobs=how.workers or -1, **options), tester.prewhitened
+    )
+    return pc(None, test=tester, n_jobs=how.workers or -1, **options), tester.prewhitened
 
 
 def _background(searching: Searching, columns: list[str], name: str) -> Background:

@@ -10,13 +10,13 @@ A search for a causal graph needs the same target and conditioning set in many t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from kembed.conditional.cache import LARGE_ROOM, ROOM, MemoryCache
-from kembed.conditional.products import Multipliers, bin_sums, cross_norms, products, squared_norms
+from kembed.conditional.products import bin_sums, products, squared_norms
 from kembed.conditional.regression import (
     MANY_ROWS,
     MANY_WIDEST,
@@ -33,8 +33,9 @@ from kembed.kernels.space import Space, make_space
 from kembed.learning import kernel_words
 from kembed.learning.evidence import COARSE
 from kembed.learning.kernel_words import KernelRule
-from kembed.permutation.crossings import Places, bin_rows, crossings
+from kembed.permutation.crossings import BinOrders
 from kembed.permutation.fusion import Values
+from kembed.permutation.rings import Star
 from kembed.permutation.series import LONGEST, crossed, lack
 
 Cached = TypeVar("Cached")
@@ -169,11 +170,6 @@ class TableFeatures:
         """Whether regressions share a basis."""
         return self.n > self.settings.many_rows
 
-    @cached_property
-    def places(self) -> Places:
-        """Rows by place and bin."""
-        return bin_rows(self.n, self.settings.seed)
-
     def _cached(self, kind: str, key: Any, numbers: int, make: Callable[[], Cached]) -> Cached:
         """A result from the cache; `numbers` is about how many it holds for every row."""
         return self.cache.get((kind, *key), 8 * numbers * self.n, make)
@@ -255,7 +251,7 @@ class TableFeatures:
         left: TargetFeatures,
         right: TargetFeatures,
         given: Given,
-        E: Multipliers,
+        E: Float[np.ndarray, "m B"],
         when: Int[np.ndarray, " n"] | None = None,
     ) -> Statistics:
         """HSIC of every kernel, alone and weighted by features of `given`, under the multipliers E.
@@ -275,7 +271,7 @@ class TableFeatures:
         weighted = dict(zip(smoothest, (weights, weights[:1]), strict=False))
         memory, table = self.settings.memory, []
         for k, (first, second) in enumerate(pairs):
-            stretch = np.ones(E.count + 1)
+            stretch = np.ones(E.shape[1] + 1)
             stretch[1:] += np.sqrt(first.freedom * second.freedom) / self.n
             if when is not None and memory is not None:
                 persistence = crossed(first.values[when], second.values[when])
@@ -292,18 +288,14 @@ class TableFeatures:
             ]
         return _as_statistics(table)
 
-    def permuted(self, left: TargetFeatures, right: TargetFeatures, orders: np.ndarray) -> Statistics:
-        """HSIC of every kernel with nothing given, for the data and under every order of the rows."""
-        pairs = list(zip(left.features, right.features, strict=True))
-        if self.binned:  # orders of bins
-            totals = []
-            for first, second in pairs:
-                parts = crossings(first.values, second.values, self.places, orders)
-                totals.append(np.sum([np.square(part).sum(axis=(1, 2)) for _, part in parts], axis=0))
-        else:
-            totals = cross_norms([(first.values, second.values) for first, second in pairs], orders)
-        names = [(first.kernel, second.kernel) for first, second in pairs]
-        return _as_statistics([(name, total / self.n**2) for name, total in zip(names, totals, strict=True)])
+    def permuted(self, left: TargetFeatures, right: TargetFeatures, pairings: Star | BinOrders) -> Statistics:
+        """HSIC of every kernel with nothing given, for the data and every pairing of rows, or of bins."""
+        table = []
+        for first, second in zip(left.features, right.features, strict=True):
+            parts = pairings.products(first.values, second.values)
+            norms: Any = sum(np.square(cross).sum(axis=(0, 1)) for _, cross in parts)
+            table.append(((first.kernel, second.kernel), norms / self.n**2))
+        return _as_statistics(table)
 
 
 def _as_statistics(table: list[tuple[Any, np.ndarray]]) -> Statistics:

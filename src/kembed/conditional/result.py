@@ -1,57 +1,16 @@
-"""The result of a conditional test, and the partial correlation beside it."""
+"""The result of a conditional test."""
 
 from dataclasses import dataclass
-from math import erfc
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-import numpy as np
-
+from kembed.conditional.linear import PartialCorrelation
 from kembed.conditional.prewhitening import PrewhitenedColumn
 from kembed.conditional.residuals import ColumnRegression
-from kembed.core.backend import Float
-from kembed.core.linalg import near_one
 from kembed.core.writing import jsonable
 from kembed.testing.outcome import TestOutcome
 
-LEAST_FREEDOM = 3  # rows beyond the rank of `given` that Fisher's z needs
 # A partial correlation with p up to the first contradicts a conditional test with p above the second.
 CONTRADICTED, UNSURE = 0.001, 0.05
-
-
-class PartialCorrelation(NamedTuple):
-    """The correlation of the residuals of linear regressions, and its two-sided p-value by Fisher's z."""
-
-    correlation: float
-    pvalue: float
-
-
-def partial_correlation(
-    x: Float[np.ndarray, "n k"], y: Float[np.ndarray, "n l"], given: Float[np.ndarray, "n d"]
-) -> PartialCorrelation | None:
-    """The partial correlation of two single columns given others; None where there is none.
-
-    r of the residuals of least squares; z = artanh(r) √(n - d - 3) is about standard normal.
-
-    >>> rng = np.random.default_rng(0)
-    >>> z = rng.normal(size=(50, 1))
-    >>> x = z + rng.normal(size=(50, 1))
-    >>> result = partial_correlation(x, x + 0.5 * rng.normal(size=(50, 1)), z)
-    >>> round(result.correlation, 2), result.pvalue < 1e-6
-    (0.91, True)
-    """
-    n = len(given)
-    if x.shape[1] != 1 or y.shape[1] != 1:
-        return None
-    design = np.column_stack([np.ones(n), near_one(given)])
-    rank = int(np.linalg.matrix_rank(design))
-    freedom = n - (rank - 1) - LEAST_FREEDOM
-    both = near_one(np.column_stack([x, y]))
-    left = both - design @ np.linalg.lstsq(design, both, rcond=None)[0]
-    sizes = np.sqrt(np.square(left).sum(axis=0))
-    if freedom < 1 or (sizes <= 1e-9 * np.sqrt(np.square(both).sum(axis=0))).any():
-        return None
-    r = float(np.clip(left[:, 0] @ left[:, 1] / sizes.prod(), -1.0 + 1e-12, 1.0 - 1e-12))
-    return PartialCorrelation(r, erfc(abs(np.arctanh(r)) * (0.5 * freedom) ** 0.5))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

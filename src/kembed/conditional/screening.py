@@ -14,7 +14,7 @@ from kembed.conditional.residuals import Variable
 from kembed.permutation.fusion import negative_log_p
 
 ROWS = 8_192  # a test of them takes some hundredths of a second
-THRESHOLD, SIGNS = 20.0, 199  # -log δ, δ = 2e-9, and the resamples that estimate the null distribution
+THRESHOLD, SIGNS = 20.0, 999  # -log δ, δ = 2e-9, and the resamples that estimate the null distribution
 ROOM = 1_200_000_000  # bytes of cached results: some fifty conditioning sets
 
 
@@ -25,11 +25,6 @@ class Screening:
         settings: Settings = replace(table.settings, binned_rows=0, many_rows=0, n_resamples=SIGNS, room=ROOM)
         self._table = TableFeatures([_first(variable) for variable in table.variables], settings)
         self._signs = random_signs(BINS + 1, SIGNS, np.random.default_rng(settings.seed))
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory is held."""
-        return self._table.cache.nbytes + self._signs.nbytes
 
     def rejects(self, i: int, j: int, given: tuple[int, ...]) -> bool:
         """Whether few rows reject that two variables are independent given others."""

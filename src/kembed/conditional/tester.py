@@ -9,13 +9,13 @@ conditioning set.
 import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 
 from kembed.conditional import prewhitening
-from kembed.conditional.cache import Store, digest
+from kembed.conditional.cache import digest, kept_on_disk
 from kembed.conditional.features import (
     LINEAR,
     RowFeatures,
@@ -24,17 +24,20 @@ from kembed.conditional.features import (
     TargetFeatures,
     check_kernels,
 )
+from kembed.conditional.linear import PartialCorrelation, partial_correlation
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
-from kembed.conditional.products import BINS, Multipliers, Processes, random_processes, random_signs
+from kembed.conditional.products import BINS, random_signs
 from kembed.conditional.regression import check_rank
 from kembed.conditional.residuals import as_variable, content_order
-from kembed.conditional.result import ConditionalOutcome, PartialCorrelation, partial_correlation
+from kembed.conditional.result import ConditionalOutcome
 from kembed.conditional.screening import Screening
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
 from kembed.features.ensemble import Ensemble, Plan
 from kembed.kernels.base import Kernel
-from kembed.permutation.crossings import draw_orders
+from kembed.permutation.crossings import BinOrders, bin_orders, bin_rows
+from kembed.permutation.nulls import wild_weights
+from kembed.permutation.rings import Star, draw_star
 from kembed.tables.table import Table
 from kembed.testing.outcome import resampled_outcome
 from kembed.testing.sided import whole_table
@@ -43,7 +46,7 @@ MINIMUM = 10  # rows; fewer leave no regression a chance
 # Of a test at a level α on a resample: resamples at least, and how many of them may exceed the statistic.
 LEAST_RESAMPLES, LEAST_REJECTING = 199, 10
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 11
+VERSION = 12
 SMOOTH_LEVEL = 0.1  # p-values up to this are computed again with forests in the regressions
 
 
@@ -62,8 +65,7 @@ class ConditionalTester:
         The name of a column of `data` that holds times (it is then no variable), or a time for every row.
     cache
         A folder: p-values are kept there, by the content of the data and all settings, and are found again by
-        any later run. Safe to interrupt, and to share between processes. The file is closed with the last
-        tester that uses it, or by `close`, or at the end of a `with` block.
+        any later run (`joblib.Memory`). Safe to interrupt, and to share between processes.
     rng
         Seed or generator; None is fresh entropy, whose p-values no later run could find in a cache. All tests
         share their multipliers.
@@ -128,7 +130,7 @@ class ConditionalTester:
             done = [prewhitening.prewhiten_table(one, time[seen], least) for one in _on_rows(tables, seen)]
             tables = [one for one, _ in done]
             self.prewhitened = tuple(how for _, each in done for how in each)
-        self._store = None if cache is None else Store(cache)
+        self._kept = None if cache is None else kept_on_disk(cache)
         self._arrange(tables)
 
     def _arrange(self, tables: list[Table]) -> None:
@@ -161,26 +163,6 @@ class ConditionalTester:
         """How many regressions of a column on others are kept; all kernels share them."""
         return self._table.cache.count("residuals")
 
-    @property
-    def nbytes(self) -> int:
-        """About how much memory is held: the data, what is kept of regressions, the resamples."""
-        resamples = (vars(self).get(name) for name in ("_multipliers", "_orders"))
-        drawn = sum(one.nbytes for one in resamples if one is not None)
-        part = vars(self).get("_screening")
-        drawn += part.nbytes if part is not None else 0
-        return self._table.cache.nbytes + drawn + sum(table.values.nbytes for table in self._tables)
-
-    def close(self) -> None:
-        """Let go of the cache's file; what is asked later is computed."""
-        if self._store is not None:
-            self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @cached_property
     def _content(self) -> str:
         """A digest of the data and of all settings."""
@@ -193,19 +175,21 @@ class ConditionalTester:
         return digest(VERSION, kinds, replace(how, kernels=()), when, self._regressed_on, *kernels, *parts)
 
     @cached_property
-    def _multipliers(self) -> Multipliers:
+    def _multipliers(self) -> Float[np.ndarray, "m B"]:
+        """A draw a column: signs of rows or of bins of rows, or processes that run along the time."""
         how, rng = self._settings, np.random.default_rng(self._settings.seed)
-        if how.memory is None:  # a sign a row, or a bin of rows
+        if how.memory is None:
             return random_signs(BINS + 1 if self._table.binned else self.n_rows, how.n_resamples, rng)
-        E = random_processes(self.n_rows, how.n_resamples, how.memory, rng).E
-        return Processes(E[self._ranks])  # multipliers run along the time
+        E = wild_weights(self.n_rows, how.n_resamples, how.memory, rng)
+        return np.asarray(E[self._ranks], dtype=np.float32)
 
     @cached_property
-    def _orders(self) -> Int[np.ndarray, "B n"]:
-        rng = np.random.default_rng(self._settings.seed)
+    def _pairings(self) -> Star | BinOrders:
+        """Of rows one by one, or of many rows bin by bin."""
+        how, rng = self._settings, np.random.default_rng(self._settings.seed)
         if self._table.binned:
-            return draw_orders(self._table.places[0].shape[1], self.n_resamples, rng)[0]
-        return np.stack([rng.permutation(self.n_rows) for _ in range(self.n_resamples)])
+            return bin_orders([bin_rows(self.n_rows, how.seed)], how.n_resamples, rng)
+        return draw_star(self.n_rows, how.n_resamples, rng)
 
     def test(self, x: int | str, y: int | str, given: Sequence[int | str] = ()) -> ConditionalOutcome:
         """Test two columns given others, each by its name or number."""
@@ -234,17 +218,18 @@ class ConditionalTester:
         first, second, inner = self.places(i, j, given, ("i", "j", "given"))
         key = (min(first, second), max(first, second), inner)
         if key not in self._pvalues:
-            name = digest(self._content, key) if self._store is not None else ""
-            found = self._store.get(name) if self._store is not None else None
-            if found is None:
-                rejected = self._screening is not None and self._screening.rejects(*key)
-                self.n_computed += rejected
-                self.n_screened += rejected
-                found = 1.0 / (self.n_resamples + 1) if rejected else self._outcome(*key).pvalue
-                if self._store is not None:
-                    self._store.put(name, found)
-            self._pvalues[key] = found
+            if self._kept is None:
+                self._pvalues[key] = self._pvalue(*key)
+            else:
+                self._pvalues[key] = self._kept(digest(self._content, key), partial(self._pvalue, *key))
         return self._pvalues[key]
+
+    def _pvalue(self, i: int, j: int, given: tuple[int, ...]) -> float:
+        if self._screening is not None and self._screening.rejects(i, j, given):
+            self.n_computed += 1
+            self.n_screened += 1
+            return 1.0 / (self.n_resamples + 1)
+        return self._outcome(i, j, given).pvalue
 
     def with_kernel(self, kernel: Any) -> Self:
         """The same test with another kernel; regressions are shared."""
@@ -277,7 +262,7 @@ class ConditionalTester:
     def _copy(self) -> Self:
         """A tester like this one without what was computed from its rows and settings."""
         other = self.__class__.__new__(self.__class__)
-        computed = ("_content", "_multipliers", "_orders", "_screening")
+        computed = ("_content", "_multipliers", "_pairings", "_screening")
         other.__dict__.update({name: value for name, value in vars(self).items() if name not in computed})
         other.n_computed = other.n_screened = 0
         return other
@@ -322,9 +307,8 @@ class ConditionalTester:
         ensemble = Ensemble((), names, plan)
         result = resampled_outcome("HSIC", (self.n_rows,), ensemble, values, null, False)
         if self._table.binned and (null == "permutation" or self._settings.memory is None):
-            result = replace(
-                result, bins=(self._table.places[0].shape[1] if null == "permutation" else BINS,)
-            )
+            pairings: Any = self._pairings if null == "permutation" else None
+            result = replace(result, bins=(BINS if pairings is None else pairings.bins,))
         return ConditionalOutcome.of(result, **more)
 
     def _statistics(
@@ -340,19 +324,14 @@ class ConditionalTester:
             E, when = self._multipliers, np.argsort(self._ranks)
             return null, table.statistics(left, right, given if conditional else (), E, when)
         if self._rank[i] <= self._rank[j]:  # which side is permuted must not depend on which was called x
-            return null, table.permuted(left, right, self._orders)
-        values, names = table.permuted(right, left, self._orders)
+            return null, table.permuted(left, right, self._pairings)
+        values, names = table.permuted(right, left, self._pairings)
         return null, (values, tuple(pair[::-1] for pair in names))
 
     @cached_property
     def _screening(self) -> Screening | None:
         """Tests of few of many rows; none for rows in order of time."""
         return Screening(self._table) if self._table.many and self._settings.memory is None else None
-
-    @property
-    def n_glanced(self) -> int:
-        """The former name of `n_screened`."""
-        return self.n_screened
 
 
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:

@@ -6,12 +6,6 @@ import numpy as np
 
 from kembed.core.backend import Array, Float, namespace
 
-# Numbers that foretell the median of all pairs of a line, how far around it is searched (a tenth either way
-# holds it, but for ties), and the rounding at the ends.
-PART, WINDOW, SLACK = 200, 0.1, 1e-9
-# Values that foretell where an order statistic of many lies, and how many places beside it are looked at: of
-# independent ones 5 standard deviations, half the root of their number each.
-CHOSEN, BESIDE = 2**14, 320
 LEAST = -700.0  # whose `exp` is an ordinary number: those too small for one take ten times as long
 # Squared distances are expanded from so many columns on; those below the first share of the norms are taken
 # by differences, and all are if more than the second share are.
@@ -77,60 +71,25 @@ def scaled_squares(X: Float[Array, "n D"], Y: Float[Array, "m D"], scale: Any) -
     return total
 
 
+def median(values: Float[Array, " n"]) -> float:
+    """`numpy.median` of many values that are numbers, several times as fast; nan of none.
+
+    >>> median(np.array([3.0, 1.0, 2.0])), median(np.array([3.0, 1.0]))
+    (2.0, 2.0)
+    """
+    if not len(values):
+        return float("nan")
+    middle = len(values) // 2
+    ordered = np.partition(values, middle)
+    low = ordered[middle] if len(values) % 2 else ordered[:middle].max()
+    return float(0.5 * low + 0.5 * ordered[middle])
+
+
 def median_of_pairs(matrix: Float[Array, "n n"]) -> float:
     """The median over pairs i < j; over those above 0 where most are 0; 0 if all are."""
     pairs = np.concatenate([row[i:] for i, row in enumerate(matrix, 1)]) if len(matrix) else matrix.ravel()
-    middle = float(np.median(pairs)) if len(pairs) else 0.0
-    return float(np.median(pairs[pairs > 0.0])) if middle == 0.0 and pairs.any() else middle
-
-
-def order_statistics(values: Float[Array, " n"], ranks: list[int]) -> Float[Array, " k"]:
-    """The values that would stand in these places, which rise, were all sorted: for places near each other.
-
-    An even choice of the values says about where they lie; the others are counted, not moved.
-
-    >>> order_statistics(np.array([3.0, 1.0, 2.0]), [1, 2]).tolist()
-    [2.0, 3.0]
-    """
-    some = values[:: len(values) // CHOSEN | 1]  # odd: rows of tables are mostly of even length
-    share = len(some) / len(values)
-    ends = [int(ranks[0] * share) - BESIDE, int(ranks[-1] * share) + BESIDE]
-    if len(some) < len(values) and ends[0] >= 0 and ends[1] < len(some):
-        low, high = np.partition(some, ends)[ends]
-        places = np.array(ranks) - np.count_nonzero(values < low)
-        inside = values[(values >= low) & (values <= high)]
-        if places[0] >= 0 and places[-1] < len(inside):
-            return np.partition(inside, places)[places]
-    return np.partition(values, ranks)[ranks]
-
-
-def median(values: Float[Array, " n"]) -> float:
-    """`numpy.median` of very many values that are numbers, sooner; nan of none."""
-    n = len(values)
-    if not n:
-        return float("nan")
-    return float(np.mean(order_statistics(values, [(n - 1) // 2, n // 2])))
-
-
-def median_of_line(x: Float[Array, " n"]) -> float:
-    """`median_of_pairs` of (x_i - x_j)² for sorted numbers, to the last bit, without looking at all pairs.
-
-    A part of the numbers says about where it lies; pairs outside a window there are counted, not computed.
-    """
-    n, places = len(x), np.arange(len(x))
-    some = x[:: max(1, n // PART)]
-    near = float(np.sqrt(median_of_pairs(np.square(np.subtract.outer(some, some)))))
-    low, high = near * (1.0 - WINDOW), near * (1.0 + WINDOW)
-    first = np.maximum(np.searchsorted(x, x + low), places + 1)
-    counts = np.maximum(np.searchsorted(x, x + high, side="right") - first, 0)
-    below, total = int((first - places - 1).sum()), n * (n - 1) // 2
-    ranks = [(total - 1) // 2 - below, total // 2 - below]
-    if n > PART and near > 0.0 and ranks[0] >= 0 and ranks[1] < counts.sum():
-        others = np.arange(counts.sum()) + np.repeat(first - (np.cumsum(counts) - counts), counts)
-        middle = np.partition(np.square(x[others] - np.repeat(x, counts)), ranks)[ranks]
-        if low**2 < (1.0 - SLACK) * middle[0] and middle[1] < (1.0 - SLACK) * high**2:
-            return float(np.mean(middle))
-    return median_of_pairs(np.square(np.subtract.outer(x, x)))
+    middle = median(pairs) if len(pairs) else 0.0
+    return median(pairs[pairs > 0.0]) if middle == 0.0 and pairs.any() else middle
 
 
 def robust_spread(offsets: Float[Array, "n E"]) -> Any:

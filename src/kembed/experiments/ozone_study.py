@@ -127,8 +127,7 @@ def measure(
         stack.enter_context(showing_progress(progress))
         stack.enter_context(threadpool_limits(1))  # many small matrices: threads would only wait
         how: Any = {"n_resamples": plan.signs, "cache": cache, "rng": SEED}
-        testers = (ConditionalTester(one, **how) for one in (table.drop("date"), without))
-        raw, main = map(stack.enter_context, testers)
+        raw, main = (ConditionalTester(one, **how) for one in (table.drop("date"), without))
 
         def found(tester: ConditionalTester, kernel: Any, how: dict[str, Any]) -> CausalGraph:
             test = tester.with_kernel(kernel)  # regressions are shared

@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from kembed.core.backend import Float, Int
-from kembed.core.buffers import Buffers
 from kembed.core.lookup import Lookup, make_lookup
 
 WORD = 64  # leaves whose bits are one number
@@ -32,9 +31,7 @@ class Forest:
     def _boxes(self) -> "Boxes":
         return make_boxes(self)
 
-    def leaves(
-        self, ranks: Float[np.ndarray, "b D"], buffers: Buffers | None = None
-    ) -> Int[np.ndarray, "b T"]:
+    def leaves(self, ranks: Float[np.ndarray, "b D"]) -> Int[np.ndarray, "b T"]:
         """The leaf that each row is in, of every tree.
 
         >>> tree = Forest(np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([[1, 2], [0, 0], [0, 0]]))
@@ -43,7 +40,7 @@ class Forest:
         """
         if self.column.max(initial=-1) >= ranks.shape[1]:  # only in a forged file
             raise ValueError("a tree cuts a column that is not there; make the sketch again")
-        return self._boxes(ranks, Buffers() if buffers is None else buffers)
+        return self._boxes(ranks)
 
     def __getstate__(self) -> dict[str, np.ndarray]:
         """What travels: the boxes are made again where they are needed."""
@@ -58,24 +55,15 @@ class Boxes:
     nodes: Int[np.ndarray, " 64W"]  # of every bit
     trees: int
 
-    def __call__(self, ranks: Float[np.ndarray, "b D"], buffers: Buffers) -> Int[np.ndarray, "b T"]:
+    def __call__(self, ranks: Float[np.ndarray, "b D"]) -> Int[np.ndarray, "b T"]:
         """The leaf of every tree."""
         words = len(self.nodes) // WORD
-        common, own = (buffers.table(name, (len(ranks), words), np.uint64) for name in ("common", "own"))
-        if not self.columns:
-            common[:] = self.everywhere
-        for k, (column, find, leaves) in enumerate(self.columns):
-            np.take(leaves, find(ranks[:, column]), axis=0, out=own if k else common, mode="clip")
-            if k:
-                common &= own
+        common = np.tile(packed_bits((self.nodes >= 0)[None]), (len(ranks), 1))  # the bits that are leaves
+        for column, find, leaves in self.columns:
+            common &= np.take(leaves, find(ranks[:, column]), axis=0, mode="clip")
         where = np.flatnonzero(common != 0)  # truth values are counted several times as fast
         bit = np.frexp(common.ravel()[where].astype(float))[1] - 1  # a power of 2 is a number as it is
         return self.nodes[where % words * WORD + bit].reshape(len(ranks), self.trees)
-
-    @cached_property
-    def everywhere(self) -> np.ndarray:
-        """The bits that are leaves."""
-        return packed_bits((self.nodes >= 0)[None])[0]
 
 
 def make_boxes(forest: Forest) -> Boxes:

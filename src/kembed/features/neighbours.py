@@ -21,7 +21,6 @@ COUNTS = (3, 10, 30)
 PAIRED = (10, 30)  # independence
 MOST_PAIRED = 3_000  # rows of an independence test
 STRIP = 64  # rows whose distances are held at once: those of 2,000 stay in a processor's cache
-FOLDED = 4  # a table is folded while it has so many columns for each that is looked for
 # Distances that agree to this share are tied, and share what is left among them: places must not decide.
 TIE = 1e-9
 
@@ -77,7 +76,7 @@ def neighbour_graphs(points: Float[np.ndarray, "N k"], counts: list[int]) -> lis
     parts: list[list[Any]] = [[] for _ in counts]
     for own, distances in distance_strips(points):
         distances[own - own[0], own] = np.inf
-        nearest = smallest(distances, max(counts))
+        nearest = np.sort(np.partition(distances, max(counts) - 1, axis=1)[:, : max(counts)], axis=1)
         near = np.flatnonzero(distances <= nearest[:, -1:] + tolerance)  # in one dimension: twice as fast
         i, j = np.divmod(near, len(points))
         far = distances[i, j]
@@ -105,23 +104,3 @@ def distance_strips(points: Float[np.ndarray, "N k"]) -> Iterator[tuple[Any, Flo
         distances += norms[own, None]
         distances += norms
         yield own, distances
-
-
-def smallest(table: Float[np.ndarray, "s N"], count: int) -> Float[np.ndarray, "s count"]:
-    """The smallest so many of every row, in order.
-
-    Folded by minima again and again, a row is short, and the last of its smallest ones bounds what is wanted.
-
-    >>> smallest(np.array([[3.0, 1.0, 2.0]]), 2)
-    array([[1., 2.]])
-    """
-    folded = table
-    while (half := folded.shape[1] // 2) >= FOLDED * count:
-        folded = np.minimum(folded[:, :half], folded[:, half : 2 * half])
-    if folded is table:
-        return np.sort(np.partition(table, count - 1, axis=1)[:, :count], axis=1)
-    below = table <= np.partition(folded, count - 1, axis=1)[:, count - 1, None]
-    found = below.sum(axis=1)
-    kept = np.full((len(table), int(found.max())), np.inf)
-    kept[np.arange(kept.shape[1]) < found[:, None]] = table[below]
-    return np.sort(np.partition(kept, count - 1, axis=1)[:, :count], axis=1)

@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from kembed.core.backend import Float, Int
-from kembed.core.buffers import Buffers
 from kembed.core.lookup import Lookup, make_lookup
 
 Column = Float[np.ndarray, " N"]
@@ -105,15 +104,11 @@ class RankScale:
 
 
 def polynomials_of(
-    scales: tuple[RankScale, ...],
-    middles: Float[np.ndarray, "D b"],
-    buffers: Buffers | None = None,
-    name: str = "",
+    scales: tuple[RankScale, ...], middles: Float[np.ndarray, "D b"]
 ) -> Float[np.ndarray, "b P"]:
     """The polynomials of several scales, one after the other, for ranks that stand in rows."""
-    buffers = Buffers() if buffers is None else buffers
     highest = max(len(scale.coefficients) for scale in scales) - 1
-    legendre = buffers.table("legendre", (highest + 1, *middles.shape))
+    legendre = np.empty((highest + 1, *middles.shape))
     legendre[0] = 1.0
     np.multiply(2.0, middles, out=legendre[1])
     legendre[1] -= 1.0
@@ -122,7 +117,7 @@ def polynomials_of(
         legendre[k + 1] *= (2 * k + 1) / (k + 1)
         legendre[k + 1] -= (k / (k + 1)) * legendre[k - 1]
     width = sum(scale.coefficients.shape[1] for scale in scales)
-    found = buffers.table(name, (width, middles.shape[1]))
+    found = np.empty((width, middles.shape[1]))
     start = 0
     for d, scale in enumerate(scales):
         terms, degree = scale.coefficients.shape

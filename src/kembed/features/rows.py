@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
-from kembed.core.buffers import Buffers
 from kembed.core.linalg import principal_axes
 from kembed.core.ordering import sorted_rows
 from kembed.embeddings.landmarks import Landmarks, place
@@ -80,19 +79,11 @@ class Spectrum(NamedTuple):
 class Rows:
     """A batch of rows and what is computed from them, each quantity once.
 
-    `index` holds their places among the rows of the sample, where those are all rows of the test. With
-    `buffers` large tables last until other rows are computed with the same buffers.
+    `index` holds their places among the rows of the sample, where those are all rows of the test.
     """
 
-    def __init__(
-        self,
-        basis: Any,
-        values: Values,
-        index: Int[np.ndarray, " b"] | None = None,
-        buffers: Buffers | None = None,
-    ) -> None:
+    def __init__(self, basis: Any, values: Values, index: Int[np.ndarray, " b"] | None = None) -> None:
         self.basis, self.values, self.index = basis, values, index
-        self.buffers = Buffers() if buffers is None else buffers
         self._gaussians: dict[float, Float[np.ndarray, "b m"]] = {}
 
     @cached_property
@@ -112,7 +103,7 @@ class Rows:
     @cached_property
     def degrees(self) -> Float[np.ndarray, "b P"]:
         """Column after column, the polynomials of its ranks or indicators of its levels."""
-        found = polynomials_of(self.basis.rank_scales, self.ranks.T, self.buffers, "degrees")
+        found = polynomials_of(self.basis.rank_scales, self.ranks.T)
         for c, levels in enumerate(self.basis.level_scales):
             if levels is not None:
                 found[:, DEGREE * c : DEGREE * (c + 1)] = levels(self.values[:, c])
@@ -140,7 +131,7 @@ class Rows:
         """Polynomials of the ranks along every axis."""
         scales = self.basis.axis_scales
         ranks = _ranks(scales, np.ascontiguousarray(self.axes.T))
-        return polynomials_of(scales, ranks, self.buffers, "axes")
+        return polynomials_of(scales, ranks)
 
     @cached_property
     def factors(self) -> tuple[Float[np.ndarray, "b E+2"], Float[np.ndarray, "E+2 m"]]:
@@ -154,8 +145,7 @@ class Rows:
     def _closeness(self) -> tuple[Float[np.ndarray, "b m"], Near]:
         """-d²/2 to every landmark, at most 0; which is the nearest, and that of the nearest."""
         rows, points = self.factors
-        found = self.buffers.table("closeness", (len(rows), points.shape[1]))
-        np.dot(rows, points, out=found)
+        found = rows @ points
         if self.basis.categorical.any():
             codes = self.values[:, self.basis.categorical]
             found -= 0.5 * mismatch(codes, self.basis.landmarks[:, len(points) - 2 :], self.basis.penalty)
@@ -180,20 +170,16 @@ class Rows:
         for known in sorted(self._gaussians):
             ratio = known / lengthscale
             if ratio in HALVINGS:
-                wider = self._gaussians[known]
-                found = self._output(lengthscale, known)
-                np.square(wider, out=found)
+                found = self._power_of(known)
                 for _ in range(2 * HALVINGS.index(ratio) + 1):
                     np.square(found, out=found)
                 return found
-        closeness = self._closeness[0]
-        found = self.buffers.table(lengthscale, closeness.shape)
-        np.multiply(closeness, 1.0 / lengthscale**2, out=found)
+        found = self._closeness[0] * (1.0 / lengthscale**2)
         return np.exp(found, out=found)
 
-    def _output(self, lengthscale: float, wider: float) -> Float[np.ndarray, "b m"]:
-        """Where a power of a wider Gaussian is written."""
-        return self.buffers.table(lengthscale, self._gaussians[wider].shape)
+    def _power_of(self, known: float) -> Float[np.ndarray, "b m"]:
+        """The square of a wider Gaussian."""
+        return np.square(self._gaussians[known])
 
     def strips(self) -> "Iterator[Strip]":
         """All rows strip by strip; after the last one the rows know their nearest landmarks."""
@@ -213,12 +199,13 @@ class Strip(Rows):
     """
 
     def __init__(self, whole: Rows, part: slice) -> None:
-        super().__init__(whole.basis, whole.values[part], buffers=whole.buffers)
+        super().__init__(whole.basis, whole.values[part])
         rows, points = whole.factors
         self.part, self.factors = part, (rows[part], points)
 
-    def _output(self, lengthscale: float, wider: float) -> Float[np.ndarray, "b m"]:
-        return self._gaussians.pop(wider)
+    def _power_of(self, known: float) -> Float[np.ndarray, "b m"]:
+        wider = self._gaussians.pop(known)
+        return np.square(wider, out=wider)
 
 
 class Sample(Rows):

@@ -77,7 +77,7 @@ class Leaves:
 
     def __call__(self, rows: Rows) -> Any:
         """Of these rows."""
-        return _table(self.places[self.forest.leaves(rows.ranks, rows.buffers)], self.count)
+        return _table(self.places[self.forest.leaves(rows.ranks)], self.count)
 
 
 def _table(leaves: Int[np.ndarray, "b T"], count: int) -> Any:

@@ -7,20 +7,24 @@ forgets them all.
 
 import importlib
 import inspect
-from collections.abc import Callable, Hashable, Sequence
-from functools import cache, partial
+import pickle
+import threading
+from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
+from kembed.conditional.cache import digest
 from kembed.conditional.tester import ConditionalTester
 from kembed.core import checks
-from kembed.graphs.kept_testers import KeptTesters, SharedTester
 
 Columns = tuple[int, int, tuple[int, ...]]
 PARAMETERS = inspect.signature(ConditionalTester).parameters.values()
 OPTIONS = {one.name: one.default for one in PARAMETERS if one.kind is one.KEYWORD_ONLY}
-TESTERS = KeptTesters()  # of this process
+MOST_KEPT = 2  # testers of this process: the last, and one that it is compared with
+TESTERS: dict[str, ConditionalTester] = {}  # the last used last
+_LOCK = threading.RLock()  # pgmpy asks from as many threads as there are cores
 
 
 def causal_learn(name: str = "kembed", **options: Any) -> str:
@@ -96,7 +100,22 @@ def pgmpy(data: Any, **options: Any) -> "PgmpyTest":
 
 def clear() -> None:
     """Forget the testers of earlier searches, and all that they keep in memory."""
-    TESTERS.clear()
+    with _LOCK:
+        TESTERS.clear()
+
+
+def _tester(data: Any, options: dict[str, Any]) -> ConditionalTester:
+    """The tester of this data under these options; the one made before, where there is one."""
+    try:
+        # A pickle holds every digit, where a printed array or kernel leaves some out.
+        key = digest(pickle.dumps((data, sorted(options.items())), protocol=5))
+    except Exception:  # what cannot be pickled is for the tester to refuse, in its own words
+        return ConditionalTester(data, **options)
+    with _LOCK:
+        TESTERS[key] = TESTERS.pop(key) if key in TESTERS else ConditionalTester(data, **options)
+        while len(TESTERS) > MOST_KEPT:
+            del TESTERS[next(iter(TESTERS))]
+        return TESTERS[key]
 
 
 class PgmpyTest:
@@ -109,8 +128,7 @@ class PgmpyTest:
 
     def __init__(self, data: Any, options: dict[str, Any]) -> None:
         self.data, self.options = data, options
-        self._last: Callable[[], Any] | None = None  # the outcome of the last call
-        TESTERS.get(data, options)  # mistakes show here, not in the middle of a search
+        _tester(data, options)  # mistakes show here, not in the middle of a search
 
     def __call__(
         self,
@@ -123,76 +141,57 @@ class PgmpyTest:
     ) -> bool:
         """Whether p > `significance_level`; `data`, which older searches of pgmpy pass, goes before ours."""
         level = checks.level(significance_level, "significance_level")
-        resamples = self.options["n_resamples"]
-        if level * (resamples + 1) < 1.0:
-            raise ValueError(
-                f"significance_level {level:g} is below 1/{resamples + 1}, the least p-value of {resamples} "
-                "resamples, so that nothing would be dependent; "
-                f"use adapters.pgmpy(data, n_resamples={int(np.ceil(2.0 / level)) - 1})"
-            )
-        tester, columns = self._asked(X, Y, Z, self.data if data is None else data)
-        pvalue = tester.pvalue(*columns)
-        # Computed on request: most searches need p-values alone, and those may come from disk.
-        self.p_value_, self._last = pvalue, cache(partial(tester.test, *columns))
+        checks.reachable(level, self.options["n_resamples"], "significance_level")
+        with _LOCK:
+            tester, columns = self._asked(X, Y, Z, self.data if data is None else data)
+            pvalue = tester.pvalue(*columns)
+            # Computed on request: most searches need p-values alone, and those may come from disk.
+            self.p_value_, self._last = pvalue, partial(tester.test, *columns)
         return pvalue > level  # not the attribute, which another thread may have set by now
-
-    def is_independent(
-        self, X: Hashable, Y: Hashable, Z: Sequence[Hashable] = (), significance_level: float = 0.05
-    ) -> bool:
-        """The same as a call."""
-        return self(X, Y, Z, significance_level=significance_level)
 
     def run_test(self, X: Hashable, Y: Hashable, Z: Sequence[Hashable] = ()) -> tuple[float, float]:
         """The statistic and the p-value."""
-        tester, columns = self._asked(X, Y, Z, self.data)
-        outcome = tester.test(*columns)
-        self.p_value_, self._last = outcome.pvalue, lambda: outcome
-        return outcome.statistic, outcome.pvalue
+        with _LOCK:
+            self(X, Y, Z)
+            return self.statistic_, self.p_value_
 
     @property
     def statistic_(self) -> float:
         """The statistic of the last call."""
-        return self._outcome("statistic_").statistic
+        with _LOCK:
+            return self._last().statistic
 
     @property
     def effect_size_(self) -> float:
         """How far out the statistic of the last call lies, in standard deviations under independence."""
-        outcome = self._outcome("effect_size_")
+        with _LOCK:
+            outcome = self._last()
         spread = float(np.std(outcome.null_distribution))
         return float((outcome.statistic - np.mean(outcome.null_distribution)) / spread) if spread else 0.0
 
-    def _outcome(self, wanted: str) -> Any:
-        if self._last is None:
-            seen = f"{wanted} belongs to the last call, but there was none"
-            raise AttributeError(f"{seen}; call the test first")
-        return self._last()
-
-    def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[SharedTester, Columns]:
+    def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[ConditionalTester, Columns]:
         """The tester of the data, and where it has the columns."""
         import narwhals.stable.v2 as nw
 
-        tester, times = TESTERS.get(data, self.options), self.options["prewhiten"]
-        labels: list[Any] = [f"x{place}" for place in range(len(tester.tester.names))]
+        tester = _tester(data, self.options)
+        labels: list[Any] = [f"x{place}" for place in range(len(tester.names))]
         frame = nw.from_native(data, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):  # a column of times is no variable
+            times = self.options["prewhiten"]
             labels = [label for label in frame.columns if not isinstance(times, str) or label != times]
-        places = {label: place for place, label in enumerate(labels)}
 
         def place(label: Any, argument: str) -> int:
-            if isinstance(label, Hashable) and label in places:
-                return places[label]
-            if isinstance(label, str) and isinstance(times, str) and label == times:
-                seen = f"{argument} is {label!r}, which holds the times of prewhiten and is no variable"
-                raise ValueError(f"{seen}; fit PC on the table without it")
-            known = ", ".join(repr(column) for column in list(places)[:12])
-            seen = f"{argument} is {label!r}, but the columns are {known}"
-            raise ValueError(f"{seen}; give adapters.pgmpy the table that PC is fitted on")
+            if label in labels:
+                return labels.index(label)
+            known = ", ".join(map(repr, labels[:12]))
+            seen = f"{argument} is {label!r}, but the variables are {known}"
+            raise ValueError(f"{seen}; fit PC on the table that adapters.pgmpy was given, without its times")
 
         given = [place(one, "Z") for one in ((Z,) if isinstance(Z, str) else Z)]
-        return tester, tester.tester.places(place(X, "X"), place(Y, "Y"), given, ("X", "Y", "Z"))
+        return tester, tester.places(place(X, "X"), place(Y, "Y"), given, ("X", "Y", "Z"))
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_last": None}  # a lock stays in its process
+        return {name: value for name, value in vars(self).items() if name != "_last"}
 
     def __repr__(self) -> str:
         size = " x ".join(str(length) for length in np.shape(self.data))
@@ -214,15 +213,16 @@ class _CausalLearnTest:
             raise TypeError(f"causal-learn searches arrays, but data is a {type(data).__name__}; {remedy}")
         super().__init__(data)  # type: ignore[call-arg]  # of causal-learn's CIT_Base, the next in line
         self.options = _all_options(self.defaults | options)
-        self._tester = TESTERS.get(data, self.options)
+        self._tester = _tester(data, self.options)
 
     def __call__(self, X: Any, Y: Any, condition_set: Any = None) -> float:
         """The p-value of two columns given others."""
         for column in (X, Y, *(condition_set := () if condition_set is None else tuple(condition_set))):
             if isinstance(column, str):
                 raise TypeError(f"causal-learn asks by column number, but {column!r} was given")
-        asked = self._tester.tester.places(X, Y, condition_set, ("X", "Y", "condition_set"))
-        return self._tester.pvalue(*asked)
+        with _LOCK:
+            asked = self._tester.places(X, Y, condition_set, ("X", "Y", "condition_set"))
+            return self._tester.pvalue(*asked)
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self  # causal-learn copies a graph at every step, test and all; regressions stay shared

@@ -1,19 +1,15 @@
 """The one interface between a graph search and any conditional test, and two simple tests behind it."""
 
-import math
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from kembed.conditional.linear import LEAST_FREEDOM, NOTHING_LEFT, correlations, fisher_z, left_over
 from kembed.core.backend import Float, Int
-from kembed.core.linalg import near_one
 
 Set = tuple[int, ...]
 Columns = Float[np.ndarray, "n p"]
-# Shares of variance below this are rounding: the correlations themselves carry about 1e-15 per row.
-NOTHING_LEFT = 1e-10
-ROUNDING = 1e-15  # a range below this share of the numbers is some of their last digits
 
 
 @runtime_checkable
@@ -45,58 +41,35 @@ class FisherZ:
     def __init__(self, values: Columns, names: tuple[str, ...], *, resampled: bool = False) -> None:
         self.names, self.n_rows, self._values = names, len(values), values
         # What varies among all rows may not among some of them: it then tells nothing about anything.
-        self._resampled = resampled
-        ranges = np.ptp(values, axis=0)
-        self._constant = ranges <= ROUNDING * np.abs(values).max(axis=0)
-        centred = near_one(values)
-        centred -= centred.mean(axis=0)
-        spread = np.sqrt((centred**2).sum(axis=0))
-        if self._constant.any() and not resampled:
-            name = names[int(np.argmax(self._constant))]
-            seen = f"column {name!r} is constant over {len(values)} rows, so it has no correlation"
-            raise ValueError(f"{seen}; drop it")
-        unit = centred / np.where(self._constant, 1.0, spread)
-        self._correlation = unit.T @ unit
+        self._resampled, self._correlation = resampled, correlations(values)
+        constant = np.diagonal(self._correlation) == 0.0
+        if constant.any() and not resampled:
+            seen = f"column {names[int(np.argmax(constant))]!r} is constant over {len(values)} rows"
+            raise ValueError(f"{seen}, so it has no correlation; drop it")
 
     def pvalue(self, i: int, j: int, given: Set) -> float:
         """The p-value of no partial correlation."""
-        if self._constant[i] or self._constant[j]:
-            return 1.0
-        r, rank = self._partial(i, j, tuple(c for c in given if not self._constant[c]))
-        freedom = self.n_rows - rank - 3
+        left, rank = left_over(self._correlation, [i, j], list(given))
+        freedom = self.n_rows - rank - LEAST_FREEDOM
         if freedom <= 0:
             raise ValueError(
                 f"{self.n_rows} rows are too few to test {self._titles((i, j))} given {self._titles(given)}: "
                 f"Fisher's z needs at least {rank + 4}; set max_given to at most {self.n_rows - 4}, "
                 "or give more rows"
             )
-        return 0.0 if abs(r) >= 1.0 else math.erfc(math.sqrt(freedom / 2.0) * abs(math.atanh(r)))
+        if np.diagonal(left).min() >= NOTHING_LEFT:
+            return fisher_z(left, freedom).pvalue
+        if self._resampled:
+            return 1.0
+        name = self.names[(i, j)[int(np.argmin(np.diagonal(left)))]]
+        raise ValueError(
+            f"column {name!r} is a linear function of {self._titles(given)}, so that there is no partial "
+            "correlation; drop one of these columns"
+        )
 
     def on_rows(self, rows: Int[np.ndarray, " m"]) -> "FisherZ":
         """The same on some of the rows."""
         return FisherZ(self._values[rows], self.names, resampled=True)
-
-    def _partial(self, i: int, j: int, given: Set) -> tuple[float, int]:
-        """The correlation of what the given columns leave of i and j, and how many of these count."""
-        ends, inner = [i, j], list(given)
-        left = self._correlation[np.ix_(ends, ends)]
-        rank = 0
-        if inner:
-            among, across = self._correlation[np.ix_(inner, inner)], self._correlation[np.ix_(inner, ends)]
-            values, vectors = np.linalg.eigh(among)
-            kept = values > NOTHING_LEFT * values[-1]  # redundant conditioners add nothing
-            rank = int(kept.sum())
-            part = (vectors[:, kept].T @ across) / np.sqrt(values[kept])[:, None]
-            left = left - part.T @ part
-        for place, end in enumerate(ends):
-            if left[place, place] < NOTHING_LEFT:
-                if self._resampled:
-                    return 0.0, rank
-                raise ValueError(
-                    f"column {self.names[end]!r} is a linear function of {self._titles(given)}, so that "
-                    "there is no partial correlation; drop one of these columns"
-                )
-        return float(left[0, 1] / math.sqrt(left[0, 0] * left[1, 1])), rank
 
     def _titles(self, columns: Set) -> str:
         return ", ".join(repr(self.names[c]) for c in columns) or "nothing"

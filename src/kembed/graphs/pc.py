@@ -1,6 +1,5 @@
 """Which variable causes which, as far as tests of conditional independence can say: `pc`."""
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -184,13 +183,8 @@ def pc(
 
 def _check_decider(decider: Any, alpha: float) -> None:
     """Refuse a level that no p-value reaches, as every pair would pass for independent, and unclear names."""
-    least = 1.0 / (getattr(decider, "n_resamples", math.inf) + 1)
-    if alpha < least:
-        raise ValueError(
-            f"alpha is {alpha:g}, but the smallest possible p-value is {least:.3g} with "
-            f"n_resamples={decider.n_resamples}, so that no edge could be found; use "
-            f"n_resamples={math.ceil(1.0 / alpha) - 1} or more"
-        )
+    if hasattr(decider, "n_resamples"):
+        checks.reachable(alpha, decider.n_resamples)
     names = tuple(decider.names)
     if len(names) < 2:
         seen = f"data has {len(names)} variable{'' if len(names) == 1 else 's'}"

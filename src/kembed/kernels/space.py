@@ -15,23 +15,12 @@ from functools import cached_property
 import numpy as np
 
 from kembed.core.backend import Bool, Float
-from kembed.core.linalg import (
-    median_of_line,
-    median_of_pairs,
-    order_statistics,
-    robust_spread,
-    squared_distances,
-)
+from kembed.core.linalg import median_of_pairs, robust_spread, squared_distances
 from kembed.core.ordering import sorted_rows
 
 Rows = Float[np.ndarray, "n D"]
 # The median is taken over at most so many rows, an even choice of the sorted ones: half a million distances.
 MEDIAN_ROWS = 1_000
-# Rows whose products with the others are worked on at once (half a megabyte), and rows worth that work.
-STRIP, FEWEST = 64, 128
-# Twice what a squared distance by products is off, for every term and as a share of the largest: 8 roundings.
-ROUNDING = 1e-15
-MOST_CLOSE = 20_000  # pairs that rounding does not tell from the median: more, and values repeat
 # A row further out than this, in spreads, is simply far: its squares must stay numbers.
 FAR = 1e100
 
@@ -92,55 +81,9 @@ class Space:
         rows = sorted_rows(self.rows)
         if len(rows) > MEDIAN_ROWS:
             rows = rows[np.linspace(0, len(rows) - 1, MEDIAN_ROWS).round().astype(int)]
-        if rows.shape[1] == 1 and not self.categorical.any():
-            return float(np.sqrt(median_of_line(rows[:, 0]))) or 1.0
-        squared = self._median_by_products(rows) or median_of_pairs(self.distances(rows, rows))
+        squared = median_of_pairs(self.distances(rows, rows))
         # Every row the same, or a thinned table of duplicates: any lengthscale would do.
         return float(np.sqrt(squared)) or 1.0
-
-    def _median_by_products(self, rows: Rows) -> float | None:
-        """The median of `distances` over pairs of these rows, to the last bit; None where that is in doubt.
-
-        Distances by products, |x|² + |y|² - 2x·y, are quick and off by rounding. Their median is off by no
-        more than that, so that differences need be taken only of the few pairs that are as near to it.
-        """
-        n, E = len(rows), self.numeric.shape[1]
-        x, codes = rows[:, :E], rows[:, E:]
-        norms, turned = np.square(x).sum(axis=1), np.ascontiguousarray(-2.0 * x.T)
-        largest = 2.0 * float(norms.max(initial=0.0)) + float(np.square(self.penalty).sum())
-        slack = ROUNDING * (rows.shape[1] + 2) * largest
-        if n < FEWEST or not np.isfinite(slack):
-            return None
-        starts = np.arange(0, n, STRIP)
-        strips = []
-        for start in starts.tolist():  # pairs of some rows with all from the first of them on
-            own = slice(start, start + STRIP)
-            found = x[own] @ turned[:, start:]
-            found += norms[own, None]
-            found += norms[start:]
-            if len(self.penalty):
-                found += mismatch(codes[own], codes[start:], self.penalty)
-            found[np.tril_indices(len(found))] = np.inf  # only i < j
-            strips.append(found.ravel())
-        near, pairs = np.concatenate(strips), n * (n - 1) // 2
-        ranks = [(pairs - 1) // 2, pairs // 2]
-        middle = order_statistics(near, ranks)
-        low, high = float(middle[0]) - slack, float(middle[1]) + slack
-        close = np.flatnonzero((near >= low) & (near <= high))
-        if len(close) > MOST_CLOSE:
-            return None
-        ends = np.cumsum([len(strip) for strip in strips])
-        strip = np.searchsorted(ends, close, side="right")
-        first, length = starts[strip], n - starts[strip]
-        place = close - np.append(0, ends)[strip]
-        i, j = first + place // length, first + place % length
-        squared, unlike = np.zeros(len(close)), np.zeros(len(close))  # added up as `distances` does
-        for column in x.T:
-            squared += np.square(column[i] - column[j])
-        for column, cost in zip(codes.T, self.penalty, strict=True):
-            unlike += cost**2 * (column[i] != column[j])
-        places = np.array(ranks) - int(np.count_nonzero(near < low))
-        return float(np.mean(np.sort(squared + unlike)[places]))
 
 
 def mismatch(codes: Rows, others: Rows, penalty: Float[np.ndarray, " C"]) -> Float[np.ndarray, "n m"]:

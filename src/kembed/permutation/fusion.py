@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
-from kembed.core.normal import FAR, normal_cdf
 from kembed.features.ensemble import Plan
 
 Table = Float[np.ndarray, "C J"]
@@ -24,6 +23,7 @@ ROUNDING = 1e-14
 STEADY = 1e-13
 FAINT = 1e-3  # a skewness below this is none
 STEEP = 8.0**0.5  # that of a squared normal number: no sum of them has more, so more is an outlier's doing
+FAR = 37.0  # standard deviations: beyond, a normal tail is soon no number
 AT_ONCE = 64  # columns that are worked on together: half a megabyte for 999 resamples
 LOWEST = 1e-3  # what the cube root is taken of; below, a p-value is 1 and its digits do not matter
 # The share of the sum of groups beside the groups themselves: of .2 to .5 the best on SUITE and HELD_OUT.
@@ -138,13 +138,15 @@ def _gamma_tail(z: Rows, skewness: Float[np.ndarray, "J *C"]) -> Rows:
 
     Written over z.
     """
+    from scipy.special import log_ndtr
+
     skewness = np.clip(np.where(np.abs(skewness) < FAINT, FAINT, skewness), -STEEP, STEEP)
     z *= 0.5 * skewness
     z += 1.0
     np.cbrt(np.maximum(z, LOWEST, out=z), out=z)
     z += np.square(skewness) / 36.0 - 1.0  # 1/(9k) with k = 4/g²
     z *= -6.0 / skewness  # ±√(9k)
-    np.log(normal_cdf(np.clip(z, -FAR, FAR, out=z)), out=z)
+    log_ndtr(np.clip(z, -FAR, FAR, out=z), out=z)
     return np.negative(z, out=z)
 
 

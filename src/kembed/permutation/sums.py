@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kembed.core.backend import Float, Int
-from kembed.core.buffers import Buffers
 from kembed.features.members import dense
 from kembed.features.rows import Rows, Sample
 from kembed.features.segments import make_segments
@@ -229,11 +228,11 @@ def sum_features(
     scaled = [k for k, each in enumerate(maps) if hasattr(each, "lengthscale")]
     scaled.sort(key=lambda k: -maps[k].lengthscale)
     rest = [k for k in range(len(maps)) if k not in scaled]
-    buffers, totals = Buffers(), _Totals(bins.count, len(maps))
+    totals = _Totals(bins.count, len(maps))
     held = min(CHUNK, max(FEWEST, ENTRIES // values.shape[1]))
     for start in range(0, max(len(order), 1), held):
         part = slice(start, start + held)
-        rows = Rows(basis, values[part], buffers=buffers)
+        rows = Rows(basis, values[part])
         for strip in rows.strips() if scaled else ():
             few = make_segments(own[part][strip.part], weight[part][strip.part])
             for k in scaled:
