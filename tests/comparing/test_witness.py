@@ -297,7 +297,7 @@ def test_hyperparameters_are_integrated_out(pair):
         (([1.0, 2.0], [1.0, 3.0]), {"level": 90}, ValueError, "level"),
         (([1.0, 2.0], [1.0, 3.0]), {"nan_policy": "propagate"}, ValueError, "nan_policy"),
         (([1.0, 2.0], [1.0, 3.0]), {"n_kernels": 0}, ValueError, "n_kernels"),
-        ((["a", "b"], ["a", "a"]), {"kernel": Fixed(K)}, ValueError, "KernelSamples is for numeric"),
+        ((["a", "b"], ["a", "a"]), {"kernel": Fixed(K)}, ValueError, "is for numeric columns"),
     ],
 )
 def test_refuses(arguments, options, error, message):
