@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.comparing.effects import NORMAL
-from kembed.conditional.regression import ROWS_PER_RANK, Conditioner
+from kembed.conditional.regression import ROWS_PER_RANK, ColumnFit, Conditioner
 from kembed.conditional.residuals import as_variable, content_order
 from kembed.conditional.result import ConditionalOutcome
 from kembed.conditional.tester import ConditionalTester, WholeTables
@@ -37,7 +37,7 @@ OVERLAP = 0.05
 # at least one sample.
 LEAST_ROWS, LEAST_SHARE = 50, 0.1
 BINS = 8  # of an input along which the target is compared
-LEAST_IN_GROUP = 20  # rows of either sample in a group
+LEAST_IN_GROUP = 10  # rows of either sample in a group
 MOST_LEVELS = 6  # of a target: the most frequent ones
 
 
@@ -257,11 +257,17 @@ def _too_wide(given: Table, n: int) -> str:
 
 def _left_out(conditioner: Conditioner, column: Vector, shape: Vector) -> Vector:
     """A column less its prediction by the other rows; the regression is fitted to `shape`."""
-    centred, size = column - column.mean(), float(shape.std())
-    if not size > 0.0 or not conditioner.Z.shape[1]:
-        return centred
-    fit = conditioner.fit((shape - shape.mean()) / size)
+    centred = column - column.mean()
+    fit = _fit(conditioner, shape)
     return centred if fit is None else np.asarray(fit.residuals(centred[:, None]).left_out[:, 0])
+
+
+def _fit(conditioner: Conditioner, shape: Vector) -> ColumnFit | None:
+    """The regression of a column; None where it is constant, or nothing explains it."""
+    size = float(shape.std())
+    if not size > 0.0 or not conditioner.Z.shape[1]:
+        return None
+    return conditioner.fit((shape - shape.mean()) / size)
 
 
 def _inside(chance: Vector, share: float) -> Some:
@@ -278,6 +284,7 @@ def differences(
     table, observed = compared.target, compared.target.observed(0)  # a value that was filled in says nothing
     column = table.values[:, 0]
     levels: list[str | None] = [None]
+    ratio = None
     if table.categorical[0]:
         counts = np.bincount(column.astype(int), minlength=len(table.levels[0]))
         codes = np.sort(np.argsort(-counts, kind="stable")[:MOST_LEVELS])
@@ -289,13 +296,14 @@ def differences(
         spread = float(make_space(table.values[:, :1], table.categorical[:1]).spread[0])
         scaled = (column - np.median(column)) / spread
         shape = as_variable(table.values[:, :1], table.categorical[:1]).columns
-        E = [spread * _left_out(compared.conditioner, scaled, shape[:, 0] if shape.shape[1] else scaled)]
+        shape = shape[:, 0] if shape.shape[1] else scaled
+        E = [spread * _left_out(compared.conditioner, scaled, shape)]
+        ratio = _spread_ratio(compared, scaled, shape, observed)
     whole = [_estimate(compared.label, e, observed) for e in E]
     k = max(range(len(E)), key=lambda k: abs(whole[k][0]) / max(whole[k][1], 1e-300))
     value, error = whole[k]
     ends = value - NORMAL * error, value + NORMAL * error
     average = TargetDifference(None, None, levels[k], value, ends, (1.0, 1.0))
-    ratio = None if table.categorical[0] else _spread_ratio(compared, E[0], observed)
     return average, ratio, _profiles(compared, E, levels, observed, alpha)
 
 
@@ -309,17 +317,24 @@ def _estimate(r: Vector, e: Vector, some: Some) -> tuple[float, float]:
     return value, float(np.sqrt(np.square(r * (e - value * r)).sum() * n / (n - 1)) / total)
 
 
-def _spread_ratio(compared: Compared, e: Vector, observed: Some) -> tuple[float, float, float] | None:
-    """The ratio of residual standard deviations with a 95% interval.
+def _spread_ratio(
+    compared: Compared, column: Vector, shape: Vector, observed: Some
+) -> tuple[float, float, float] | None:
+    """The ratio of residual standard deviations with a 95% interval, each sample regressed by itself.
 
     Rows are weighted by the probability of the other sample, so that both samples have the same inputs.
     """
     chance = np.clip(compared.second - compared.label, 0.0, 1.0)
     logs, errors = [], []
     for own, weight in ((~compared.second, chance), (compared.second, 1.0 - chance)):
-        w, part = weight[own & observed], e[own & observed]
+        fit = _fit(Conditioner(compared.conditioner.Z[own]), shape[own])
+        left = column[own] - column[own].mean()
+        if fit is not None:
+            both = fit.residuals(left[:, None])
+            left = both.fitted[:, 0] / np.sqrt(max(1.0 - both.freedom / len(left), 1e-2))
+        w, left = weight[own][observed[own]], left[observed[own]]
         total = max(float(w.sum()), 1e-300)
-        squares = np.square(part - w @ part / total)
+        squares = np.square(left - w @ left / total)
         variance = float(w @ squares) / total
         if not variance > 0.0:
             return None
@@ -341,7 +356,7 @@ def _profiles(
     cells: list[list[tuple[Any, Some, tuple[int, int]]]] = []
     for d in range(len(given.names)):
         cells.append([])
-        for box, inside in _groups(given, d):
+        for box, inside in _groups(given, d, np.square(compared.label)):
             some = inside & observed & given.observed(d)
             counts = int((some & ~second).sum()), int((some & second).sum())
             if min(counts) >= LEAST_IN_GROUP:
@@ -366,15 +381,17 @@ def _profiles(
     return tuple(replace(found[k], pvalue=float(adjusted[k])) for k in order)
 
 
-def _groups(given: Table, d: int) -> list[tuple[tuple[Any, ...], Some]]:
-    """The groups of rows along a column: its levels or few values, else bins of as many rows."""
+def _groups(given: Table, d: int, weights: Vector) -> list[tuple[tuple[Any, ...], Some]]:
+    """The groups of rows along a column: its levels or few values, else bins of equal weight."""
     column = given.values[:, d]
     values = np.unique(column)
     if given.categorical[d]:
         return [((str(given.levels[d][int(code)]),), column == code) for code in values]
     if len(values) <= BINS:
         return [((float(value), float(value)), column == value) for value in values]
-    edges = np.unique(np.quantile(column, np.linspace(0.0, 1.0, BINS + 1)))
-    places = np.clip(np.searchsorted(edges, column, side="right") - 1, 0, len(edges) - 2)
+    order = np.argsort(column, kind="stable")
+    before = np.cumsum(weights[order]) / weights.sum()
+    inner = column[order][np.searchsorted(before, np.arange(1, BINS) / BINS)]
+    places = np.searchsorted(np.unique(inner), column, side="left")
     bins = [places == place for place in np.unique(places)]
     return [((float(column[own].min()), float(column[own].max())), own) for own in bins]

@@ -80,7 +80,7 @@ class Shift(Drawn):
     def kinds(self) -> tuple[str, ...]:
         """The kinds of shift found, in the field's words; empty where none is, or where that is refused."""
         inputs, alone = (one.pvalue <= self.alpha for one in (self.inputs, self.target_alone))
-        if self.changed and alone and self.reverse.pvalue > self.alpha:
+        if self.changed and inputs and alone and self.reverse.pvalue > self.alpha:
             return ("label shift",)
         if self.changed:
             return ("concept shift", "covariate shift") if inputs else ("concept shift",)
