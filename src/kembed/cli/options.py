@@ -49,6 +49,7 @@ Paired = Annotated[bool, method("Row i of A and row i of B belong together.", ""
 Weights = Annotated[Text, data("Weigh rows by this column, which is not compared.", "COLUMN")]
 Unit = Annotated[Text, data("Clusters of rows (a customer, a day), which are exchanged whole.", "COLUMN")]
 Strata = Annotated[Text, data("Compare within the strata of this column (a site, a weekday).", "COLUMN")]
+Target = Annotated[Text, data("Also: did this column change, given all others?", "COLUMN")]
 Null = Annotated[
     Literal["permutation", "wild"],
     method("Shuffled labels, or the wild bootstrap for time series (rows in order of time).", None),

@@ -210,15 +210,21 @@ def exchanged(loaded: Samples, unit: str | None, strata: str | None) -> tuple[Sa
     """The samples, whose columns of clusters and strata are not compared, and both as arguments of a test."""
     named = {"unit": unit, "strata": strata}
     for option, column in named.items():
-        if column in loaded.left_out:
-            seen = f"--{option} {column!r} cannot be used: {loaded.left_out[column]}"
-            raise UsageError(f"{seen}; name another column")
-        if column is not None:
-            checked([column], loaded.columns, loaded.labels[0])
+        check_named(loaded, column, f"--{option}")
     rest = [column for column in loaded.columns if column not in named.values()]
     if not rest:
         raise UsageError("--unit and --strata leave no column to compare; name others")
     return replace(loaded, columns=rest), named
+
+
+def check_named(loaded: Samples, column: str | None, option: str) -> None:
+    """Refuse a column that an option names and that is not among those compared."""
+    if column in loaded.left_out:
+        raise UsageError(
+            f"{option} {column!r} cannot be used: {loaded.left_out[column]}; name another column"
+        )
+    if column is not None:
+        checked([column], loaded.columns, loaded.labels[0])
 
 
 def weighed(loaded: Samples, column: str) -> tuple[Samples, tuple[Any, ...]]:

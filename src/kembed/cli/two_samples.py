@@ -193,21 +193,26 @@ def run_report(
     strata: options.Strata = None,
     testing: options.Testing,
     paired: options.Paired = False,
+    target: options.Target = None,
     output: options.Page = Path("report.html"),
 ) -> bool:
     """Everything about two samples on one page: verdict, columns, pictures, how to repeat it."""
     outputs.check_target(output, outputs.PAGES, (a, b))
+    alone = {"--weights": weights, "--unit": unit, "--strata": strata, "--paired": paired}
+    if target is not None and (used := [name for name, given in alone.items() if given]):
+        raise UsageError(f"--target takes rows as independent and of equal weight; leave {used[0]} out")
     from kembed import compare
     from kembed.cli import samples
 
-    keep = weights, unit, strata
+    keep = weights, unit, strata, target
     pair = samples.load_pair(a, b, reading, screen, testing.seed, keep, paired=paired)
     own = None
     if weights is not None:
         pair, own = samples.weighed(pair, weights)
     pair, named = samples.exchanged(pair, unit, strata)
+    samples.check_named(pair, target, "--target")
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
-        how = testing.settings(bar) | {"weights": own, "paired": paired, **named}
+        how = testing.settings(bar) | {"weights": own, "paired": paired, "target": target, **named}
         found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
         again = None if weights or unit or strata or paired else samples.in_python(a, b, reading, pair)
@@ -217,6 +222,9 @@ def run_report(
     screen.say(sentence)
     facts = [("effect size", found.effect.words), *(found.bayes.facts if found.bayes else [])]
     screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing), *facts])
+    if found.shift is not None:
+        answers = [(name, answer, None if p != p else p) for name, answer, p in found.shift.answers]
+        screen.table({"distribution": "", "answer": "", "p": ".3g"}, answers)
     print_summaries(screen, found)
     told = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described}
     told |= {"verdict": sentence, "output": output}

@@ -12,6 +12,7 @@ from kembed.comparing.changes import Change, pair_changes
 from kembed.comparing.regions import Region
 from kembed.comparing.scales import one_kernel
 from kembed.comparing.separation import at_least, separation
+from kembed.comparing.shift import Shift, find_shift
 from kembed.comparing.summaries import ColumnSummary, summarise
 from kembed.comparing.witness import Witness, fit_witness, pool_of_sources
 from kembed.core import checks
@@ -48,7 +49,7 @@ class Comparison(Drawn):
     `separation` is a cross-validated AUC of single rows: ½ is guessing, 1 is certain. A better classifier may
     exist, so at least so much is possible; `separation_interval` is its 95% interval. `effect` says how large
     the difference is, and `bayes` how probable; `bayes` is None with clusters, strata or pairs, since the
-    Bayes factor assumes independent rows.
+    Bayes factor assumes independent rows. `shift` says what kind of shift there is; None without `target=`.
     """
 
     labels: tuple[str, str]
@@ -66,6 +67,7 @@ class Comparison(Drawn):
     schema_differences: dict[str, str] = field(default_factory=dict)  # columns that one sample has, and which
     effect: EffectSize = field(kw_only=True)
     bayes: BayesFactorResult | None = field(kw_only=True)
+    shift: Shift | None = field(default=None, kw_only=True)
 
     @property
     def differ(self) -> bool:
@@ -103,7 +105,8 @@ class Comparison(Drawn):
     @property
     def verdict(self) -> str:
         """The answer in words."""
-        return self._of_schema + self._of_test + self._of_missing
+        shift = "" if self.shift is None else f" {self.shift.verdict}"
+        return self._of_schema + self._of_test + self._of_missing + shift
 
     @property
     def _of_schema(self) -> str:
@@ -191,6 +194,7 @@ class Comparison(Drawn):
             "by_column": [column.to_dict() for column in self.columns],
             "by_pair": [asdict(pair) for pair in self.pairs],
             "regions": [region.to_dict(self.labels) for region in self.regions],
+            "shift": None if self.shift is None else self.shift.to_dict(),
         }
         return jsonable(told)
 
@@ -236,6 +240,7 @@ def compare(
     strata: Any = None,
     weights: Any = None,
     paired: bool = False,
+    target: str | None = None,
     missing: str = "include",
     rng: Any = 0,
     progress: bool | None = None,
@@ -274,6 +279,9 @@ def compare(
         Whether row i of `x` belongs to row i of `y`: sides of pairs are swapped in the tests, and both rows
         of a pair are in one fold of the AUC. Bands of the witness and intervals of single columns assume
         independent samples.
+    target
+        A column that the others, the inputs, are to predict (a label, an outcome, a model's score): also test
+        whether P(inputs), P(target) and P(target | inputs) changed, and where the last did; see `Shift`.
     missing
         Missing values: `"include"` compares them too (an indicator column `"<name> (missing)"` beside
         numbers, whose gaps are filled from the pooled values; a level "missing" of categories), `"omit"`
@@ -302,12 +310,16 @@ def compare(
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
     labels = labels[0], labels[1]
     checks.choice(missing, "missing", POLICIES)
-    keep = [each for each in (unit, strata) if isinstance(each, str)]
+    exchanged: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": paired}
+    if target is not None:
+        _refuse_with_target(exchanged)
+    keep = [each for each in (unit, strata, target) if isinstance(each, str)]
     sources = read({"x": x, "y": y}, nan_policy=missing, minimum=2, common=True, keep=keep)
+    if target is not None:
+        check_target(target, sources[0].schema.names, getattr(sources[0], "left_out", {}))
     only = {name: labels[place] for name, place in getattr(sources[0], "only", {}).items()}
     generator = checks.generator(rng)
     procedure = read_procedure("auto", "permutation", n_resamples, None, generator)
-    exchanged: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": paired}
     (stream,) = generator.spawn(1)  # what the witness draws has nothing to do with what the test draws
     seed = int(stream.integers(2**31))
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
@@ -342,7 +354,33 @@ def compare(
     pairs = pair_changes(tables, test.findings, labels, alpha) if test.pvalue <= alpha else ()
     settings = kernel, alpha, n_resamples, given, out, pairs
     found = labels, test, difference, columns, classified.auc, *settings, classified.interval, only
-    return Comparison(*found, effect=effect, bayes=bayes)
+    shift = None
+    if target is not None:
+        with showing_progress(progress), np.errstate(**QUIETLY):
+            stage("asking what kind of shift it is", 0.75)
+            shift = find_shift(tables, target, labels, alpha, kernel, replace(procedure, rng=stream))
+    return Comparison(*found, effect=effect, bayes=bayes, shift=shift)
+
+
+def _refuse_with_target(exchanged: dict[str, Any]) -> None:
+    """Conditional tests take rows as independent and alike."""
+    for name, value in exchanged.items():
+        if value is not None and value is not False:
+            seen = f"target= takes rows as independent and of equal weight, but {name}= was given"
+            raise ValueError(f"{seen}; leave one of them out")
+
+
+def check_target(target: Any, names: tuple[str, ...], left_out: dict[str, str]) -> None:
+    """Refuse a target that is no column beside others."""
+    if not isinstance(target, str):
+        raise TypeError(f"target must be the name of a column, but {target!r} was given")
+    if target in left_out:
+        raise ValueError(f"target={target!r} cannot be used: {left_out[target]}; name another column")
+    if target not in names:
+        seen = f"target={target!r} is not a column; the samples have {listing(names)}"
+        raise ValueError(f"{seen}; name one of them")
+    if len(names) == 1:
+        raise ValueError(f"target={target!r} is the only column; give at least one input beside it")
 
 
 def described_rows(

@@ -10,6 +10,7 @@ from kembed.plotting.graphs import plot_graph
 from kembed.plotting.learning import plot_learned, plot_samples
 from kembed.plotting.null import plot_test
 from kembed.plotting.pairs import plot_pair
+from kembed.plotting.shift import plot_shift
 from kembed.plotting.style import axes_or_new
 from kembed.plotting.witness import plot_witness
 
@@ -22,6 +23,7 @@ __all__ = [
     "plot_learned",
     "plot_pair",
     "plot_samples",
+    "plot_shift",
     "plot_test",
     "plot_witness",
 ]
@@ -33,6 +35,7 @@ PLOTS = {
     "Embedding": plot_embedding,
     "KernelSamples": plot_samples,
     "LearnedKernel": plot_learned,
+    "Shift": plot_shift,
     "TestOutcome": plot_test,
     "Witness": plot_witness,
 }

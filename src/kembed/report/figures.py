@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from markupsafe import Markup
 from kembed import plotting
 from kembed.comparing.changes import Change
 from kembed.comparing.compare import Comparison
+from kembed.comparing.shift import Shift
 from kembed.comparing.witness import Witness
 from kembed.plotting.style import LEGEND
 from kembed.report.words import number, of_range, percent, short
@@ -167,3 +169,21 @@ def evidence(comparison: Comparison) -> Picture | None:
     caption = "The higher, the better this scale describes the rows of both samples together."
     source = draw(lambda ax: plotting.plot_learned(learned, ax))
     return Picture(source, alt, "Evidence over scales", caption)
+
+
+def of_shift(shift: Shift) -> list[Picture]:
+    """Where the relation changed: the inputs along which the difference varies, or the first of them."""
+    if not shift.changed or not shift.profiles:
+        return []
+    varying = [one.column for one in shift.profiles if one.pvalue <= shift.alpha]
+    found = []
+    for column in list(dict.fromkeys(varying))[:2] or [shift.profiles[0].column]:
+        profile = next(one for one in shift.profiles if one.column == column)
+        told = [one.describe(shift.target, shift.labels[1], shift.unit) for one in profile.regions]
+        alt = f"Difference of {short(shift.target)} at equal inputs along {short(column)}. "
+        alt += f"The band excludes 0 {'; '.join(told)}." if told else "The band includes 0 everywhere."
+        caption = f"{short(shift.labels[1])} less {short(shift.labels[0])} at equal inputs. "
+        caption += "Coloured: the band excludes 0, for all groups of all inputs at once."
+        source = draw(partial(plotting.plot_shift, shift, column=column))
+        found.append(Picture(source, alt, f"{short(shift.target)} along {short(column)}", caption))
+    return found

@@ -1,6 +1,7 @@
 """What goes where on the page; the words and the layout are in `page.html`."""
 
 import platform
+import shlex
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -67,6 +68,7 @@ def fill(comparison: Comparison, date: str, about: About) -> str:
         about=about,
         regions=_places(comparison),
         evidence=figures.evidence(comparison),
+        shifted=figures.of_shift(comparison.shift) if comparison.shift else [],
         scale=_scale(comparison),
         null=figures.null(comparison.test),
         method=_method(comparison),
@@ -164,6 +166,7 @@ def in_python(comparison: Comparison, samples: str | None = None) -> str:
         _kernel_option(comparison, 'kernel="{}",', "kernel=...,  # as it was given"),
         f"alpha={comparison.alpha:g},",
         f"n_resamples={comparison.n_resamples},",
+        f"target={comparison.shift.target!r}," if comparison.shift else "",
         'missing="omit",' if any(comparison.dropped) else "",
         f"rng={seed}",
     ]
@@ -185,6 +188,7 @@ def at_a_shell(comparison: Comparison) -> str | None:
         _kernel_option(comparison, "--kernel {}", "--kernel ..."),
         f"--alpha {comparison.alpha:g}",
         f"--resamples {comparison.n_resamples}",
+        f"--target {shlex.quote(comparison.shift.target)}" if comparison.shift else "",
         "--missing omit" if any(comparison.dropped) else "",
     ]
     return " ".join(["kembed report A.csv B.csv", *filter(None, options)])
