@@ -40,10 +40,11 @@ def run_test(
     fast: options.Fast = False,
 ) -> bool:
     """Do samples differ? An exact test, by files or by the groups of one file."""
-    if sketches.is_sketch(a, b):
+    if kept := sketches.sketches_in(a, b):
         of_rows = {"paired": paired, "weights": weights, "null": null != "permutation", "fast": fast}
         of_rows |= {"unit": unit, "strata": strata, "bayes": bayes}
-        return sketches.test_against(screen, a, b, reading, testing, by_column, **of_rows)
+        pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
+        return sketches.test_against(screen, pair, testing, by_column)
     from kembed import bayes_factor, mmd_test
     from kembed.cli import samples
 
@@ -134,8 +135,11 @@ def run_witness(
     from kembed.cli import samples
     from kembed.tables.source import SAMPLE
 
-    pair = samples.load_pair(a, b, reading, screen, seeded.seed)
-    if not all(source.held for source in pair.sources):
+    if kept := sketches.sketches_in(a, b):
+        pair = sketches.load_against(screen, a, b, kept, reading)
+    else:
+        pair = samples.load_pair(a, b, reading, screen, seeded.seed)
+    if not (kept or all(source.held for source in pair.sources)):
         screen.note(f"regions rest on {SAMPLE:,} rows of each sample, drawn at random")
     with screen.waiting(f"looking where {pair.labels[0]} and {pair.labels[1]} differ"):
         found = witness(*pair.sources, level=level, kernel=chosen, rng=seeded.seed)
@@ -201,11 +205,16 @@ def run_report(
     from kembed.cli import samples
 
     keep = weights, unit, strata
-    pair = samples.load_pair(a, b, reading, screen, testing.seed, keep, paired=paired)
-    own = None
-    if weights is not None:
-        pair, own = samples.weighed(pair, weights)
-    pair, named = samples.exchanged(pair, unit, strata)
+    own: Any = None
+    named: dict[str, Any] = {}
+    if kept := sketches.sketches_in(a, b):
+        of_rows = {"paired": paired, "weights": weights, "unit": unit, "strata": strata}
+        pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
+    else:
+        pair = samples.load_pair(a, b, reading, screen, testing.seed, keep, paired=paired)
+        if weights is not None:
+            pair, own = samples.weighed(pair, weights)
+        pair, named = samples.exchanged(pair, unit, strata)
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         how = testing.settings(bar) | {"weights": own, "paired": paired, **named}
         found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
@@ -215,7 +224,8 @@ def run_report(
         found.save_report(output, command=screen.repeated(testing.seed), **about)
     sentence = pair.told(found.verdict, found.test.sizes)
     screen.say(sentence)
-    facts = [("effect size", found.effect.words), *(found.bayes.facts if found.bayes else [])]
+    facts = [("effect size", found.effect.words)] if found.effect else []
+    facts += found.bayes.facts if found.bayes else []
     screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing), *facts])
     print_summaries(screen, found)
     told = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described}

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
-from kembed.core.text import rows
 from kembed.core.threads import few_rows_one_thread
 from kembed.estimators.drift_file import read_detector, write_detector
 from kembed.tables.reader import read_tables
@@ -20,6 +19,7 @@ from kembed.testing.two_sample import mmd_test
 MINIMUM_ROWS = 2  # that a test takes of either sample
 # Rows of a reference from which on batches are compared with a sketch of it: a test of all rows takes longer.
 MANY = 20_000
+KEPT = 5_000  # rows that are kept of it beside the sketch
 
 
 class DriftDetector(BaseEstimator):  # type: ignore[misc]
@@ -33,7 +33,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     Of a reference of 20,000 rows and more a `Sketch` is made, and batches are compared with that, in a time
     that does not depend on its rows. `save` and `load` keep a detector in a file: the sketch, or the rows
-    where they are fewer.
+    where they are fewer. `compare` and `witness` explain an alarm, also of a loaded detector: a sketch keeps
+    5,000 rows for pictures and regions.
 
     Parameters
     ----------
@@ -96,18 +97,14 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         self.sketch_: Sketch | None = None
         if len(table) >= MANY:
             how: Any = {"kernel": self.kernel, "nan_policy": self.nan_policy}
-            self.sketch_ = Sketch.of(table, rng=checks.as_rng(self.random_state), **how)
+            self.sketch_ = Sketch.of(table, rng=checks.as_rng(self.random_state), keep_rows=KEPT, **how)
         self.reference_ = copy.deepcopy(table)
         return self
 
     @few_rows_one_thread
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
         """The test of the batch against the reference; with `by_column` also of every column by itself."""
-        check_is_fitted(self, "reference_")
-        if self.sketch_ is None:
-            return mmd_test(*self._both(X), by_column=by_column, **self._options())
-        options = {**self._options(), "kernel": self.sketch_.specification.kernel}
-        return mmd_test(self.sketch_, self._table(X, reset=False), by_column=by_column, **options)
+        return mmd_test(*self._both(X), by_column=by_column, **self._options())
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted detector to a file, atomically: arrays and JSON, no code."""
@@ -123,15 +120,14 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         return made
 
     def _both(self, X: Any) -> tuple[Any, Any]:
+        """The reference as batches are compared with it, and a batch."""
         check_is_fitted(self, "reference_")
-        if self.reference_ is None:
-            kept = rows(self.sketch_.rows) if self.sketch_ else "its reference"
-            seen = f"this detector was loaded with a sketch of {kept} and has no row of them"
-            raise ValueError(f"{seen}; use test, predict or pvalue, or fit it on the reference again")
-        return self.reference_, self._table(X, reset=False)
+        return self.sketch_ or self.reference_, self._table(X, reset=False)
 
     def _options(self) -> dict[str, Any]:
         options = {name: getattr(self, name) for name in ("kernel", "n_resamples", "nan_policy")}
+        if self.sketch_ is not None:
+            options["kernel"] = self.sketch_.specification.kernel
         return {**options, "rng": checks.as_rng(self.random_state)}
 
     def pvalue(self, X: Any) -> float:
@@ -149,16 +145,17 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """
         from kembed.comparing.witness import witness
 
+        both = self._both(X)
         options = {"nan_policy": self.nan_policy, "rng": checks.as_rng(self.random_state), **options}
-        return witness(*self._both(X), **options)
+        return witness(*both, **options)
 
     def compare(self, X: Any, *, labels: tuple[str, str] = ("reference", "batch")) -> Any:
         """Test, witness, every column and a verdict in words, with `save_report`; see `kembed.compare`."""
         from kembed.comparing.compare import compare
 
-        options = self._options()
+        both, options = self._both(X), self._options()
         options["missing"] = options.pop("nan_policy")
-        return compare(*self._both(X), labels=labels, alpha=self.alpha, **options)
+        return compare(*both, labels=labels, alpha=self.alpha, **options)
 
     def _table(self, X: Any, reset: bool) -> Any:
         """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""

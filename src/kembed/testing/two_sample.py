@@ -5,7 +5,9 @@ to `dense`, rows beyond memory to `engine`, sketches to `sketch`. The kernel nev
 what makes the test exact.
 """
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.progress import showing_progress
 from kembed.core.threads import few_rows_one_thread
+from kembed.core.writing import is_store
 from kembed.learning.kernel_words import for_one_column
 from kembed.permutation.bins import BINS
 from kembed.permutation.designs import Given, SignedPairs, arrangements
@@ -58,7 +61,7 @@ def mmd_test(
         Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
         compared as equal or not. Or whatever is larger than memory: the path of a file, a list of paths, a
         pattern such as `"2024/*.parquet"`, a lazy polars frame, a Dask collection, a memmap. A `Sketch` may
-        stand in place of either.
+        stand in place of either, and so may the file of one, or of a `DriftDetector`.
     kernel
         - `"fused"`: shifts, shapes at several scales, single columns and pairs of them, trees, neighbours and
           more in one test; the default;
@@ -128,10 +131,11 @@ def mmd_test(
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
     with showing_progress(progress), np.errstate(**QUIETLY):
+        x, y = opened(x), opened(y)
         if is_sketch(x) or is_sketch(y):
             from kembed.testing.sketch import sketch_test
 
-            _refuse_for_sketches(paired, weights, unit, strata)
+            refuse_for_sketches(paired, weights, unit, strata)
             return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
         keep = [each for each in (unit, strata) if isinstance(each, str)]
         try:
@@ -281,7 +285,16 @@ def exchange_notes(parts: Exchange) -> tuple[str, ...]:
     return notes
 
 
-def _refuse_for_sketches(paired: bool, weights: Any, unit: Any, strata: Any) -> None:
+def opened(value: Any) -> Any:
+    """The reference in a file of a sketch or of a drift detector; anything else as it is."""
+    if isinstance(value, str | os.PathLike) and is_store(Path(value)):
+        from kembed.testing.sketch import load_reference
+
+        return load_reference(Path(value))
+    return value
+
+
+def refuse_for_sketches(paired: bool, weights: Any, unit: Any, strata: Any) -> None:
     """A sketch has sums, and no rows to pair, to weigh or to keep together."""
     given = {"paired": paired, "weights": weights is not None, "unit": unit is not None}
     given["strata"] = strata is not None
