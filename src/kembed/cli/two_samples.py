@@ -57,9 +57,11 @@ def run_test(
     special["--bayes"] = bayes
     if len(loaded.sources) > 2:
         special |= {"--by-column": by_column, "--fast": fast}
-        if used := [name for name, given in special.items() if given]:
+        together = ("--unit", "--strata")
+        if used := [name for name, given in special.items() if given and name not in together]:
             raise UsageError(f"{used[0]} is for two samples; choose two with --groups a,b")
-        return _several(screen, loaded, testing)
+        loaded, named = samples.exchanged(loaded, unit, strata)
+        return _several(screen, loaded, testing, named)
     own = None
     if weights is not None:
         loaded, own = samples.weighed(loaded, weights)
@@ -82,12 +84,12 @@ def run_test(
     return show_outcome(screen, loaded, result, testing, sentence, facts, "differ", **more)
 
 
-def _several(screen: Screen, loaded: Samples, testing: options.Testing) -> bool:
+def _several(screen: Screen, loaded: Samples, testing: options.Testing, named: dict[str, Any]) -> bool:
     """More than two groups: all at once, then every pair."""
     from kembed import k_sample_test
 
     with screen.waiting(f"comparing {len(loaded.sources)} groups of {sum(loaded.given):,} rows") as bar:
-        found = k_sample_test(*loaded.sources, labels=loaded.labels, **testing.settings(bar))
+        found = k_sample_test(*loaded.sources, labels=loaded.labels, **named, **testing.settings(bar))
     count = len(loaded.sources)
     yes, no = f"The {count} groups do not all follow one distribution", "No difference between them was found"
     sentence = loaded.told(verdict(found.test, testing.alpha, yes, no), found.test.sizes)

@@ -136,14 +136,16 @@ class Comparison(Drawn):
         p = f"p = {self.test.pvalue:.2g}"
         if self.test.pvalue > self.alpha:
             n, m = self.test.sizes
-            found = f"No difference between {first} and {second} was found ({p}, {n:,} and {m:,} rows)."
+            found = f"No difference between {first} and {second} was found{self._within}"
+            found += f" ({p}, {n:,} and {m:,} rows)."
             return f"{found} That does not prove them the same: small differences may need more rows."
         can = "can barely" if self.separation < HARDLY else "can"
         auc = f"AUC {self.separation_in_words}; 0.5 is guessing, 1 is certain"
         share = f"Individual rows {can} be classified: {auc}."
         copies = self._of_copies
+        differ = f"{first} and {second} differ{self._within} ({p})."
         if copies and not self.changed and not self.pairs:
-            return f"{first} and {second} differ ({p}). {copies}{share}"
+            return f"{differ} {copies}{share}"
         if not self.changed and self.pairs:
             more = len(self.pairs) - 1
             others = f" {more} more pair{'s' if more > 1 else ''} of columns changed." if more else ""
@@ -158,7 +160,12 @@ class Comparison(Drawn):
             where = f"The clearest is {best.name}: {best.change}.{others}"
             if self.pairs:
                 where += f" Also, {self.pairs[0].words}."
-        return f"{first} and {second} differ ({p}). {copies}{where} {share}"
+        return f"{differ} {copies}{where} {share}"
+
+    @property
+    def _within(self) -> str:
+        """Within which strata."""
+        return f" within {self.test.within}" if self.test.within else ""
 
     @property
     def _of_copies(self) -> str:
@@ -335,6 +342,10 @@ def compare(
             else:
                 test = samples_test(sources, kernel, procedure, by_column=True, **exchanged)
                 tables, pool, clusters, notes = described_rows(sources, generator=stream, **exchanged)
+        if strata is not None:
+            notes += (
+                "the numbers of columns, regions, the AUC and the effect size are of all strata together",
+            )
         test = replace(test, notes=(*notes, *test.notes))
         stage("looking where they differ", 0.4)
         difference, effect, bayes = None, None, None

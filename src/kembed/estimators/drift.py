@@ -9,9 +9,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
+from kembed.core.text import listing
 from kembed.core.threads import few_rows_one_thread
 from kembed.estimators.drift_file import read_detector, write_detector
-from kembed.tables.reader import read_tables
+from kembed.tables.reader import read, read_tables
+from kembed.tables.stored import rows_from_parts, table_parts
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.sketch import Sketch
 from kembed.testing.two_sample import mmd_test
@@ -44,6 +46,9 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         The share of false alarms per batch.
     n_resamples
         How many relabelings; the smallest p-value is 1/(n_resamples + 1).
+    strata
+        The name of a column: batches are compared with the reference within its strata (a site, a weekday),
+        as in `mmd_test`, whatever their shares are. The reference is then kept as rows.
     nan_policy
         `"raise"`, or `"omit"` to drop rows with missing values.
     random_state
@@ -82,10 +87,11 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         kernel: Any = "fused",
         alpha: float = 0.05,
         n_resamples: int = 999,
+        strata: str | None = None,
         nan_policy: str = "raise",
         random_state: Any = None,
     ) -> None:
-        self.kernel, self.alpha, self.n_resamples = kernel, alpha, n_resamples
+        self.kernel, self.alpha, self.n_resamples, self.strata = kernel, alpha, n_resamples, strata
         self.nan_policy, self.random_state = nan_policy, random_state
 
     @few_rows_one_thread
@@ -95,7 +101,9 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         checks.reachable(self.alpha, checks.resamples(self.n_resamples))
         table = self._table(X, reset=True)
         self.sketch_: Sketch | None = None
-        if len(table) >= MANY:
+        if self.strata is not None:
+            self._without_strata(table)  # refuses what is no column
+        elif len(table) >= MANY:
             how: Any = {"kernel": self.kernel, "nan_policy": self.nan_policy}
             self.sketch_ = Sketch.of(table, rng=checks.as_rng(self.random_state), keep_rows=KEPT, **how)
         self.reference_ = copy.deepcopy(table)
@@ -126,6 +134,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     def _options(self) -> dict[str, Any]:
         options = {name: getattr(self, name) for name in ("kernel", "n_resamples", "nan_policy")}
+        if self.strata is not None:
+            options["strata"] = self.strata
         if self.sketch_ is not None:
             options["kernel"] = self.sketch_.specification.kernel
         return {**options, "rng": checks.as_rng(self.random_state)}
@@ -145,7 +155,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """
         from kembed.comparing.witness import witness
 
-        both = self._both(X)
+        both = tuple(map(self._without_strata, self._both(X)))
         options = {"nan_policy": self.nan_policy, "rng": checks.as_rng(self.random_state), **options}
         return witness(*both, **options)
 
@@ -156,6 +166,18 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         both, options = self._both(X), self._options()
         options["missing"] = options.pop("nan_policy")
         return compare(*both, labels=labels, alpha=self.alpha, **options)
+
+    def _without_strata(self, table: Any) -> Any:
+        """A sample without the column of strata, which is not compared."""
+        if self.strata is None:
+            return table
+        (source,) = read({"X": table}, nan_policy="omit", keep=[self.strata])
+        names = source.schema.names
+        if self.strata not in names:
+            seen = f"strata={self.strata!r} is not a column; X has {listing(names)}"
+            raise ValueError(f"{seen}; name one of them")
+        kept = source.with_gaps().table().columns([d for d, name in enumerate(names) if name != self.strata])
+        return rows_from_parts(table_parts(kept, framed=True))
 
     def _table(self, X: Any, reset: bool) -> Any:
         """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""

@@ -94,7 +94,8 @@ def mmd_test(
         Exchange labels only among rows (or clusters) of the same stratum, and compare means within strata:
         the name of a column of both samples (a site, a weekday), which is not compared itself, or a pair of
         arrays. Differences between strata are ignored; the test is exact if rows are exchangeable
-        within each.
+        within each. Strata of one sample only are left out, and named in a note. Pairs must lie within
+        strata, so that swapping their sides is within them anyway.
     weights
         Weights of the rows of x and of y; each row keeps its weight when it changes sides. The level is exact
         if a row's weight does not depend on the sample it is in (survey weights); weights that carry one
@@ -166,12 +167,15 @@ def samples_test(
     ordered = procedure.null == "wild" or unit is not None
     notes = diagnostics.of_two_samples(*tables, ordered=ordered, paired=paired)
     parts = exchange(tables, unit, strata)
-    notes += exchange_notes(parts)
+    if paired:
+        _refuse_split_pairs(parts)
+    else:
+        notes += exchange_notes(parts)
     if by_column and len(parts.tables[0].names) > 1:
         for_one_column(kernel, parts.tables[0].names[0])
     if procedure.null == "permutation" and not paired:
         result = exchange_test(parts, weights, kernel, procedure, by_column=by_column)
-        return replace(result, notes=notes)
+        return replace(result, notes=notes, within=parts.within)
     order = "time" if procedure.null == "wild" else "pairs" if paired else "none"
     pool = make_pool(parts.tables, weights, order)
     if procedure.approximate:
@@ -183,7 +187,7 @@ def samples_test(
         result = _wild(pool, kernel, procedure, paired, [table.label for table in tables])
     else:
         result = _paired(pool, kernel, procedure, by_column)
-    return replace(result, notes=(*notes, *result.notes))
+    return replace(result, notes=(*notes, *result.notes), within=parts.within)
 
 
 def exchange_test(
@@ -258,7 +262,7 @@ def _check_combination(
         (unit is not None, "unit"),
         (strata is not None, "strata"),
     ):
-        if given and (paired or null != "permutation"):
+        if given and ((paired and name != "strata") or null != "permutation"):
             seen = f"{name} goes with null='permutation' and unpaired samples"
             option = f" (--{name.replace('_', '-')}, --null, --paired)"
             raise ValueError(f"{seen}; leave {name} out or change those{option}")
@@ -267,10 +271,21 @@ def _check_combination(
         raise ValueError(f"{seen}; change null, or leave paired out")
 
 
+def _refuse_split_pairs(parts: Exchange) -> None:
+    """Refuse a pair whose rows lie in two strata."""
+    if parts.strata is None:
+        return
+    one, other = parts.strata
+    for k in np.flatnonzero(one != other)[:1]:
+        both = parts.names[int(one[k])], parts.names[int(other[k])]
+        seen = f"the rows of pair {k + 1} lie in two strata, {both[0]!r} and {both[1]!r}"
+        raise ValueError(f"{seen}; pairs must lie within one stratum, so that sides can be swapped")
+
+
 def exchange_notes(parts: Exchange) -> tuple[str, ...]:
     """What to know of clusters and strata: those left out, and exchanges too few for a small p-value."""
     notes = () if parts.strata is None else notes_of_strata(one_sided_strata(parts.strata, parts.names))
-    if parts.clusters is None and parts.strata is None:
+    if len(parts.tables) > 2 or (parts.clusters is None and parts.strata is None):
         return notes
     labels = np.repeat([1.0, 0.0], [len(table.values) for table in parts.tables])
     strata = np.zeros(len(labels), dtype=int) if parts.strata is None else np.concatenate(parts.strata)
@@ -299,4 +314,5 @@ def refuse_for_sketches(paired: bool, weights: Any, unit: Any, strata: Any) -> N
     given = {"paired": paired, "weights": weights is not None, "unit": unit is not None}
     given["strata"] = strata is not None
     for name in (name for name, there in given.items() if there):
-        raise ValueError(f"{name} needs the rows of both samples, and a sketch has none; leave {name} out")
+        remedy = "make a sketch of every stratum, and test each" if name == "strata" else f"leave {name} out"
+        raise ValueError(f"{name} needs the rows of both samples, and a sketch has none; {remedy}")
