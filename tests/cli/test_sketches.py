@@ -103,7 +103,8 @@ def test_days_are_put_together(call, answer, place):
         (["test", "monday.kembed", "gaps.csv"], "gaps.csv has missing values"),
         (["summarise", "gaps.csv", "-o", "a.kembed"], "nan_policy='omit', --missing omit"),
         (["summarise", "gaps.csv", "--missing", "include", "-o", "a.kembed"], "--missing takes omit, raise"),
-        (["report", "monday.kembed", "new.csv"], "monday.kembed has no rows"),
+        (["report", "monday.kembed", "new.csv", "--strata", "town"], "--strata is for samples of rows"),
+        (["witness", "none.kembed", "new.csv"], "keeps 0 rows (keep_rows=, --keep-rows)"),
         (["learn", "monday.kembed"], "monday.kembed has no rows"),
         (["test", "cut.kembed", "new.csv"], "cut.kembed is damaged or incomplete; make"),
         (["test", "older.kembed", "new.csv"], "older.kembed was written by an older kembed; make"),
@@ -117,6 +118,8 @@ def test_one_line_says_what_is_wrong(call, place, arguments, words):
     whole = (place / "monday.kembed").read_bytes()
     (place / "cut.kembed").write_bytes(whole[:1_000])
     (place / "older.kembed").write_bytes(b"kembed-file 1 sketch 00 1 1")
+    if not (place / "none.kembed").exists():
+        kembed.Sketch.of(pl.read_csv(place / "same.csv").drop("id"), keep_rows=0).save(place / "none.kembed")
     if not (place / "other.kembed").exists():
         kembed.Sketch.of(pl.read_csv(place / "same.csv").drop("id")).save(place / "other.kembed")
     code, out, err = call(*arguments)
@@ -180,3 +183,33 @@ def test_what_a_sketch_cannot_do_is_refused(call, options, said):
 def test_the_verdict_names_what_was_left_out(call):
     assert "to choose features. Left out: 'id'." in call("summarise", "monday.csv", "-o", "r.kembed")[1]
     assert "sameness. Left out: 'id'." in call("test", "monday.kembed", "same.csv", *QUICK)[1]
+
+
+def test_an_alarm_is_explained(call, answer, place):
+    """A report and regions against a sketch, and against the file of a detector."""
+    told = answer("report", "monday.kembed", "new.csv", "-o", "page.html", *QUICK)
+    assert (told["differ"], told["effect_size"]["mmd"] > 0.0) == (True, True)
+    assert [sample["used"] for sample in told["samples"]] == [300, 80]
+    assert told["left_out"] == {"id": "only new.csv has it"}
+    assert any("rest on the 400 rows that the sketch of monday.kembed" in note for note in told["notes"])
+    page = (place / "page.html").read_text()
+    assert "x, y = &#39;monday.kembed&#39;, &#39;new.csv&#39;" in page
+    regions = answer("witness", "monday.kembed", "new.csv")
+    assert regions["differ"]
+    assert [sample["used"] for sample in regions["samples"]] == [400, 80]
+    rows = pl.read_csv(place / "monday.csv").drop("id")
+    kembed.DriftDetector(random_state=0).fit(rows).save(place / "monday.detector")
+    known = answer("report", "monday.detector", "new.csv", "--columns", "v,town", "-o", "page.html", *QUICK)
+    assert (
+        known["pvalue"]
+        == kembed.mmd_test(rows, pl.read_csv(place / "new.csv").drop("id"), n_resamples=39, rng=0).pvalue
+    )
+    assert answer("test", "monday.detector", "new.csv", "--columns", "v,town", *QUICK)["differ"]
+
+
+def test_rows_are_kept_or_not(call, answer):
+    told = answer("summarise", "monday.csv", "--keep-rows", "0", "-o", "none.kembed")
+    assert told["kept"] == 0
+    found = answer("report", "none.kembed", "new.csv", "-o", "page.html", *QUICK)
+    assert (found["regions"], found["effect_size"], found["differ"]) == ([], None, True)
+    assert any("not available" in note for note in found["notes"])

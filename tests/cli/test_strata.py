@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kembed import compare, mmd_test
+from kembed import compare, hsic_test, k_sample_test, mmd_test
 
 QUICK = ["--resamples", "99"]
 
@@ -47,9 +47,9 @@ def test_strata_and_clusters_give_the_answers_of_python(place, answer):
     ("options", "said"),
     [
         (["--strata", "sites"], "x.csv has no column 'sites'; did you mean 'site'?"),
-        (["--strata", "site", "--paired"], "strata goes with null='permutation' and unpaired samples"),
+        (["--strata", "site", "--paired"], "the rows of pair 1 lie in two strata"),
         (["--columns", "site", "--strata", "site"], "--unit and --strata leave no column to compare"),
-        (["--group", "site", "--strata", "customer"], "--strata is for two samples"),
+        (["--group", "site", "--weights", "w"], "--weights is for two samples"),
     ],
 )
 def test_what_cannot_be_is_one_line(options, said, call):
@@ -57,3 +57,33 @@ def test_what_cannot_be_is_one_line(options, said, call):
     code, out, err = call("test", *files, *options, *QUICK)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
+
+
+def test_groups_and_sides_within_strata(place, answer, call):
+    """Three groups of one file at once, and two columns of it, as in Python."""
+    parts = [pl.read_csv(place / file).drop("customer") for file in ("x.csv", "y.csv", "x.csv")]
+    every = pl.concat([part.with_columns(batch=pl.lit(f"b{k}")) for k, part in enumerate(parts)])
+    every.write_csv(place / "all.csv")
+    found = answer("test", "all.csv", "--group", "batch", "--strata", "site", "--kernel", "median", *QUICK)
+    same = k_sample_test(*parts, strata="site", kernel="median", n_resamples=99, rng=0)
+    assert (found["pvalue"], found["within"]) == (same.pvalue, "3 strata of 'site'")
+    assert "within 3 strata of 'site'" in found["verdict"]
+    sides = [
+        "independence",
+        "x.csv",
+        "--x",
+        "v",
+        "--y",
+        "w",
+        "--strata",
+        "site",
+        "--kernel",
+        "median",
+        *QUICK,
+    ]
+    told = answer(*sides)
+    own = hsic_test("v", "w", data=place / "x.csv", strata="site", kernel="median", n_resamples=99, rng=0)
+    assert (told["pvalue"], told["within"]) == (own.pvalue, own.within)
+    assert (
+        "--strata is for the test without --given" in call(*sides[:6], "--given", "customer", *sides[6:])[2]
+    )

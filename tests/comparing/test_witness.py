@@ -13,8 +13,9 @@ import kembed
 from kembed import Gaussian, witness
 from kembed.comparing.bands import make_bands
 from kembed.comparing.scales import candidates
-from kembed.comparing.witness import read_and_pool
+from kembed.comparing.witness import pool_of_sources
 from kembed.learning.kernel_samples import KernelSamples
+from kembed.tables.reader import read
 
 K = Gaussian(0.8)
 POINTS = np.linspace(-2.0, 3.0, 7)
@@ -375,7 +376,7 @@ class TestAuto:
         rng = np.random.default_rng(0)
         for size, least in ((1.2, 1.0), (50.0, 10.0)):
             x = np.round(size * rng.normal(size=300))
-            finest = candidates(read_and_pool(x, x, "raise")[1].space)[0][0][0].lengthscale
+            finest = candidates(pool_of_sources(read({"x": x, "y": x}))[1].space)[0][0][0].lengthscale
             assert 0.999 * least <= finest < 2.0 * least
 
     def test_one_scale_where_nothing_is_learned(self):

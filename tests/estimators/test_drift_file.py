@@ -7,7 +7,7 @@ import pytest
 
 from kembed import DriftDetector, Gaussian
 from kembed.core.store import FileError
-from kembed.estimators.drift import MANY
+from kembed.estimators.drift import KEPT, MANY
 
 
 def frame(rng, rows, kind=pl.DataFrame):
@@ -67,9 +67,11 @@ def test_many_rows_are_kept_as_a_sketch(rng, tmp_path):
         assert loaded.pvalue(batch) == detector.pvalue(batch)
         assert loaded.predict(batch) == (shift > 0.0)
     assert loaded.test(batch, by_column=True).columns[0].adjusted_pvalue == 0.01
-    for ask in (loaded.witness, loaded.compare):
-        with pytest.raises(ValueError, match=r"sketch of 15,904 rows .* fit it on the reference again"):
-            ask(batch)
+    found = loaded.compare(batch)
+    assert found.test.pvalue == loaded.pvalue(batch) == detector.compare(batch).test.pvalue
+    assert found.test.sizes == (15_904, 200)
+    assert found.witness.sizes == (KEPT, 200)
+    assert [region.sign for region in loaded.witness(batch).where()] == [1, -1]
     assert (tmp_path / "a.detector").stat().st_size < 5_000_000
 
 

@@ -132,7 +132,8 @@ def test_several_samples_are_each_against_the_others(rng):
     """Σ over samples of n (N - n) / N² times a squared difference of means."""
     sums, weight, own, phi = bins(rng, [2, 1, 4, 2, 1, 3, 2, 2, 5, 3])
     labels = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2, 1])
-    draws = SeveralSamples(labels, np.append(np.zeros(9, dtype=int), -1)).draw(weight, 50, rng)
+    one = np.zeros(10, dtype=int)
+    draws = SeveralSamples(labels, np.append(one[:9], -1), one).draw(weight, 50, rng)
     assert not draws.enumerated
     found = sum(factor * np.square(W.T @ sums) for factor, W in draws.terms)
     expected = 0.0
@@ -144,7 +145,7 @@ def test_several_samples_are_each_against_the_others(rng):
     assert found.shape == (51,)
     codes = sum(sample * (W > 0.0) for sample, (_, W) in enumerate(draws.terms))  # as many bins of each
     for column, value in zip(codes.T[:9], found[:9], strict=True):  # the same were it the data
-        alone = SeveralSamples(column, np.zeros(10, dtype=int)).draw(weight, 0, rng)
+        alone = SeveralSamples(column, one, one).draw(weight, 0, rng)
         assert sum(np.square(W.T @ sums) for _, W in alone.terms) == pytest.approx(value)
     assert (codes[9] == 1).all()
     assert {tuple(np.bincount(column)) for column in codes.T} == {(3, 3, 4)}

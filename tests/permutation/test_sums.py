@@ -55,7 +55,7 @@ def test_several_terms_add_up(rng):
     sample = Sample(make_space(mixed(rng, 40), KINDS), NAMES)
     members = fused_ensemble(sample).members
     sums = pooled(sample, np.arange(40), 40)
-    draws = SeveralSamples(rng.integers(0, 3, 40), np.zeros(40, dtype=int)).draw(sums.weight, 5, rng)
+    draws = SeveralSamples(rng.integers(0, 3, 40), *np.zeros((2, 40), dtype=int)).draw(sums.weight, 5, rng)
     found = member_statistics(members, sums, draws)
     each = [
         factor * member_statistics(members, sums, Given(W).draw(sums.weight, 0, rng))

@@ -98,8 +98,10 @@ def test_wrong_strata_are_refused():
     ):
         with pytest.raises(error, match=said):
             mmd_test(x, y, strata=strata)
-    with pytest.raises(ValueError, match="strata goes with null='permutation' and unpaired samples"):
+    with pytest.raises(ValueError, match="the rows of pair 1 lie in two strata, 's1' and 's2'"):
         mmd_test(x, y, strata="site", paired=True)
+    with pytest.raises(ValueError, match="strata goes with null='permutation' and unpaired samples"):
+        mmd_test(x, y, strata="site", null="wild")
     with pytest.raises(ValueError, match="a cluster of unit has rows in two strata"):
         mmd_test(x, y, strata="site", unit=10)
     with pytest.raises(ValueError, match="no column is left to compare"):
@@ -111,7 +113,7 @@ def test_strata_of_one_sample_are_named():
     x = pl.concat([x, pl.DataFrame({"a": [9.0] * 5, "b": [9.0] * 5, "site": ["lonely"] * 5})])
     result = mmd_test(x, y, strata="site", rng=0)
     assert any(
-        "1 stratum has rows of one sample only and are left out: 'lonely'" in note for note in result.notes
+        "1 stratum has rows of one sample only and is left out: 'lonely'" in note for note in result.notes
     )
 
 

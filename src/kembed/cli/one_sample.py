@@ -26,17 +26,19 @@ def run_independence(
     given: Annotated[
         str | None, typer.Option("--given", metavar="E,F,...", help="Columns that are held fixed.")
     ] = None,
+    strata: options.Strata = None,
     null: options.SidedNull = "permutation",
     fast: options.Fast = False,
 ) -> bool:
     """Do columns of a file depend on other columns of it? An exact test; with --given, by regressions."""
     named = {"x": split(x) or [], "y": split(y) or [], **({"given": split(given) or []} if given else {})}
-    for option, used in (("--fast", fast), (f"--null {null}", null != "permutation")):
+    alone = (("--fast", fast), ("--strata", strata), (f"--null {null}", null != "permutation"))
+    for option, used in alone:
         if given and used:
             raise UsageError(f"{option} is for the test without --given; leave out one of them")
     if reading.columns is not None:
         raise UsageError("--columns is not for independence; name columns with --x and --y")
-    wanted = [column for names in named.values() for column in names]
+    wanted = [column for names in named.values() for column in names] + ([strata] if strata else [])
     from kembed import conditional_test, hsic_test
     from kembed.cli import samples
     from kembed.conditional.tester import MINIMUM
@@ -56,7 +58,7 @@ def run_independence(
             result: Any = conditional_test(*named.values(), data=table, **how)
         else:
             how = testing.settings(bar, fast)
-            result = hsic_test(*named.values(), data=table, null=null, **how)
+            result = hsic_test(*named.values(), data=table, null=null, strata=strata, **how)
     if null == "shift" and testing.alpha * result.sizes[0] < 1.0:
         seen = f"moved in time {result.sizes[0]} rows give no p-value below {1.0 / result.sizes[0]:.3g}"
         raise UsageError(f"{seen}, so nothing can be found at --alpha {testing.alpha:g}; give more rows")

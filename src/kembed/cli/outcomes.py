@@ -57,6 +57,8 @@ def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "
     'No difference was found at the 5% level: p = 1. That is not a proof of sameness.'
     """
     p, resamples = result.pvalue, len(result.null_distribution)
+    within = f" within {found}" if (found := getattr(result, "within", "")) else ""
+    yes, no = f"{yes}{within}", f"{no}{within}"
     if p > alpha:
         return f"{no} at the {100 * alpha:g}% level: p = {p:.3g}. That is not a proof of {proof}."
     least = not result.enumerated and p * (resamples + 1) < 1.5

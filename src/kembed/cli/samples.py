@@ -132,7 +132,12 @@ def sources_of(values: dict[str, Any], reading: Reading, screen: Screen, **how: 
 def labelled(file: str, screen: Screen) -> Labelled:
     """A file as the library reads it: its errors name the file."""
     if is_store(file):
-        raise UsageError(f"{label(file)} has no rows; only kembed test and kembed summarise take such files")
+        from kembed.testing.sketch import Sketch, load_reference
+
+        if isinstance(rows := load_reference(file), Sketch):
+            takers = "kembed test, witness, report and summarise"
+            raise UsageError(f"{label(file)} has no rows; only {takers} take such files")
+        return Labelled(rows, label(file))
     if file == STANDARD_INPUT and sys.stdin is not None and sys.stdin.isatty():
         screen.note("reading CSV from the keyboard; end with Ctrl-D")
     import polars  # noqa: F401 - whose handler of Ctrl-C lets a read of a pipe go on, which is undone here

@@ -16,6 +16,7 @@ from kembed.core.text import counted, listing, rows
 from kembed.core.writing import is_store
 
 if TYPE_CHECKING:
+    from kembed.cli.samples import Samples
     from kembed.testing.sketch import Sketch
 
 SUFFIX = ".kembed"
@@ -37,6 +38,9 @@ def run_summarise(
     kernel: Annotated[
         str, options.method("Of later tests: many kernels, one learned, or a lengthscale.", options.A_KERNEL)
     ] = "fused",
+    keep_rows: Annotated[
+        int, options.data("Rows to keep, which explain a difference; 0 for none.", "N", min=0)
+    ] = 1_000,
     like: Annotated[
         Path | None, options.data("Take the features of this sketch, so that the two can be merged.", "FILE")
     ] = None,
@@ -63,7 +67,8 @@ def run_summarise(
                 parts.append(Sketch.load(file))
                 continue
             source, out = _source(file, first, reading, screen)
-            parts.append(Sketch.of(source, kernel=chosen, like=first, rng=seeded.seed, progress=bar))
+            how: Any = {"rng": seeded.seed, "keep_rows": keep_rows, "progress": bar}
+            parts.append(Sketch.of(source, kernel=chosen, like=first, **how))
             first, left_out = first or parts[-1], left_out | out
         whole = parts[0]
         for part in parts[1:]:
@@ -108,6 +113,7 @@ def _show(
         ("kernel", str(told["kernel"])),
         ("features", f"{told['features']:,}, fingerprint {told['fingerprint']}"),
         ("bins", f"{told['bins']:,}, of up to {rows(told['largest_bin'])}"),
+        ("kept", f"{rows(told['kept'])} as they are (--keep-rows), for regions and pictures"),
         ("size", f"{size / 1e6:.1f} MB"),
     ]
     screen.facts(facts)
@@ -151,21 +157,27 @@ def _source(
     return source, left_out
 
 
-def is_sketch(*files: str | None) -> bool:
-    """Whether any of these is a sketch."""
-    return any(file is not None and is_store(file) for file in files)
+def sketches_in(*files: str | None) -> dict[str, Sketch]:
+    """The sketches among these files: those that were summarised, and those of drift detectors."""
+    stores = [file for file in files if file is not None and is_store(file)]
+    if not stores:
+        return {}
+    from kembed import Sketch
+    from kembed.testing.sketch import load_reference
+
+    found = {file: load_reference(file) for file in stores}
+    return {file: each for file, each in found.items() if isinstance(each, Sketch)}
 
 
-def test_against(
+def load_against(
     screen: Screen,
     a: str,
     b: str | None,
+    sketches: dict[str, Sketch],
     reading: options.Grouping,
-    testing: options.Testing,
-    by_column: bool,
     **others: Any,
-) -> bool:
-    """Do two samples differ, of which one or both are kept as sketches; `others` are options for rows."""
+) -> Samples:
+    """Two samples of which one or both are kept as sketches; `others` are options for rows."""
     if b is None or reading.group is not None or reading.groups is not None:
         raise UsageError("a sketch has no groups; give a second file, without --group and --groups")
     for option in ("columns", "as_text"):
@@ -176,10 +188,9 @@ def test_against(
         if given:
             seen = f"--{option.replace('_', '-')} is for samples of rows, and a sketch has none"
             raise UsageError(f"{seen}; leave it out, or give the table")
-    from kembed import Sketch, mmd_test
+    from kembed import Sketch
     from kembed.cli.samples import Samples
 
-    sketches: dict[str, Sketch] = {file: Sketch.load(file) for file in (a, b) if is_store(file)}
     sketch = next(iter(sketches.values()))
     sides: list[Any] = []
     left_out: dict[str, str] = {}
@@ -188,9 +199,15 @@ def test_against(
         sides.append(side)
         left_out |= out
     given = tuple(side.rows if isinstance(side, Sketch) else side.given for side in sides)
-    with screen.waiting(f"comparing {given[0]:,} + {given[1]:,} rows") as bar:
-        result = mmd_test(*sides, by_column=by_column, **testing.settings(bar))
-    pair = Samples((), (label(a), label(b)), list(sketch.columns), left_out, given)
+    return Samples(tuple(sides), (label(a), label(b)), list(sketch.columns), left_out, given)
+
+
+def test_against(screen: Screen, pair: Samples, testing: options.Testing, by_column: bool) -> bool:
+    """Test two samples of which one or both are kept as sketches."""
+    from kembed import mmd_test
+
+    with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
+        result = mmd_test(*pair.sources, by_column=by_column, **testing.settings(bar))
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
     sentence = pair.told(sentence, result.sizes)
     facts = pair.facts(result.sizes)

@@ -40,10 +40,11 @@ def run_test(
     fast: options.Fast = False,
 ) -> bool:
     """Do samples differ? An exact test, by files or by the groups of one file."""
-    if sketches.is_sketch(a, b):
+    if kept := sketches.sketches_in(a, b):
         of_rows = {"paired": paired, "weights": weights, "null": null != "permutation", "fast": fast}
         of_rows |= {"unit": unit, "strata": strata, "bayes": bayes}
-        return sketches.test_against(screen, a, b, reading, testing, by_column, **of_rows)
+        pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
+        return sketches.test_against(screen, pair, testing, by_column)
     from kembed import bayes_factor, mmd_test
     from kembed.cli import samples
 
@@ -56,9 +57,11 @@ def run_test(
     special["--bayes"] = bayes
     if len(loaded.sources) > 2:
         special |= {"--by-column": by_column, "--fast": fast}
-        if used := [name for name, given in special.items() if given]:
+        together = ("--unit", "--strata")
+        if used := [name for name, given in special.items() if given and name not in together]:
             raise UsageError(f"{used[0]} is for two samples; choose two with --groups a,b")
-        return _several(screen, loaded, testing)
+        loaded, named = samples.exchanged(loaded, unit, strata)
+        return _several(screen, loaded, testing, named)
     own = None
     if weights is not None:
         loaded, own = samples.weighed(loaded, weights)
@@ -81,12 +84,12 @@ def run_test(
     return show_outcome(screen, loaded, result, testing, sentence, facts, "differ", **more)
 
 
-def _several(screen: Screen, loaded: Samples, testing: options.Testing) -> bool:
+def _several(screen: Screen, loaded: Samples, testing: options.Testing, named: dict[str, Any]) -> bool:
     """More than two groups: all at once, then every pair."""
     from kembed import k_sample_test
 
     with screen.waiting(f"comparing {len(loaded.sources)} groups of {sum(loaded.given):,} rows") as bar:
-        found = k_sample_test(*loaded.sources, labels=loaded.labels, **testing.settings(bar))
+        found = k_sample_test(*loaded.sources, labels=loaded.labels, **named, **testing.settings(bar))
     count = len(loaded.sources)
     yes, no = f"The {count} groups do not all follow one distribution", "No difference between them was found"
     sentence = loaded.told(verdict(found.test, testing.alpha, yes, no), found.test.sizes)
@@ -134,8 +137,11 @@ def run_witness(
     from kembed.cli import samples
     from kembed.tables.source import SAMPLE
 
-    pair = samples.load_pair(a, b, reading, screen, seeded.seed)
-    if not all(source.held for source in pair.sources):
+    if kept := sketches.sketches_in(a, b):
+        pair = sketches.load_against(screen, a, b, kept, reading)
+    else:
+        pair = samples.load_pair(a, b, reading, screen, seeded.seed)
+    if not (kept or all(source.held for source in pair.sources)):
         screen.note(f"regions rest on {SAMPLE:,} rows of each sample, drawn at random")
     with screen.waiting(f"looking where {pair.labels[0]} and {pair.labels[1]} differ"):
         found = witness(*pair.sources, level=level, kernel=chosen, rng=seeded.seed)
@@ -205,12 +211,17 @@ def run_report(
     from kembed.cli import samples
 
     keep = weights, unit, strata, target
-    pair = samples.load_pair(a, b, reading, screen, testing.seed, keep, paired=paired)
-    own = None
-    if weights is not None:
-        pair, own = samples.weighed(pair, weights)
-    pair, named = samples.exchanged(pair, unit, strata)
-    samples.check_named(pair, target, "--target")
+    own: Any = None
+    named: dict[str, Any] = {}
+    if kept := sketches.sketches_in(a, b):
+        of_rows = {"paired": paired, "weights": weights, "unit": unit, "strata": strata, "target": target}
+        pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
+    else:
+        pair = samples.load_pair(a, b, reading, screen, testing.seed, keep, paired=paired)
+        if weights is not None:
+            pair, own = samples.weighed(pair, weights)
+        pair, named = samples.exchanged(pair, unit, strata)
+        samples.check_named(pair, target, "--target")
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         how = testing.settings(bar) | {"weights": own, "paired": paired, "target": target, **named}
         found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
@@ -220,7 +231,8 @@ def run_report(
         found.save_report(output, command=screen.repeated(testing.seed), **about)
     sentence = pair.told(found.verdict, found.test.sizes)
     screen.say(sentence)
-    facts = [("effect size", found.effect.words), *(found.bayes.facts if found.bayes else [])]
+    facts = [("effect size", found.effect.words)] if found.effect else []
+    facts += found.bayes.facts if found.bayes else []
     screen.facts([*pair.facts(found.test.sizes), *evidence(found.test, testing), *facts])
     if found.shift is not None:
         answers = [(name, answer, None if p != p else p) for name, answer, p in found.shift.answers]

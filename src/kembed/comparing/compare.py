@@ -11,8 +11,9 @@ from kembed import __version__
 from kembed.comparing.changes import Change, pair_changes
 from kembed.comparing.regions import Region
 from kembed.comparing.scales import one_kernel
-from kembed.comparing.separation import at_least, separation
+from kembed.comparing.separation import UNKNOWN, at_least, separation
 from kembed.comparing.shift import Shift, find_shift
+from kembed.comparing.sketched import describe_sides, found_pairs, read_sides
 from kembed.comparing.summaries import ColumnSummary, summarise
 from kembed.comparing.witness import Witness, fit_witness, pool_of_sources
 from kembed.core import checks
@@ -33,8 +34,9 @@ from kembed.tables.table import Tables
 from kembed.testing.bayes import BayesFactorResult, result_of
 from kembed.testing.effect import EffectSize, effect_size
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
-from kembed.testing.procedure import QUIETLY, read_procedure
-from kembed.testing.two_sample import samples_test
+from kembed.testing.procedure import QUIETLY, is_sketch, read_procedure
+from kembed.testing.sketch import sketch_test
+from kembed.testing.two_sample import opened, refuse_for_sketches, samples_test
 
 HARDLY = 0.55  # below this AUC single rows can barely be classified
 
@@ -49,12 +51,14 @@ class Comparison(Drawn):
     `separation` is a cross-validated AUC of single rows: ½ is guessing, 1 is certain. A better classifier may
     exist, so at least so much is possible; `separation_interval` is its 95% interval. `effect` says how large
     the difference is, and `bayes` how probable; `bayes` is None with clusters, strata or pairs, since the
-    Bayes factor assumes independent rows. `shift` says what kind of shift there is; None without `target=`.
+    Bayes factor assumes independent rows, and with sketches. If a sketch keeps no rows, `witness` and
+    `effect` are None too, and `separation` is the AUC of the best column (nan without a difference).
+    `shift` says what kind of shift there is; None without `target=`.
     """
 
     labels: tuple[str, str]
     test: TestOutcome
-    witness: Witness
+    witness: Witness | None
     columns: tuple[ColumnSummary, ...]
     separation: float  # AUC of single rows
     kernel: Any  # as it was given
@@ -65,7 +69,7 @@ class Comparison(Drawn):
     pairs: tuple[Change, ...] = ()  # of columns that go together otherwise, the surest first
     separation_interval: tuple[float, float] = (0.0, 1.0)  # 95%
     schema_differences: dict[str, str] = field(default_factory=dict)  # columns that one sample has, and which
-    effect: EffectSize = field(kw_only=True)
+    effect: EffectSize | None = field(kw_only=True)
     bayes: BayesFactorResult | None = field(kw_only=True)
     shift: Shift | None = field(default=None, kw_only=True)
 
@@ -95,12 +99,13 @@ class Comparison(Drawn):
     @functools.cached_property
     def regions(self) -> list[Region]:
         """Where they differ; see `Witness.where`."""
-        return self.witness.where()
+        return [] if self.witness is None else self.witness.where()
 
     @property
     def evidence(self) -> Evidence | None:
         """What was learned about the kernel's scale, by the witness or else by the test."""
-        return next((found for found in (self.witness.learned, *self.test.learned) if found), None)
+        own = self.witness and self.witness.learned
+        return next((found for found in (own, *self.test.learned) if found), None)
 
     @property
     def verdict(self) -> str:
@@ -135,14 +140,16 @@ class Comparison(Drawn):
         p = f"p = {self.test.pvalue:.2g}"
         if self.test.pvalue > self.alpha:
             n, m = self.test.sizes
-            found = f"No difference between {first} and {second} was found ({p}, {n:,} and {m:,} rows)."
+            found = f"No difference between {first} and {second} was found{self._within}"
+            found += f" ({p}, {n:,} and {m:,} rows)."
             return f"{found} That does not prove them the same: small differences may need more rows."
         can = "can barely" if self.separation < HARDLY else "can"
         auc = f"AUC {self.separation_in_words}; 0.5 is guessing, 1 is certain"
         share = f"Individual rows {can} be classified: {auc}."
         copies = self._of_copies
+        differ = f"{first} and {second} differ{self._within} ({p})."
         if copies and not self.changed and not self.pairs:
-            return f"{first} and {second} differ ({p}). {copies}{share}"
+            return f"{differ} {copies}{share}"
         if not self.changed and self.pairs:
             more = len(self.pairs) - 1
             others = f" {more} more pair{'s' if more > 1 else ''} of columns changed." if more else ""
@@ -157,12 +164,17 @@ class Comparison(Drawn):
             where = f"The clearest is {best.name}: {best.change}.{others}"
             if self.pairs:
                 where += f" Also, {self.pairs[0].words}."
-        return f"{first} and {second} differ ({p}). {copies}{where} {share}"
+        return f"{differ} {copies}{where} {share}"
+
+    @property
+    def _within(self) -> str:
+        """Within which strata."""
+        return f" within {self.test.within}" if self.test.within else ""
 
     @property
     def _of_copies(self) -> str:
         """How many rows occur more than once, where that is the clearest difference."""
-        if repr(self.test.kernel) != TITLE:
+        if repr(self.test.kernel) != TITLE or self.witness is None:
             return ""
         x, y = (table.values for table in self.witness.tables)
         repeated = np.split(is_repeated(np.concatenate([x, y])), [len(x)])
@@ -178,7 +190,7 @@ class Comparison(Drawn):
             "verdict": self.verdict,
             "differ": self.differ,
             "samples": [{"name": name, "rows": used + out, "used": used} for name, used, out in sizes],
-            "columns": self.witness.names,
+            "columns": [column.name for column in self.test.columns or ()],
             "schema_differences": [
                 {"column": name, "sample": label} for name, label in self.schema_differences.items()
             ],
@@ -188,9 +200,9 @@ class Comparison(Drawn):
             "seed": self.seed,
             "separation": self.separation,
             "separation_interval": self.separation_interval,
-            "effect_size": self.effect.to_dict(),
+            "effect_size": None if self.effect is None else self.effect.to_dict(),
             "bayes": None if self.bayes is None else self.bayes.to_dict(),
-            "witness_kernel": repr(self.witness.kernel),
+            "witness_kernel": None if self.witness is None else repr(self.witness.kernel),
             "by_column": [column.to_dict() for column in self.columns],
             "by_pair": [asdict(pair) for pair in self.pairs],
             "regions": [region.to_dict(self.labels) for region in self.regions],
@@ -217,7 +229,7 @@ class Comparison(Drawn):
         return header, rows
 
     def __repr__(self) -> str:
-        lines = [self.verdict, f"Effect size: {self.effect.words}."]
+        lines = [self.verdict, *([f"Effect size: {self.effect.words}."] if self.effect else [])]
         lines += [f"{self.bayes.verdict}."] if self.bayes else []
         lines += [f"  {column}" for column in self.columns[:8]]
         if len(self.columns) > 8:
@@ -255,7 +267,8 @@ def compare(
     x, y
         Samples, one row an observation: arrays, data frames with the same columns, or what is larger than
         memory (see `mmd_test`): then the test is of all rows, and regions, pictures and summaries are of
-        50,000 of each.
+        50,000 of each. Or a `Sketch`, or the file of a sketch or of a `DriftDetector`: then the test and the
+        columns are of all its rows, regions and pictures of those that it keeps.
     labels
         What to call them.
     kernel
@@ -310,11 +323,19 @@ def compare(
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
     labels = labels[0], labels[1]
     checks.choice(missing, "missing", POLICIES)
+    x, y = opened(x), opened(y)
+    sketched = is_sketch(x) or is_sketch(y)
     exchanged: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": paired}
     if target is not None:
+        if sketched:
+            raise ValueError("target= needs the rows of both samples, but a sketch was given; give the tables")
         _refuse_with_target(exchanged)
-    keep = [each for each in (unit, strata, target) if isinstance(each, str)]
-    sources = read({"x": x, "y": y}, nan_policy=missing, minimum=2, common=True, keep=keep)
+    if sketched:
+        refuse_for_sketches(paired, weights, unit, strata)
+        sources = read_sides(x, y, missing)
+    else:
+        keep = [each for each in (unit, strata, target) if isinstance(each, str)]
+        sources = read({"x": x, "y": y}, nan_policy=missing, minimum=2, common=True, keep=keep)
     if target is not None:
         check_target(target, sources[0].schema.names, getattr(sources[0], "left_out", {}))
     only = {name: labels[place] for name, place in getattr(sources[0], "only", {}).items()}
@@ -326,32 +347,57 @@ def compare(
         (kernel,) = kernel
     with showing_progress(progress):
         stage("testing", 0.05)
+        pool: Pool | None
         with np.errstate(**QUIETLY):
-            test = samples_test(sources, kernel, procedure, by_column=True, **exchanged)
-        tables, pool, clusters, notes = described_rows(sources, generator=stream, **exchanged)
+            if sketched:
+                how: Any = {"by_column": True, "nan_policy": "raise"}
+                test = sketch_test(sources[0], sources[1], kernel, procedure, **how)
+                (tables, pool, notes), clusters = describe_sides(sources, labels), None
+                notes += ("the probability of a difference is not available: it needs all rows",)
+            else:
+                test = samples_test(sources, kernel, procedure, by_column=True, **exchanged)
+                tables, pool, clusters, notes = described_rows(sources, generator=stream, **exchanged)
+        if strata is not None:
+            notes += (
+                "the numbers of columns, regions, the AUC and the effect size are of all strata together",
+            )
         test = replace(test, notes=(*notes, *test.notes))
-        fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
         stage("looking where they differ", 0.4)
-        if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
-            chosen = one_kernel("auto", pool.space, 1, seed, next(iter(test.learned), None))
-        else:
-            chosen = test.kernel, next(iter(test.learned), None)
-        difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)
-        stage("measuring the difference", 0.6)
-        effect, bayes = effect_size(pool, pool.units), None
-        if unit is None and strata is None and not paired:
+        difference, effect, bayes = None, None, None
+        if pool is not None:
+            fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
+            learned = None if sketched else next(iter(test.learned), None)
+            if fused or not isinstance(test.kernel, Kernel):  # a witness needs one, and more than a function
+                chosen = one_kernel("auto", pool.space, 1, seed, learned)
+            else:
+                chosen = test.kernel, learned
+            difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)
+            stage("measuring the difference", 0.6)
+            effect = effect_size(pool, pool.units)
+        if unit is None and strata is None and not (paired or sketched):
             own = replace(procedure, rng=stream)
             bayes = result_of(samples_test(list(map(in_memory, tables)), "bkl", own))
     stage("summing up columns", 0.7)
-    columns = summarise(tables, test.columns or (), difference.sensitivity, labels)
-    values = tables[0].values, tables[1].values
-    classified = separation(values, difference.kernel, tables[0].categorical, clusters)
+    needed = np.full(len(tables[0].names), np.nan) if difference is None else difference.sensitivity
+    kept: Any = tuple(source if is_sketch(source) else None for source in sources)
+    columns = summarise(tables, test.columns or (), needed, labels, kept)
+    values, classified = (tables[0].values, tables[1].values), UNKNOWN
+    if difference is not None:
+        classified = separation(values, difference.kernel, tables[0].categorical, clusters)
     if test.pvalue <= alpha:  # else the best column is best by chance
         sizes = test.sizes[0], test.sizes[1]
         classified = at_least(classified, [column.auc for column in columns], sizes)
     given = int(rng) if isinstance(rng, int | np.integer) else None
-    out: Any = tuple(source.given - size for source, size in zip(sources, test.sizes, strict=True))
-    pairs = pair_changes(tables, test.findings, labels, alpha) if test.pvalue <= alpha else ()
+    out: Any = tuple(
+        0 if is_sketch(source) else source.given - size
+        for source, size in zip(sources, test.sizes, strict=True)
+    )
+    pairs: tuple[Change, ...] = ()
+    if test.pvalue <= alpha:
+        rows = pool is not None
+        pairs = (
+            pair_changes(tables, test.findings, labels, alpha) if rows else found_pairs(test.findings, alpha)
+        )
     settings = kernel, alpha, n_resamples, given, out, pairs
     found = labels, test, difference, columns, classified.auc, *settings, classified.interval, only
     shift = None

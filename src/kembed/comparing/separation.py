@@ -38,6 +38,9 @@ class Separation(NamedTuple):
     interval: tuple[float, float]
 
 
+UNKNOWN = Separation(float("nan"), (float("nan"), float("nan")))  # of samples without rows
+
+
 class Rows(NamedTuple):
     """Both samples in one table: features, which are categories, labels, and the folds of the rows."""
 

@@ -14,12 +14,15 @@ from kembed.comparing.effects import (
     superiority,
 )
 from kembed.comparing.histograms import Histogram, histogram
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.core.text import plain
 from kembed.permutation.nulls import holm
+from kembed.tables.source import SAMPLE
 from kembed.tables.table import Tables
 from kembed.tables.times import DAYS, shown
 from kembed.testing.outcome import ColumnResults
+from kembed.testing.reference import ColumnTotal
+from kembed.testing.sketch import Sketch
 
 # What is worth a word: a shift of so many standard deviations, a ratio of spreads this far from 1.
 SHIFT, RATIO = 0.1, 1.1
@@ -63,19 +66,91 @@ class ColumnSummary:
         return f"{self.name}: {self.change} (p = {self.adjusted_pvalue:.2g} for all columns)"
 
 
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One column of one sample: its values at hand, and, of a sketch, the totals of all rows."""
+
+    values: Float[np.ndarray, " n"]
+    total: ColumnTotal | None = None
+    levels: tuple[Any, ...] = ()  # that the counts of the total are of
+
+    @property
+    def size(self) -> int:
+        """How many rows."""
+        return len(self.values) if self.total is None else self.total.size
+
+    def at_points(self, total: ColumnTotal | None) -> Float[np.ndarray, " n"]:
+        """Values as a sketch counts them, so that both samples are counted alike; at most 50,000."""
+        if self.total is not None:
+            return np.repeat(self.total.points, _thinned(self.total.counts))
+        if total is None:
+            return self.values
+        middles = total.points[:-1] + 0.5 * (total.points[1:] - total.points[:-1])
+        inside = (self.values >= total.low) & (self.values <= total.high)  # no row of the sketch is outside
+        return np.where(inside, total.points[np.searchsorted(middles, self.values)], self.values)
+
+    def moments(self) -> dict[str, float]:
+        """Mean, sd, quartiles and range."""
+        if self.total is None:
+            return _moments(self.values)
+        own = self.total
+        ends = {"minimum": own.low, "maximum": own.high}
+        return {**_moments(self.at_points(None)), "mean": own.mean, "sd": own.sd, **ends}
+
+    def level_counts(self, levels: tuple[Any, ...]) -> Float[np.ndarray, " L"]:
+        """Rows of every level; those that a sketch counts as one are shared out as in the rows it keeps."""
+        found = np.bincount(self.values.astype(int), minlength=len(levels)).astype(float)
+        if self.total is None:
+            return found
+        known = np.array([level in self.levels for level in levels])
+        rest = found * ~known
+        found = rest * (self.total.counts[-1] / max(rest.sum(), 1.0))
+        counts = dict(zip(self.levels, self.total.counts.tolist(), strict=False))
+        return found + np.array([float(counts.get(level, 0)) for level in levels])
+
+
+def _thinned(counts: Int[np.ndarray, " L"]) -> Int[np.ndarray, " L"]:
+    """Counts in the same proportions, of at most as many rows as a sample in memory has.
+
+    >>> _thinned(np.array([30_000, 170_000, 0])).tolist(), _thinned(np.array([3, 1])).tolist()
+    ([7500, 42500, 0], [3, 1])
+    """
+    total = np.cumsum(counts)
+    most = min(int(total[-1]), SAMPLE)
+    return np.diff(total * most // max(int(total[-1]), 1), prepend=0)
+
+
 def summarise(
-    tables: Tables, tests: ColumnResults, sensitivity: Values, labels: tuple[str, str]
+    tables: Tables,
+    tests: ColumnResults,
+    sensitivity: Values,
+    labels: tuple[str, str],
+    sketches: tuple[Sketch | None, Sketch | None] = (None, None),
 ) -> tuple[ColumnSummary, ...]:
-    """Every column, the clearest difference first: by p-value, then by statistic."""
+    """Every column, the clearest difference first: by p-value, then by statistic.
+
+    Columns of a sketch are those of all its rows; its table has those that it keeps.
+    """
     found = []
-    gaps = _missing(tables)
+    gaps = _missing(tables, sketches)
     for d, (test, share) in enumerate(zip(tests, sensitivity, strict=True)):
-        first, second = (table.values[table.observed(d), d] for table in tables)
+        one, two = sides = [
+            Side(table.values[table.observed(d), d])
+            if sketch is None
+            else Side(table.values[:, d], sketch.column(d), sketch.specification.schema.levels[d])
+            for table, sketch in zip(tables, sketches, strict=True)
+        ]
+        total = one.total or two.total
+        first, second = (side.at_points(total) for side in sides)
         categorical = bool(tables[0].categorical[d])
         levels = tables[0].levels[d] if categorical else ()
         standardised = None
         if categorical:
-            x, y = (_shares(column, levels) for column in (first, second))
+            counts = [side.level_counts(levels) for side in sides]
+            first, second = (
+                np.repeat(np.arange(float(len(levels))), _thinned(each.astype(int))) for each in counts
+            )
+            x, y = (_shares(each, levels) for each in counts)
             of_gaps = bool(tables[0].missing_of and tables[0].missing_of[d])
             top = sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
             top = top[::-1] if of_gaps else top
@@ -84,10 +159,10 @@ def summarise(
             change = f"{what} {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
             auc = 0.5 * (1.0 + abs(y[top[0]] - x[top[0]]))
         else:
-            x, y = (_moments(column) for column in (first, second))
+            x, y = (side.moments() for side in sides)
             unit = tables[0].unit(d)
-            if not (len(first) and len(second)):
-                empty = labels[0] if not len(first) else labels[1]
+            if not (one.size and two.size):
+                empty = labels[0] if not one.size else labels[1]
                 change = f"all values are missing in {empty}"
             elif _is_binary(first, second):
                 shares = [
@@ -95,12 +170,13 @@ def summarise(
                 ]
                 change = f"1 is {shares[0]} and {shares[1]}"
             else:
-                more = of_numbers((first, second), labels, unit)
+                rows = len(one.values) and len(two.values)
+                more = of_numbers((one.values, two.values), labels, unit) if rows else []
                 change = "; ".join([_changed_moments(x, y, labels, unit), *more])
-            if len(first) and len(second):
-                auc, standardised = superiority(first, second), standardised_difference(first, second)
-            else:
-                auc = 0.5
+            auc = 0.5
+            if one.size and two.size:
+                auc = superiority(first, second)
+                standardised = _standardised(x, y) if total else standardised_difference(first, second)
         missing, missing_pvalue = gaps.get(d, ((0.0, 0.0), None))
         summary = ColumnSummary(
             test.name,
@@ -112,11 +188,11 @@ def summarise(
             y,
             change,
             auc,
-            auc_interval(auc, max(len(first), 1), max(len(second), 1)),
+            auc_interval(auc, max(one.size, 1), max(two.size, 1)),
             standardised,
             missing,
             missing_pvalue,
-            histogram(first, second, len(levels)) if len(first) and len(second) else None,
+            histogram(first, second, len(levels)) if one.size and two.size else None,
             tables[0].unit(d),
         )
         found.append(summary)
@@ -124,13 +200,22 @@ def summarise(
     return tuple(found[d] for d in order)
 
 
-def _missing(tables: Tables) -> dict[int, tuple[tuple[float, float], float | None]]:
+def _missing(
+    tables: Tables, sketches: tuple[Sketch | None, Sketch | None]
+) -> dict[int, tuple[tuple[float, float], float | None]]:
     """Of columns with missing values: their shares, and p corrected for these and for the columns' own tests.
 
     All rows count that were given, also those that were dropped.
     """
-    n, m = (table.given for table in tables)
-    both = zip(*(table.gaps for table in tables), strict=True)
+    n, m = (
+        table.given if sketch is None else sketch.totals.given
+        for table, sketch in zip(tables, sketches, strict=True)
+    )
+    every = (
+        table.gaps if sketch is None else sketch.totals.missing.tolist()
+        for table, sketch in zip(tables, sketches, strict=True)
+    )
+    both = zip(*every, strict=True)
     counts = {d: (a, b) for d, (a, b) in enumerate(both) if a or b}
     pvalues = [fisher_pvalue(a, n, b, m) for a, b in counts.values()]
     adjusted = holm(np.array(pvalues), others=len(tables[0].names)) if pvalues else ()
@@ -158,9 +243,15 @@ def _moments(column: Float[np.ndarray, " n"]) -> dict[str, float]:
     return {"mean": size * float(np.mean(scaled)), "sd": size * sd, **ends}
 
 
-def _shares(codes: Float[np.ndarray, " n"], levels: tuple[Any, ...]) -> dict[str, float]:
-    counts = np.bincount(codes.astype(int), minlength=len(levels)) / len(codes)
-    return {str(level): float(share) for level, share in zip(levels, counts, strict=True)}
+def _shares(counts: Float[np.ndarray, " L"], levels: tuple[Any, ...]) -> dict[str, float]:
+    shares = counts / counts.sum()
+    return {str(level): float(share) for level, share in zip(levels, shares, strict=True)}
+
+
+def _standardised(x: dict[str, float], y: dict[str, float]) -> float:
+    """`standardised_difference` from moments."""
+    spread = float(np.hypot(x["sd"], y["sd"])) / 2.0**0.5
+    return (y["mean"] - x["mean"]) / spread if spread > 0.0 else 0.0
 
 
 def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str, str], unit: str) -> str:

@@ -12,6 +12,7 @@ from kembed.comparing.difference import Difference, Points, Samples, Values
 from kembed.comparing.regions import Region, find_regions
 from kembed.comparing.relevance import ColumnRelevance
 from kembed.comparing.scales import Chosen, Scale, clearest, finest_sure, one_kernel
+from kembed.comparing.sketched import describe_sides, read_sides
 from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
@@ -25,7 +26,8 @@ from kembed.tables.reader import POLICIES, read
 from kembed.tables.source import Source
 from kembed.tables.table import Table, Tables
 from kembed.testing.outcome import ColumnResults
-from kembed.testing.two_sample import column_tests
+from kembed.testing.procedure import is_sketch
+from kembed.testing.two_sample import column_tests, mmd_test, opened
 
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
 
@@ -262,7 +264,8 @@ def witness(
     ----------
     x, y
         Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
-        compared as equal or not.
+        compared as equal or not. Of a `Sketch`, or of the file of one or of a `DriftDetector`, the witness is
+        that of the rows it keeps.
     kernel
         - `"auto"` (default): regions of the learned scale, of wider ones and one finer, with bands that hold
           over all of them; drawn at the learned scale or a wider one, whichever shows most;
@@ -297,16 +300,19 @@ def witness(
 
     """
     level, n_kernels = checks.level(level), checks.count(n_kernels, "n_kernels")
-    tables, pool = read_and_pool(x, y, nan_policy)
-    seed = int(checks.generator(rng).integers(2**31))
-    chosen = one_kernel(kernel, pool.space, n_kernels, seed)
-    return fit_witness(tables, chosen, seed=seed, level=level, landmarks=landmarks)
-
-
-def read_and_pool(x: Any, y: Any, nan_policy: str) -> tuple[Tables, Pool]:
-    """Both samples as checked tables, and as one; of what is larger than memory some rows."""
     checks.choice(nan_policy, "nan_policy", POLICIES)
-    return pool_of_sources(read({"x": x, "y": y}, nan_policy=nan_policy, minimum=2))[:2]
+    x, y = opened(x), opened(y)
+    seed, tested = int(checks.generator(rng).integers(2**31)), None
+    if is_sketch(x) or is_sketch(y):
+        sides = read_sides(x, y, nan_policy)
+        tables, pool, notes = describe_sides(sides, ("x", "y"))
+        if pool is None:
+            raise ValueError(f"{notes[0]}; a witness needs rows")
+        tested = mmd_test(*sides, by_column=True, rng=seed).columns
+    else:
+        tables, pool, _ = pool_of_sources(read({"x": x, "y": y}, nan_policy=nan_policy, minimum=2))
+    chosen = one_kernel(kernel, pool.space, n_kernels, seed)
+    return fit_witness(tables, chosen, seed=seed, level=level, landmarks=landmarks, tested=tested)
 
 
 def pool_of_sources(sources: list[Source]) -> tuple[Tables, Pool, tuple[str, ...]]:

@@ -41,8 +41,8 @@ def write_store(path: str | Path, kind: str, value: Any, known: _Known) -> Path:
     return write_whole(path, write)
 
 
-def read_store(path: str | Path, kind: str, known: _Known) -> Any:
-    """Read the value in a file of this kind.
+def read_store(path: str | Path, kinds: str | tuple[str, ...], known: _Known) -> Any:
+    """Read the value in a file of this kind, or of one of these.
 
     Raises
     ------
@@ -66,8 +66,10 @@ def read_store(path: str | Path, kind: str, known: _Known) -> Any:
                 raise FileError(f"{name} was written by an older kembed; make it again")
             if version > VERSION:
                 raise FileError(f"{name} has format {version}, not {VERSION}; update kembed")
-            if held != kind:
-                raise FileError(f"{name} holds a {held}, and a {kind} is wanted; give another file")
+            wanted = (kinds,) if isinstance(kinds, str) else kinds
+            if held not in wanted:
+                seen = f"{name} holds a {held}, and a {' or a '.join(wanted)} is wanted"
+                raise FileError(f"{seen}; give another file")
             return _Decoder(known, lambda key: _read_array(archive, key)).value(content["value"])
     except FileError:
         raise

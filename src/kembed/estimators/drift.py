@@ -9,10 +9,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kembed.core import checks
-from kembed.core.text import rows
+from kembed.core.text import listing
 from kembed.core.threads import few_rows_one_thread
 from kembed.estimators.drift_file import read_detector, write_detector
-from kembed.tables.reader import read_tables
+from kembed.tables.reader import read, read_tables
+from kembed.tables.stored import rows_from_parts, table_parts
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.sketch import Sketch
 from kembed.testing.two_sample import mmd_test
@@ -20,6 +21,7 @@ from kembed.testing.two_sample import mmd_test
 MINIMUM_ROWS = 2  # that a test takes of either sample
 # Rows of a reference from which on batches are compared with a sketch of it: a test of all rows takes longer.
 MANY = 20_000
+KEPT = 5_000  # rows that are kept of it beside the sketch
 
 
 class DriftDetector(BaseEstimator):  # type: ignore[misc]
@@ -33,7 +35,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     Of a reference of 20,000 rows and more a `Sketch` is made, and batches are compared with that, in a time
     that does not depend on its rows. `save` and `load` keep a detector in a file: the sketch, or the rows
-    where they are fewer.
+    where they are fewer. `compare` and `witness` explain an alarm, also of a loaded detector: a sketch keeps
+    5,000 rows for pictures and regions.
 
     Parameters
     ----------
@@ -43,6 +46,9 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         The share of false alarms per batch.
     n_resamples
         How many relabelings; the smallest p-value is 1/(n_resamples + 1).
+    strata
+        The name of a column: batches are compared with the reference within its strata (a site, a weekday),
+        as in `mmd_test`, whatever their shares are. The reference is then kept as rows.
     nan_policy
         `"raise"`, or `"omit"` to drop rows with missing values.
     random_state
@@ -81,10 +87,11 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         kernel: Any = "fused",
         alpha: float = 0.05,
         n_resamples: int = 999,
+        strata: str | None = None,
         nan_policy: str = "raise",
         random_state: Any = None,
     ) -> None:
-        self.kernel, self.alpha, self.n_resamples = kernel, alpha, n_resamples
+        self.kernel, self.alpha, self.n_resamples, self.strata = kernel, alpha, n_resamples, strata
         self.nan_policy, self.random_state = nan_policy, random_state
 
     @few_rows_one_thread
@@ -94,20 +101,18 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         checks.reachable(self.alpha, checks.resamples(self.n_resamples))
         table = self._table(X, reset=True)
         self.sketch_: Sketch | None = None
-        if len(table) >= MANY:
+        if self.strata is not None:
+            self._without_strata(table)  # refuses what is no column
+        elif len(table) >= MANY:
             how: Any = {"kernel": self.kernel, "nan_policy": self.nan_policy}
-            self.sketch_ = Sketch.of(table, rng=checks.as_rng(self.random_state), **how)
+            self.sketch_ = Sketch.of(table, rng=checks.as_rng(self.random_state), keep_rows=KEPT, **how)
         self.reference_ = copy.deepcopy(table)
         return self
 
     @few_rows_one_thread
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
         """The test of the batch against the reference; with `by_column` also of every column by itself."""
-        check_is_fitted(self, "reference_")
-        if self.sketch_ is None:
-            return mmd_test(*self._both(X), by_column=by_column, **self._options())
-        options = {**self._options(), "kernel": self.sketch_.specification.kernel}
-        return mmd_test(self.sketch_, self._table(X, reset=False), by_column=by_column, **options)
+        return mmd_test(*self._both(X), by_column=by_column, **self._options())
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted detector to a file, atomically: arrays and JSON, no code."""
@@ -123,15 +128,16 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         return made
 
     def _both(self, X: Any) -> tuple[Any, Any]:
+        """The reference as batches are compared with it, and a batch."""
         check_is_fitted(self, "reference_")
-        if self.reference_ is None:
-            kept = rows(self.sketch_.rows) if self.sketch_ else "its reference"
-            seen = f"this detector was loaded with a sketch of {kept} and has no row of them"
-            raise ValueError(f"{seen}; use test, predict or pvalue, or fit it on the reference again")
-        return self.reference_, self._table(X, reset=False)
+        return self.sketch_ or self.reference_, self._table(X, reset=False)
 
     def _options(self) -> dict[str, Any]:
         options = {name: getattr(self, name) for name in ("kernel", "n_resamples", "nan_policy")}
+        if self.strata is not None:
+            options["strata"] = self.strata
+        if self.sketch_ is not None:
+            options["kernel"] = self.sketch_.specification.kernel
         return {**options, "rng": checks.as_rng(self.random_state)}
 
     def pvalue(self, X: Any) -> float:
@@ -149,16 +155,29 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """
         from kembed.comparing.witness import witness
 
+        both = tuple(map(self._without_strata, self._both(X)))
         options = {"nan_policy": self.nan_policy, "rng": checks.as_rng(self.random_state), **options}
-        return witness(*self._both(X), **options)
+        return witness(*both, **options)
 
     def compare(self, X: Any, *, labels: tuple[str, str] = ("reference", "batch")) -> Any:
         """Test, witness, every column and a verdict in words, with `save_report`; see `kembed.compare`."""
         from kembed.comparing.compare import compare
 
-        options = self._options()
+        both, options = self._both(X), self._options()
         options["missing"] = options.pop("nan_policy")
-        return compare(*self._both(X), labels=labels, alpha=self.alpha, **options)
+        return compare(*both, labels=labels, alpha=self.alpha, **options)
+
+    def _without_strata(self, table: Any) -> Any:
+        """A sample without the column of strata, which is not compared."""
+        if self.strata is None:
+            return table
+        (source,) = read({"X": table}, nan_policy="omit", keep=[self.strata])
+        names = source.schema.names
+        if self.strata not in names:
+            seen = f"strata={self.strata!r} is not a column; X has {listing(names)}"
+            raise ValueError(f"{seen}; name one of them")
+        kept = source.with_gaps().table().columns([d for d, name in enumerate(names) if name != self.strata])
+        return rows_from_parts(table_parts(kept, framed=True))
 
     def _table(self, X: Any, reset: bool) -> Any:
         """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""

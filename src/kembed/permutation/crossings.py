@@ -11,8 +11,8 @@ features meet, so that two tables of moments are enough.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise, permutations
-from math import factorial
+from itertools import pairwise, permutations, product
+from math import factorial, prod
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from kembed.permutation.bins import Bins
 
 BINS = 32  # a permutation leaves one bin in its place on average: the fewer, the more of the data is in it
 LEAST = 8  # bins of units of one size, where there are so many: of two every other exchange is none
+MOST_LISTED = 12  # bins: more have more orders than anybody waits for; their number is not even computed
 AT_ONCE = 2**26  # bytes of cross-products of all pairs of bins, held at a time
 NEGLIGIBLE = 1e-7  # the share of the variance of a side's features that is left out of the limit
 
@@ -47,11 +48,17 @@ def bin_rows(size: int, key: int, *, unit: int = 1, bins: int = BINS) -> Places:
     return moved.reshape(-1, max(count, 1)), np.flatnonzero(own == count)
 
 
-def unit_rows(units: Int[np.ndarray, " n"], key: int, *, bins: int = BINS) -> list[Places]:
+def unit_rows(
+    units: Int[np.ndarray, " n"],
+    key: int,
+    *,
+    bins: int = BINS,
+    strata: Int[np.ndarray, " n"] | None = None,
+) -> list[Places]:
     """The same for units that have names, the number of which every row has: one for each size of a unit.
 
-    Bins hold as many units of one size each, and change places among themselves; rows keep their order in a
-    unit. Units of a size that no other has stay where they are.
+    Bins hold as many units of one size (and stratum) each, and change places among themselves; rows keep
+    their order in a unit. Units of a size (and stratum) that no other has stay where they are.
 
     >>> [places.shape for places, _ in unit_rows(np.array([0, 1, 1, 2, 3, 3, 4]), key=1)]
     [(1, 3), (2, 2)]
@@ -60,9 +67,10 @@ def unit_rows(units: Int[np.ndarray, " n"], key: int, *, bins: int = BINS) -> li
     order = np.argsort(units, kind="stable")
     starts = np.flatnonzero(np.diff(units[order], prepend=np.nan))
     sizes = np.diff(np.append(starts, len(units)))
+    inside = np.zeros(len(starts), dtype=int) if strata is None else strata[order[starts]]
     found, stays = [], np.ones(len(units), dtype=bool)
-    for size in np.unique(sizes).tolist():
-        alike = rng.permutation(starts[sizes == size])
+    for size, stratum in np.unique(np.column_stack([sizes, inside]), axis=0).tolist():
+        alike = rng.permutation(starts[(sizes == size) & (inside == stratum)])
         wanted = max(LEAST, bins * size * len(alike) // len(units))
         each = max(1, len(alike) // wanted)
         count = len(alike) // each
@@ -80,7 +88,7 @@ def draw_orders(
     count: int, n_resamples: int, rng: np.random.Generator
 ) -> tuple[Int[np.ndarray, "C S"], bool]:
     """Orders of so many bins, the bins' own first; all there are, where those are few enough."""
-    if count <= 12 and factorial(count) <= n_resamples + 1:
+    if count <= MOST_LISTED and factorial(count) <= n_resamples + 1:
         return np.array(list(permutations(range(count)))), True
     return np.stack([np.arange(count), *(rng.permutation(count) for _ in range(n_resamples))]), False
 
@@ -122,11 +130,14 @@ class BinOrders:
 
 
 def bin_orders(places: list[Places], n_resamples: int, rng: np.random.Generator) -> BinOrders:
-    """Orders of bins; all there are of few bins of one size."""
+    """Orders of bins; all there are where they are few."""
     counts = [rows.shape[1] for rows, _ in places]
     if len(counts) == 1:
         orders, enumerated = draw_orders(counts[0], n_resamples, rng)
         return BinOrders(tuple(places), (orders,), enumerated)
+    if max(counts) <= MOST_LISTED and prod(map(factorial, counts)) <= n_resamples + 1:
+        every = list(product(*(list(permutations(range(count))) for count in counts)))
+        return BinOrders(tuple(places), tuple(map(np.array, zip(*every, strict=True))), True)
     each = [[np.arange(count), *(rng.permutation(count) for _ in range(n_resamples))] for count in counts]
     return BinOrders(tuple(places), tuple(map(np.stack, each)))
 

@@ -57,18 +57,21 @@ class SeveralSamples:
 
     labels: Codes  # the sample of every bin
     classes: Codes
+    strata: Codes
 
     def draw(self, weight: Float[np.ndarray, " S"], n_resamples: int, rng: np.random.Generator) -> Draws:
-        """Of every sample the difference of its mean from that of the others, times √(n (N - n)) / N."""
-        movable = np.flatnonzero(self.classes >= 0)
+        """Of every sample the difference of its mean from that of the others within strata, times √(c/V).
+
+        c is that of `contrasts` and V all weight: n (N - n) / N² in one stratum.
+        """
         codes = np.tile(self.labels[:, None], (1, n_resamples + 1))
-        codes[movable, 1:] = rng.permuted(np.tile(self.labels[movable], (n_resamples, 1)), axis=1).T
+        for members in _groups(self.classes):
+            codes[members, 1:] = rng.permuted(np.tile(self.labels[members], (n_resamples, 1)), axis=1).T
         terms = []
         for sample in range(int(self.labels.max()) + 1):
-            inside = (codes == sample).astype(float)
-            share = weight @ inside / weight.sum()  # bins of unequal weight: of every resample its own
-            W = contrasts(inside, weight, np.zeros(len(weight), dtype=int)) * np.sqrt(share * (1.0 - share))
-            terms.append((1.0, W))
+            found, precision = _centred((codes == sample).astype(float), weight, self.strata)
+            scale = np.sqrt(precision * weight.sum())  # 0 of a sample that shares no stratum
+            terms.append((1.0, np.divide(found, scale, out=np.zeros_like(found), where=scale > 0.0)))
         return Draws(tuple(terms))
 
 
@@ -107,6 +110,15 @@ def contrasts(labels: Columns, weights: Float[np.ndarray, " S"], strata: Codes) 
     >>> contrasts(np.array([[1.0], [1.0], [0.0]]), np.ones(3), np.zeros(3, int)).ravel().round(6).tolist()
     [0.5, 0.5, -1.0]
     """
+    found, precision = _centred(labels, weights, strata)
+    found /= precision
+    return found
+
+
+def _centred(
+    labels: Columns, weights: Float[np.ndarray, " S"], strata: Codes
+) -> tuple[Columns, Float[np.ndarray, " C"]]:
+    """a_b - p_s and c of `contrasts`."""
     order = np.argsort(strata, kind="stable")
     starts = np.flatnonzero(np.diff(strata[order], prepend=strata[order[0]] - 1))
     stratum = np.empty(len(strata), dtype=int)
@@ -114,22 +126,25 @@ def contrasts(labels: Columns, weights: Float[np.ndarray, " S"], strata: Codes) 
     totals = np.add.reduceat(weights[order], starts)[:, None]
     firsts = np.add.reduceat((weights[:, None] * labels)[order], starts, axis=0)
     shares = firsts / np.where(totals > 0.0, totals, 1.0)
-    found = labels - shares[stratum]
-    found /= (firsts * (1.0 - shares)).sum(axis=0)
-    return found
+    return labels - shares[stratum], (firsts * (1.0 - shares)).sum(axis=0)
 
 
 def exchange_labels(
     labels: Labels, classes: Codes, n_resamples: int, rng: np.random.Generator
 ) -> tuple[Columns, bool]:
     """Labels of the data and exchanged within classes; all arrangements where they are few, and whether."""
-    groups = [np.flatnonzero(classes == number) for number in np.unique(classes[classes >= 0])]
+    groups = _groups(classes)
     if arrangements(labels, classes) <= n_resamples + 1:
         return _data_first(_every_arrangement(labels, groups), labels), True
     columns = np.tile(labels[:, None], (1, n_resamples + 1))
     for members in groups:
         columns[members, 1:] = rng.permuted(np.tile(labels[members], (n_resamples, 1)), axis=1).T
     return columns, False
+
+
+def _groups(classes: Codes) -> list[Codes]:
+    """The bins of every class that is exchanged."""
+    return [np.flatnonzero(classes == number) for number in np.unique(classes[classes >= 0])]
 
 
 def arrangements(labels: Labels, classes: Codes) -> float:

@@ -25,19 +25,27 @@ def plot_comparison(comparison: Comparison, figure: Any = None) -> Any:
 
         figure = plt.figure(figsize=(11.0, 8.0), layout="constrained")
     axes = figure.subplots(2, 2)
-    plot_witness(comparison.witness, axes[0, 0], labels=comparison.labels)
-    plot_columns(comparison, axes[0, 1])
+    if comparison.witness is not None:
+        plot_witness(comparison.witness, axes[0, 0], labels=comparison.labels)
+        plot_columns(comparison, axes[0, 1])
+    else:
+        _say_in(axes[0, 0], "the sketch keeps no rows,\nso there is no witness to show")
+        plot_columns(comparison.test, axes[0, 1], alpha=comparison.alpha)
     plot_test(comparison.test, axes[1, 0])
     last = axes[1, 1]
     if comparison.evidence is not None:
         plot_learned(comparison.evidence, last)
     else:
-        last.set_axis_off()
-        words = "the kernel was not learned,\nso there is no predictive score to show"
-        last.text(0.5, 0.5, words, ha="center", va="center", color=GREY, transform=last.transAxes)
+        _say_in(last, "the kernel was not learned,\nso there is no predictive score to show")
     for ax, title in zip(axes.flat, TITLES, strict=True):
         titled(ax, title)
     return axes
+
+
+def _say_in(ax: Any, words: str) -> None:
+    """Words in place of a picture."""
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, words, ha="center", va="center", color=GREY, transform=ax.transAxes)
 
 
 def plot_columns(found: Any, ax: Any = None, *, alpha: float | None = None, top: int = TOP) -> Any:

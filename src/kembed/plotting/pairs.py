@@ -23,6 +23,8 @@ JITTER = 0.2  # of the step between two levels
 
 def plot_pair(comparison: Comparison, columns: tuple[str, str], ax: Any = None) -> Any:
     """Rows of both samples by two of their columns; levels of a category side by side."""
+    if comparison.witness is None:
+        raise ValueError("a picture of two columns needs rows, and the sketch keeps none (keep_rows=)")
     ax = axes_or_new(ax)
     first, second = comparison.witness.tables
     places = [first.names.index(name) for name in columns]

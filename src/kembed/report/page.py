@@ -51,9 +51,13 @@ def fill(comparison: Comparison, date: str, about: About) -> str:
     environment.filters |= {made.__name__: made for made in (*NUMBERS, *SENTENCES, *EFFECTS, *DRAWINGS)}
     files = resources.files("kembed.report")
     page, style = (files.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "style.css"))
-    w, columns = comparison.witness, comparison.columns
+    w, columns, names = (
+        comparison.witness,
+        comparison.columns,
+        [one.name for one in comparison.test.columns or ()],
+    )
     if not comparison.differ:  # no order that would point at a column
-        columns = tuple(sorted(columns, key=lambda column: w.names.index(column.name)))
+        columns = tuple(sorted(columns, key=lambda column: names.index(column.name)))
     pictured = comparison.changed if comparison.differ else ()
     return environment.from_string(page).render(
         c=comparison,
@@ -61,8 +65,8 @@ def fill(comparison: Comparison, date: str, about: About) -> str:
         date=date,
         columns=columns[:COLUMNS],
         hidden=len(columns[COLUMNS:]),
-        pairs=[figures.of_pair(comparison, pair) for pair in comparison.pairs[:PAIRS]],
-        pictures=[figures.of_witness(w, comparison.labels)],
+        pairs=[figures.of_pair(comparison, pair) for pair in comparison.pairs[:PAIRS]] if w else [],
+        pictures=[figures.of_witness(w, comparison.labels)] if w else [],
         pictured=pictured[:PICTURES],
         gaps=[column for column in comparison.columns if column.missing_pvalue is not None][:COLUMNS],
         about=about,
@@ -80,6 +84,8 @@ def fill(comparison: Comparison, date: str, about: About) -> str:
 
 def _places(comparison: Comparison) -> list[tuple[Region, list[tuple[str, str]], int]]:
     """The first regions, the ranges of columns that each does not cover whole, how many were left out."""
+    if comparison.witness is None:
+        return []
     levels = dict(zip(comparison.witness.names, comparison.witness.tables[0].levels, strict=True))
     wholes = {
         column.name: levels.get(column.name)
@@ -105,8 +111,7 @@ def _narrower(span: tuple[Any, ...], whole: tuple[Any, ...]) -> bool:
 
 def _scale(comparison: Comparison) -> str | None:
     """The learned lengthscale in a sentence."""
-    learned = comparison.witness.learned
-    if learned is None:
+    if comparison.witness is None or (learned := comparison.witness.learned) is None:
         return None
     scale = f"{learned.peaks[0]:.2g}"
     said = f"The kernel that was given has a lengthscale of {scale}."
@@ -135,8 +140,11 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
     effect = [] if fused else [("Effect", f"{test.name} = {words.number(test.effect)}")]
     drawn = len(test.null_distribution)
     resamples = f"all {drawn:,} arrangements" if test.enumerated else f"{drawn:,} resamples"
-    several = isinstance(w.kernel, list)
-    kernel = f"{len(w.kernel)} kernels drawn from their posterior" if several else repr(w.kernel)
+    shown: list[tuple[str, str]] = []
+    if w is not None:
+        several = isinstance(w.kernel, list)
+        kernel = f"{len(w.kernel)} kernels drawn from their posterior" if several else repr(w.kernel)
+        shown = [("Kernel of the witness", kernel), ("Bands", f"{w.level:.0%}, holding everywhere at once")]
     unknown = "not known: a random generator was given"
     return [
         ("Test", f"two-sample test of kernel mean embeddings, level {comparison.alpha:g}"),
@@ -144,8 +152,7 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
         *effect,
         ("Null distribution", f"{test.null}, {resamples}"),
         ("Kernel of the test" + (", strongest" if fused else ""), repr(test.kernel)),
-        ("Kernel of the witness", kernel),
-        ("Bands", f"{w.level:.0%}, holding everywhere at once"),
+        *shown,
         ("Columns", "each tested by itself with the same resamples, step-down maximum over all columns"),
         ("Seed", unknown if comparison.seed is None else str(comparison.seed)),
     ]

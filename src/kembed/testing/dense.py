@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.features.ensemble import Ensemble, separate_plan
 from kembed.features.kernel import KernelMatrix, kernel_matrix
 from kembed.kernels.space import Space
 from kembed.learning.kernel_words import choose_kernel, for_one_column
 from kembed.permutation import nulls
-from kembed.permutation.designs import contrasts, draw_signs, exchange_labels
+from kembed.permutation.designs import Design, contrasts, draw_signs, exchange_labels
 from kembed.permutation.fusion import Values
 from kembed.permutation.pool import Pool
 from kembed.testing.engine import column_evidence
@@ -190,6 +190,18 @@ def several_test(space: Space, codes: Any, kernel: Any, procedure: Procedure) ->
         total, entry = total + values.statistics * (n * (N - n) / N**2), values.entry
     values = Values(total, entry)
     return resampled_outcome("MMD²", tuple(sizes.tolist()), ensemble, values, "permutation", False)
+
+
+def design_test(
+    pool: Pool, own: Int[np.ndarray, " N"], count: int, design: Design, kernel: Any, procedure: Procedure
+) -> TestOutcome:
+    """The biased statistic of pooled rows, the bin of each of them given, under any design."""
+    ensemble = choose_kernels(kernel, pool.space)
+    draws = design.draw(np.bincount(own, minlength=count).astype(float), procedure.n_resamples, procedure.rng)
+    parts = [(factor, contrast_values(ensemble, W[own])) for factor, W in draws.terms]
+    total = np.sum([factor * each.statistics for factor, each in parts], axis=0)
+    values = Values(total, parts[0][1].entry)
+    return resampled_outcome("biased MMD²", pool.sizes, ensemble, values, procedure.null, draws.enumerated)
 
 
 def approximate_test(pool: Pool, kernel: Any, procedure: Procedure) -> TestOutcome:

@@ -30,6 +30,7 @@ from kembed.permutation.exchange import (
     number_strata,
     one_sided_strata,
     refuse_split,
+    words_of_strata,
 )
 from kembed.permutation.fusion import Values, fuse
 from kembed.permutation.pool import Pool, make_pool, row_weights
@@ -183,6 +184,14 @@ def tables_test(
     if procedure.complete(rows):
         pool = make_pool(tables, weights, "none", parts.clusters, parts.strata)
         return pool_test(pool, kernel, procedure, by_column=by_column)
+    return binned_tables_test(parts, weights, kernel, procedure, by_column=by_column)
+
+
+def binned_tables_test(
+    parts: Exchange, weights: Any, kernel: Any, procedure: Procedure, *, by_column: bool = False
+) -> TestOutcome:
+    """The test of tables in memory whose rows are exchanged in bins; a sample of them fits the features."""
+    tables = parts.tables
     sizes, key = tuple(len(table.values) for table in tables), int(procedure.rng.integers(2**62))
     bins: tuple[AnyBins, ...] = make_bins(sizes, key)
     if parts.clusters is not None or parts.strata is not None:
@@ -275,9 +284,10 @@ def sources_test(
             raise ValueError(f"{seen}; name a column of both samples, or read them into memory")
     places = {each: schema.names.index(each) for each in (unit, strata) if isinstance(each, str)}
     layout = Layout(tuple(c for c in range(len(schema.names)) if c not in places.values()))
-    bins, notes = _bins(sources, places, unit, strata, int(rng.integers(2**62)))
+    bins, notes, within = _bins(sources, places, unit, strata, int(rng.integers(2**62)))
     _refuse_few(bins, [source.label for source in sources], "rows" if unit is None else f"unit={unit!r}")
-    return replace(_test_bins(sources, bins, layout, kernel, procedure, by_column), notes=notes)
+    result = _test_bins(sources, bins, layout, kernel, procedure, by_column)
+    return replace(result, notes=notes, within=within)
 
 
 def _test_bins(
@@ -301,9 +311,9 @@ def _test_bins(
     sums = stored([parts[k] for k in order], maps)
     codes = np.repeat(np.arange(len(parts)), [bins[k].count for k in order])
     classes = np.concatenate([bins[k].classes for k in order])
-    design: Design = SeveralSamples(codes, classes)
+    strata = np.concatenate([bins[k].strata for k in order])
+    design: Design = SeveralSamples(codes, classes, strata)
     if len(parts) == 2:
-        strata = np.concatenate([bins[k].strata for k in order])
         design = TwoSamples((codes == 0).astype(float), classes, strata)
     sizes = tuple(part.rows for part in parts)
     result = sums_test(ensemble, columns, sample, sums, design, procedure, sizes)
@@ -317,21 +327,22 @@ def _key(part: Sums) -> tuple[float, ...]:
 
 def _bins(
     sources: tuple[Source, ...], named: dict[str, int], unit: Any, strata: str | None, key: int
-) -> tuple[tuple[AnyBins, ...], tuple[str, ...]]:
-    """Bins of rows, of so many consecutive rows, or of clusters within strata; and notes on strata."""
+) -> tuple[tuple[AnyBins, ...], tuple[str, ...], str]:
+    """Bins of rows, of so many consecutive rows, or of clusters within strata; notes on strata, and which."""
     sizes = tuple(source.size for source in sources)
     if not isinstance(unit, str) and strata is None:
-        return make_bins(sizes, key, unit=unit or 1), ()
+        return make_bins(sizes, key, unit=unit or 1), (), ""
     clusters = [_clusters(source, named.get(unit), unit) for source in sources]
     if strata is None:
-        return make_cluster_bins(tuple(clusters), tuple(np.zeros(size, dtype=int) for size in sizes), key), ()
+        none = tuple(np.zeros(size, dtype=int) for size in sizes)
+        return make_cluster_bins(tuple(clusters), none, key), (), ""
     place, schema = named[strata], sources[0].schema
     columns = [source.fold(take_column, place).table for source in sources]
     levels = schema.levels[place] if schema.categorical[place] else None
     groups, names = number_strata(columns, levels)
     refuse_split(clusters, groups, names)
     bins = make_cluster_bins(tuple(clusters), tuple(groups), key)
-    return bins, notes_of_strata(one_sided_strata(groups, names))
+    return bins, notes_of_strata(one_sided_strata(groups, names)), words_of_strata(groups, strata)
 
 
 def _refuse_few(bins: tuple[AnyBins, ...], labels: list[str], unit: str) -> None:

@@ -61,6 +61,7 @@ FLAT = 1e-13  # features that vary by less of their size are constant: what they
 # Products of features that "auto" takes for an exact answer, some 20 seconds: below, the limit is no faster
 # (`python -m benchmarks.independence_size time`).
 WORK = 3e11
+STRATUM_BINS = 128  # of all strata, which have 8 at least where they have so many rows
 LIMIT = "normal limit"  # what the null is called then
 # Rows of a kernel matrix that are held: two of them take 6 gigabytes.
 MATRIX_ROWS = 20_000
@@ -93,10 +94,11 @@ class Side:
 
     sample: Sample  # what members are fitted on
     values: Float[np.ndarray, "n D"]
+    strata: Int[np.ndarray, " n"] | None = None
     _features: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def features(self, member: FeatureMember) -> Float[np.ndarray, "n P"]:
-        """About their mean; 0 where all is rounding."""
+        """About their mean (within strata); 0 where all is rounding."""
         if id(member) not in self._features:
             self._features[id(member)] = (member, self._centred(member))
         return self._features[id(member)][1]
@@ -110,6 +112,9 @@ class Side:
         mean = found.mean(axis=0)
         found -= mean
         found[:, np.abs(found).max(axis=0) <= FLAT * np.abs(mean)] = 0.0
+        for stratum in () if self.strata is None else np.unique(self.strata):
+            inside = self.strata == stratum
+            found[inside] -= found[inside].mean(axis=0)
         return found
 
     def matrix(self, member: Any) -> Matrix:
@@ -314,19 +319,24 @@ def columns_test(
     procedure: Procedure,
     *,
     unit: Any = 1,
+    strata: Int[np.ndarray, " n"] | None = None,
 ) -> TestOutcome:
     """The test of some columns of a source against others by features, of any number of rows.
 
-    `unit` consecutive rows stay together, or rows of the same number where it is an array of those.
+    `unit` consecutive rows stay together, or rows of the same number where it is an array of those; rows of y
+    change places within `strata`, the number of which every row has.
     """
     rng, every = procedure.rng, columns[0] + columns[1]
     key, held = int(rng.integers(2**62)), source.size * len(every) <= HELD
-    alone = isinstance(unit, int) and unit == 1
+    alone = isinstance(unit, int) and unit == 1 and strata is None
     if held:
         rows = source.fold(take_columns, every).table
         bins = len(rows) if alone and len(rows) <= CROSSED_ROWS else BINS
-        places = _places(len(rows), unit, key, bins)
-        sample = rows[_sampled(places, unit if isinstance(unit, int) else 1)]
+        if strata is None:
+            places = _places(len(rows), unit, key, bins)
+        else:
+            places = _stratum_places(len(rows), unit, strata, key)
+        sample = rows[_sampled(places, unit if isinstance(unit, int) and strata is None else 1)]
     elif not alone or procedure.null == "shift":
         refuse_unit(unit if procedure.null != "shift" else None, source)
     else:
@@ -349,7 +359,7 @@ def columns_test(
         limit = limit or len(rows) * BINS * _products(pairs, samples) > WORK
     if limit:
         return _limit(source, columns, pairs, ensemble, samples, procedure)
-    sides = Side(samples[0], rows[:, :cut]), Side(samples[1], rows[:, cut:])
+    sides = Side(samples[0], rows[:, :cut], strata), Side(samples[1], rows[:, cut:], strata)
     single = procedure.null == "shift" or bins == len(rows)
     pairings = (
         draw_pairings(len(rows), procedure) if single else bin_orders(places, procedure.n_resamples, rng)
@@ -378,6 +388,18 @@ def _places(n: int, unit: Any, key: int, bins: int) -> list[Places]:
     return found
 
 
+def _stratum_places(n: int, unit: Any, strata: Int[np.ndarray, " n"], key: int) -> list[Places]:
+    """Bins of rows, of so many consecutive rows, or of units of every size, within strata."""
+    units = np.arange(n) // unit if isinstance(unit, int) else unit
+    order = np.lexsort((strata, units))
+    split = (np.diff(units[order]) == 0) & (np.diff(strata[order]) != 0)
+    if split.any():
+        raise ValueError("a unit has rows in two strata; name units that lie within one stratum")
+    if not (found := unit_rows(units, key, bins=STRATUM_BINS, strata=strata)):
+        raise ValueError("no stratum has two units of as many rows; name coarser strata or smaller units")
+    return found
+
+
 def _sampled(places: list[Places], unit: int) -> Int[np.ndarray, " k"]:
     """Rows that features are fitted on: the same places of every bin, so many of every size of unit."""
     whole = sum(rows.size for rows, _ in places)
@@ -388,9 +410,9 @@ def _sampled(places: list[Places], unit: int) -> Int[np.ndarray, " k"]:
     return np.concatenate(found)
 
 
-def refuse_unit(unit: Any, source: Source) -> NoReturn:
-    """Rows that stay where they are cannot move together, nor in time."""
-    said = "null='shift'" if unit is None else f"unit={unit!r}" if isinstance(unit, int | str) else "unit"
+def refuse_unit(unit: Any, source: Source, name: str = "unit") -> NoReturn:
+    """Rows that stay where they are cannot move together, nor within strata, nor in time."""
+    said = "null='shift'" if unit is None else f"{name}={unit!r}" if isinstance(unit, int | str) else name
     seen = f"{said} moves rows in memory, and {source.label} has more than {HELD:.0e} numbers"
     raise ValueError(f"{seen}; take fewer rows or columns, or leave it out")
 

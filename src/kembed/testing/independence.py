@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.core.ordering import comes_before, row_order, sorted_rows
 from kembed.core.progress import showing_progress
 from kembed.core.threads import few_rows_one_thread
-from kembed.permutation.exchange import beside, side_units
+from kembed.permutation.exchange import beside, count_of_strata, notes_of_strata, side_groups
 from kembed.tables import diagnostics
 from kembed.tables.source import in_memory
 from kembed.tables.table import Table
@@ -37,6 +37,7 @@ def hsic_test(
     null: str = "permutation",
     n_resamples: int = 999,
     unit: Any = None,
+    strata: Any = None,
     memory: float | None = None,
     rng: Any = None,
     nan_policy: str = "raise",
@@ -72,6 +73,11 @@ def hsic_test(
         Rows that stay together when y is moved against x, because they are not independent: a number of
         consecutive rows, an array with the unit of every row (a customer, a day), or with `data` the name of
         a column of it. Units change places with units of as many rows, by features.
+    strata
+        Re-pair rows only within strata (a site, a weekday), and centre features within them: an array with
+        the stratum of every row, or with `data` the name of a column of it. What both sides owe to the
+        strata is ignored; the test is exact if x and y are independent within each. Strata of one row are
+        left out, and named in a note.
     n_resamples, memory, rng, nan_policy, progress
         As in `mmd_test`. With "omit" a row missing on either side is dropped from both.
 
@@ -86,6 +92,9 @@ def hsic_test(
 
     """
     procedure = read_procedure(statistic, null, n_resamples, memory, rng, (*NULLS, "normal", "shift"))
+    if strata is not None and (null != "permutation" or statistic in ("unbiased", "biased")):
+        seen = "strata goes with null='permutation' and statistic='auto' or 'features'"
+        raise ValueError(f"{seen}; leave strata out or change those")
     if unit is not None:
         unit = unit[()] if isinstance(unit, np.ndarray) and not unit.ndim else unit
         unit = unit if hasattr(unit, "__len__") else checks.count(unit, "unit", 1)
@@ -101,14 +110,18 @@ def hsic_test(
         raise ValueError(f"kernel is a tuple of {len(kernel)}; {remedy}")
     kernels = kernel if isinstance(kernel, tuple) else (kernel, kernel)
     samples, missing = {"x": x, "y": y}, False
-    if isinstance(unit, str) and data is not None:
-        samples["unit"] = unit
+    beside_rows = {"unit": unit, "strata": strata}
+    samples |= {
+        name: each for name, each in beside_rows.items() if isinstance(each, str) and data is not None
+    }
     if data is not None:
         with showing_progress(progress):
             sides = open_sides(samples, data, nan_policy, MINIMUM)
             if not sides.held and procedure.by_features(sides.source.size):
                 if unit is not None and not (isinstance(unit, int) and unit == 1):
                     refuse_unit(unit, sides.source)
+                if strata is not None:
+                    refuse_unit(strata, sides.source, "strata")
                 first, second = sides.columns
                 own = [tuple(sides.source.schema.names[c] for c in side) for side in (first, second)]
                 with np.errstate(**QUIETLY):
@@ -118,18 +131,31 @@ def hsic_test(
         tables, missing = side_tables(samples, nan_policy, MINIMUM)
     if missing:
         return nothing("HSIC", null, (tables[0].given,))
-    tables, unit = side_units(tables, unit)
+    places = {name: place for place, name in enumerate(samples)}
+    if not isinstance(unit, int):
+        unit, _ = side_groups(tables, places.get("unit"), unit, "unit")
+    groups, levels = side_groups(tables, places.get("strata"), strata, "strata")
+    tables = tables[:2]
     notes = diagnostics.of_sides(tables, ordered=null in SERIES or unit is not None)
     swapped = null not in SERIES and _comes_second(*(table.values for table in tables))
     if swapped:
         tables, kernels = tables[::-1], tuple(kernels[::-1])
     names = _names(tables, swapped)
     with showing_progress(progress), np.errstate(**QUIETLY):
-        if unit is not None or procedure.by_features(len(tables[0].values)):
-            result = _by_features(tables, names, tuple(kernels), procedure, 1 if unit is None else unit)
+        if unit is not None or groups is not None or procedure.by_features(len(tables[0].values)):
+            if groups is not None and unit is None:  # no bit depends on the order of rows
+                order = row_order(np.column_stack([*(table.values for table in tables), groups]))
+                tables, groups = [_in_this(table, order) for table in tables], groups[order]
+            how = tuple(kernels), procedure, 1 if unit is None else unit, groups
+            result = _by_features(tables, names, *how)
         else:
             tables = tables if null in SERIES else _in_order(tables)
             result = rows_test(tables, names, tuple(kernels), procedure)
+    if groups is not None:
+        sizes = np.bincount(groups)
+        notes += notes_of_strata([levels[code] for code in np.flatnonzero(sizes == 1)], "one row only")
+        column = strata if isinstance(strata, str) else None
+        result = replace(result, within=count_of_strata(int((sizes > 1).sum()), column))
     return replace(swapped_outcome(result) if swapped else result, notes=notes)
 
 
@@ -147,7 +173,11 @@ def _comes_second(a: Float[np.ndarray, "n D"], b: Float[np.ndarray, "n E"]) -> b
 def _in_order(tables: list[Table]) -> list[Table]:
     """Rows in an order of their own."""
     order = row_order(np.column_stack([table.values for table in tables]))
-    return [replace(table, values=table.values[order]) for table in tables]
+    return [_in_this(table, order) for table in tables]
+
+
+def _in_this(table: Table, order: Int[np.ndarray, " n"]) -> Table:
+    return replace(table, values=table.values[order])
 
 
 def _by_features(
@@ -156,12 +186,14 @@ def _by_features(
     kernels: tuple[Any, Any],
     procedure: Procedure,
     unit: Any,
+    strata: Int[np.ndarray, " n"] | None,
 ) -> TestOutcome:
     """The test of tables that are in memory by features of their rows."""
     both = beside(tables)
     cut = len(tables[0].names)
     columns = tuple(range(cut)), tuple(range(cut, len(both.names)))
-    return columns_test(in_memory(both, "x and y"), columns, names, kernels, procedure, unit=unit)
+    how: Any = {"unit": unit, "strata": strata}
+    return columns_test(in_memory(both, "x and y"), columns, names, kernels, procedure, **how)
 
 
 def _names(tables: list[Table], swapped: bool) -> list[tuple[str, ...]]:

@@ -95,6 +95,7 @@ class TestOutcome(Drawn):
     `bins` says that features of the rows were summed in so many bins of either sample, which change sides
     as a whole (for independence: of pairs of rows, whose second halves change places; with a multiplier:
     that have a sign each); it is empty for the statistic of all pairs of rows, and for the normal limit.
+    `within` says in words within which strata rows were exchanged; it is empty where there were none.
     `learned` is what was learned about scales, empty if nothing was: the `Evidence` of the pooled rows, or of
     either side for independence (None for a side that had nothing to learn from).
     """
@@ -117,6 +118,7 @@ class TestOutcome(Drawn):
     findings: tuple[Finding, ...] = ()
     bins: tuple[int, ...] = ()  # of either sample (of pairs), where features were summed by bin
     notes: tuple[str, ...] = ()  # what the test does not say: how text was read, repeated rows, rows in order
+    within: str = ""  # "3 strata of 'site'"
 
     @property
     def fused(self) -> bool:
@@ -140,6 +142,7 @@ class TestOutcome(Drawn):
         every = " (all of them)" if self.enumerated else ""
         how = f"{self.null} null" + (f", {resamples} {words}{every}" if resamples else "")
         how += f" of {sum(self.bins)} bins" if self.bins else ""
+        how += f" within {self.within}" if self.within else ""
         parts = self.kernel if isinstance(self.kernel, tuple) else (self.kernel,)
         kernel = " x ".join(part if isinstance(part, str) else repr(part) for part in parts)
         lines = [
@@ -175,6 +178,7 @@ def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
         "null": result.null,
         "resamples": len(result.null_distribution),
         "enumerated": result.enumerated,
+        "within": result.within or None,
         "notes": list(result.notes),
         "by_column": columns,
         "findings": [vars(finding) for finding in result.findings if finding.adjusted_pvalue <= SURE],

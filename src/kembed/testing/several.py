@@ -19,17 +19,15 @@ from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import jsonable
 from kembed.kernels.space import make_space
 from kembed.permutation.designs import SeveralSamples
-from kembed.permutation.exchange import Exchange
+from kembed.permutation.exchange import Exchange, exchange, shared_strata
 from kembed.permutation.nulls import all_pairs, pair_factors
 from kembed.permutation.pool import Pool
 from kembed.tables import diagnostics
 from kembed.tables.reader import POLICIES, read_tables
-from kembed.tables.source import in_memory
-from kembed.tables.table import Table
-from kembed.testing import dense, engine
+from kembed.testing import dense, engine, outcome
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
 from kembed.testing.procedure import QUIETLY, Procedure, is_by_features, read_procedure
-from kembed.testing.two_sample import exchange_test
+from kembed.testing.two_sample import exchange_notes, exchange_test
 
 LEVEL = 0.05  # that adjusted p-values of pairs can reach
 
@@ -86,6 +84,8 @@ def k_sample_test(
     labels: Any = None,
     kernel: Any = "fused",
     n_resamples: int = 999,
+    unit: Any = None,
+    strata: Any = None,
     rng: Any = None,
     nan_policy: str = "raise",
     progress: bool | None = None,
@@ -99,6 +99,10 @@ def k_sample_test(
         memory.
     labels
         What to call them; "sample 1", "sample 2", ... unless given.
+    unit, strata
+        Clusters of rows that are exchanged whole, and strata that labels are exchanged within, as for
+        `mmd_test`: the name of a column of all samples, or an array for each. Differences between strata are
+        ignored. Samples that share no stratum cannot be compared: that pair has p = 1, and a note says so.
     kernel, n_resamples, rng, nan_policy, progress
         As for `mmd_test`; `nan_policy` is `"raise"`, `"include"` or `"omit"`. Pairs get more resamples than
         `n_resamples` where the smallest adjusted p-value would be above .05 otherwise.
@@ -121,46 +125,65 @@ def k_sample_test(
         raise ValueError(f"labels must be {len(samples)} different names, but {labels!r} was given")
     given = {str(name): sample for name, sample in zip(names, samples, strict=True)}
     checks.choice(nan_policy, "nan_policy", POLICIES)
-    tables, _ = read_tables(given, nan_policy, minimum=2, same_columns=True)
+    keep = [each for each in (unit, strata) if isinstance(each, str)]
+    tables, _ = read_tables(given, nan_policy, minimum=2, same_columns=True, keep=keep)
+    parts = exchange(tables, unit, strata)
     generator = checks.generator(rng)
     procedure = read_procedure("auto", "permutation", n_resamples, None, generator)
     with showing_progress(progress), np.errstate(**QUIETLY):
-        whole = _all_at_once(tables, kernel, procedure)
+        whole = _all_at_once(parts, kernel, procedure)
         factor = float(pair_factors(len(names))[0])
         enough = (
             n_resamples if factor <= LEVEL * (n_resamples + 1) else int(np.ceil(2.0 * factor / LEVEL)) - 1
         )
         procedure = replace(procedure, n_resamples=enough)
-        found = [
-            exchange_test(Exchange([a, b], None, None, {}), None, kernel, procedure, by_column=False)
-            for a, b in combinations(tables, 2)
-        ]
+        found = [_pair(parts.of(places), kernel, procedure) for places in combinations(range(len(names)), 2)]
     adjusted = all_pairs(np.array([each.pvalue for each in found]), len(names), whole.pvalue)
-    notes = diagnostics.of_several(tables)
+    notes = diagnostics.of_several(tables) + exchange_notes(parts)
+    for (a, b), test in zip(combinations(names, 2), found, strict=True):
+        if not len(test.null_distribution):
+            notes += (f"{a} and {b} have no stratum in common, so they are not compared",)
     draws = max(len(each.null_distribution) + (not each.enumerated) for each in found)
     if factor > LEVEL * draws:
         few = f"no pair can reach p = {LEVEL} adjusted for all {len(found)} pairs"
         notes += (f"{few}: their rows have {draws:,} arrangements at most",)
     each = zip(combinations(names, 2), found, adjusted, strict=True)
     pairs = tuple(PairOutcome((a, b), test.pvalue, float(p), test) for (a, b), test, p in each)
-    return SeveralOutcome(names, replace(whole, notes=notes), pairs)
+    return SeveralOutcome(names, replace(whole, notes=notes, within=parts.within), pairs)
 
 
-def _all_at_once(tables: list[Table], kernel: Any, procedure: Procedure) -> TestOutcome:
+def _pair(parts: Exchange, kernel: Any, procedure: Procedure) -> TestOutcome:
+    """The test of two samples; p = 1 where they share no stratum."""
+    if parts.strata is not None and not len(shared_strata(parts.strata)):
+        sizes = tuple(len(table.values) for table in parts.tables)
+        return replace(outcome.nothing("MMD²", procedure.null, sizes), pvalue=1.0)
+    result = exchange_test(parts, None, kernel, procedure, by_column=False)
+    return replace(result, within=parts.within)
+
+
+def _all_at_once(parts: Exchange, kernel: Any, procedure: Procedure) -> TestOutcome:
     """The sum over samples of MMD² against the rest, for the data and shuffled labels."""
+    tables, beside = parts.tables, [each for each in (parts.clusters, parts.strata) if each is not None]
     sizes = tuple(len(table.values) for table in tables)
     if not procedure.complete(sum(sizes)):
-        return engine.sources_test(tuple(map(in_memory, tables)), kernel, procedure)
+        return engine.binned_tables_test(parts, None, kernel, procedure)
     rows, codes = np.concatenate([table.values for table in tables]), np.repeat(np.arange(len(sizes)), sizes)
-    order = row_order(rows)
+    every = [np.concatenate(each) for each in beside]
+    order = row_order(np.column_stack([rows, *every]))
     space, codes = make_space(rows[order], tables[0].categorical), codes[order]
-    if not is_by_features(kernel, procedure.statistic):
+    by_features = is_by_features(kernel, procedure.statistic)
+    if not (by_features or beside):
         return dense.several_test(space, codes, kernel, procedure)
     pool = Pool(space, np.zeros(len(codes)), None, tables[0].names, sizes)
-    bins = engine.pooled_bins(codes.astype(float), None, None, int(procedure.rng.integers(2**62)))
+    groups = iter(each[order] for each in every)
+    clusters, strata = (None if each is None else next(groups) for each in (parts.clusters, parts.strata))
+    bins = engine.pooled_bins(codes.astype(float), clusters, strata, int(procedure.rng.integers(2**62)))
     labels = np.zeros(bins.count, dtype=int)
     labels[bins.own] = codes
-    design = SeveralSamples(labels, bins.classes)
-    result = engine.design_test(pool, bins.own, bins.count, design, kernel, procedure)
+    design = SeveralSamples(labels, bins.classes, bins.strata)
+    if by_features:
+        result = engine.design_test(pool, bins.own, bins.count, design, kernel, procedure)
+    else:
+        result = dense.design_test(pool, bins.own, bins.count, design, kernel, procedure)
     movable = tuple(int(((bins.classes >= 0) & (labels == k)).sum()) for k in range(len(sizes)))
     return result if movable == sizes else replace(result, bins=movable)

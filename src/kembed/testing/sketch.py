@@ -2,13 +2,14 @@
 
 "Compare next week's table with last year's, without last year's rows." Features are fitted on held-out rows;
 of the others only sums over bins of 1, 2, 4, ... rows are stored. A later sample is put into bins of as many
-rows, and labels of whole bins are exchanged.
+rows, and labels of whole bins are exchanged. Totals of every column and some rows are stored beside them, so
+that a difference can be explained (`testing/reference.py`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -24,15 +25,19 @@ from kembed.permutation.bins import MOST, Bins
 from kembed.permutation.designs import TwoSamples
 from kembed.permutation.dyadic import DyadicBins, common_power, merge_bins, unions
 from kembed.permutation.fusion import refuse_non_finite
-from kembed.permutation.sums import Sums, stored
+from kembed.permutation.sums import Layout, Sums, stored, sum_features
 from kembed.tables.reader import MissingValuesError, read
 from kembed.tables.schema import LEVELS
-from kembed.tables.source import Source
+from kembed.tables.source import Block, Source, Stacked
+from kembed.tables.stored import rows_from_parts
+from kembed.tables.table import Table
 from kembed.testing import outcome
 from kembed.testing.engine import fitted_test
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.procedure import QUIETLY, Procedure
+from kembed.testing.reference import KEPT, ColumnTotal, KeptRows, Totals, take_kept
 from kembed.testing.specification import (
+    Recoding,
     Specification,
     digest,
     fit_specification,
@@ -44,7 +49,7 @@ from kembed.testing.specification import (
 
 HELD_OUT = 4_096  # rows that features are fitted on, about
 SHARE = 4  # one row in so many is held out at most
-KIND = "sketch"
+KIND, DETECTOR = "sketch", "detector"  # kinds of files that hold a reference
 LEAST_ROWS = 16  # of a reference: a few to fit features on, and a few to compare
 LONGEST = 2.0**63  # sums of steps are whole numbers below it
 LARGEST_POWER = 62  # log₂ of the rows of a bin: more rows no table has
@@ -59,6 +64,10 @@ class Sketch:
     bins of r rows by their numbers alone, r is a function of the numbers of rows alone, and the p-value is
     the rank of the statistic among those with labels of whole bins exchanged. Rows of the reference in no
     such bin keep their label. Levels of a category that no held-out row has are one level in both samples.
+
+    A sketch explains a difference too: `compare(sketch, new)`. Columns, their effects and categories come
+    from all rows, regions and pictures from those that the sketch keeps (`keep_rows`). It is small, not
+    anonymous: even with `keep_rows=0` a few hundred rows are in it as landmarks, with values of every column.
 
     Sums are of whole steps (`testing/specification.py`), so nothing is lost by saving, loading and merging.
 
@@ -80,6 +89,8 @@ class Sketch:
     powers: Int[np.ndarray, " A"]  # log₂ of the rows of every bin
     weight: Float[np.ndarray, " A+1"]  # rows of every bin, and of what fills none
     sums: tuple[Int[np.ndarray, "A+1 p"], ...]  # of every feature map, in steps
+    totals: Totals
+    kept: KeptRows
 
     @classmethod
     def of(
@@ -90,6 +101,7 @@ class Sketch:
         like: Self | None = None,
         rng: Any = 0,
         nan_policy: str = "raise",
+        keep_rows: int = KEPT,
         progress: bool | None = None,
     ) -> Self:
         """Summarise a reference sample.
@@ -108,6 +120,9 @@ class Sketch:
             Seed of the order of the rows and of random features.
         nan_policy : {"raise", "omit"}
             With `"omit"` rows with missing values count for nothing.
+        keep_rows : int
+            How many rows to keep, drawn at random, for `compare` and `witness`: regions, pictures and
+            relationships of columns need rows. With 0 these are not available; no test looks at them.
         progress : bool, optional
             Whether to show a progress bar; None: on a terminal only.
 
@@ -125,7 +140,7 @@ class Sketch:
         checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
         given = None if like is None else _sketch(like, "like")
         source = as_rows(reference, "reference", nan_policy, () if given is None else given.columns)
-        generator = checks.generator(rng)
+        keep_rows, generator = checks.count(keep_rows, "keep_rows", 0), checks.generator(rng)
         checks.size(source.size, 1 if given is not None else LEAST_ROWS, source.label)
         held_out = 0 if given is not None else min(HELD_OUT, source.size // SHARE)
         bins = DyadicBins(source.size, held_out, int(generator.integers(2**62)))
@@ -135,10 +150,15 @@ class Sketch:
             else:  # as a file would return it, to the last bit
                 specification = stored_again(fit_specification(source, bins, kernel, generator))
             maps, coding = specification.maps, recoding(specification.schema, source)
-            found = source.fold(sum_recoded, coding, bins, specification.basis, maps)
-        steps = zip(found.features, maps, strict=True)
+            drawn = source.size, keep_rows, int(generator.integers(2**62))
+            found = source.fold(sum_reference, coding, bins, specification, *drawn)
+        steps = zip(found.sums.features, maps, strict=True)
         sums = tuple(_in_steps(table[:-1], each.steps) for table, each in steps)  # without held-out rows
-        return cls(specification, bins.powers, found.weight[:-1], sums)
+        missing = np.array(getattr(source, "missing", None) or [0] * len(source.schema.names))
+        totals = replace(found.totals, given=source.given, missing=missing[list(coding.places)])
+        levels = tuple(source.schema.levels[place] for place in coding.places)
+        kept = KeptRows.of(keep_rows, found.kept.table, levels)
+        return cls(specification, bins.powers, found.sums.weight[:-1], sums, totals, kept)
 
     @property
     def rows(self) -> int:
@@ -192,7 +212,9 @@ class Sketch:
         )
         whole = np.vstack([kept, left + tables[0][-1] + tables[1][-1]])
         weight, *sums = np.split(whole, np.cumsum(widths)[:-1], axis=1)
-        return Sketch(self.specification, powers, weight[:, 0], tuple(_in_steps(part, 1.0) for part in sums))
+        steps = tuple(_in_steps(part, 1.0) for part in sums)
+        totals, rows = self.totals.plus(other.totals), self.kept.plus(other.kept)
+        return Sketch(self.specification, powers, weight[:, 0], steps, totals, rows)
 
     __add__ = merge
 
@@ -203,7 +225,7 @@ class Sketch:
     @property
     def parts(self) -> dict[str, Any]:
         """What a file holds."""
-        return {name: getattr(self, name) for name in ("specification", "powers", "weight", "sums")}
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -221,7 +243,8 @@ class Sketch:
     def from_parts(cls, parts: dict[str, Any], path: str | Path) -> Self:
         """Make it from what was read, if the parts agree."""
         try:
-            made = cls(parts["specification"], parts["powers"], parts["weight"], tuple(parts["sums"]))
+            own = {each.name: parts[each.name] for each in fields(cls)}
+            made = cls(**{**own, "sums": tuple(own["sums"])})
             schema, powers, maps = made.specification.schema, made.powers, made.specification.maps
             shapes = [(len(powers) + 1, len(each.steps)) for each in maps]
             of_columns = (schema.names, schema.categorical, schema.levels, made.specification.margins.T)
@@ -234,6 +257,8 @@ class Sketch:
                 and 0.0 <= made.weight[-1] < 2.0**LARGEST_POWER
                 and {len(column) for column in of_columns} == {len(made.specification.histograms)}
                 and max(map(len, schema.levels)) <= LEVELS
+                and made.kept.fits(schema)
+                and made.totals.fits(len(schema.names))
                 and made.specification.works
             )
         except Exception:  # whatever forged parts lead to
@@ -251,6 +276,25 @@ class Sketch:
         features = [indicators @ (sums * each.steps) for sums, each in parts]
         return Sums(self.rows, indicators @ self.weight, features)
 
+    def column(self, c: int) -> ColumnTotal:
+        """One column of all rows that were summed."""
+        totals, scales, n = self.totals, self.specification.scales[:, c], self.rows
+        first, second = float(totals.first[c]), float(totals.second[c])
+        variance = max(second - first**2 / n, 0.0) / max(n - 1, 1)
+        ends = float(totals.low[c]), float(totals.high[c])
+        mean, sd = scales[0] + scales[1] * first / n, scales[1] * np.sqrt(variance)
+        points = self.specification.histograms[c].points
+        counts = self.sums[c - len(self.columns)].sum(axis=0)
+        return ColumnTotal(n, points, counts, float(np.clip(mean, *ends)), float(sd), *ends)
+
+    def kept_rows(self, label: str) -> Table:
+        """The rows that are kept, as a table."""
+        kept, schema = self.kept, self.specification.schema
+        places, none = np.arange(len(kept.values)), (0,) * len(schema.names)
+        about: Any = {"gaps": none, "missing_of": ("",) * len(schema.names)}
+        shape = places, len(places), kept.levels, label, schema.units
+        return Table(kept.values, schema.names, schema.discrete, *shape, **about)
+
     def to_dict(self) -> dict[str, Any]:
         """Describe it in the words of docs/json.md."""
         schema, kernel = self.specification.schema, self.specification.kernel
@@ -264,6 +308,7 @@ class Sketch:
             {
                 "rows": self.rows,
                 "set_aside": self.specification.rows,
+                "kept": len(self.kept.values),
                 "kernel": kernel if isinstance(kernel, str) else repr(kernel),
                 "features": sum(part.shape[1] for part in self.sums),
                 "bins": len(self.powers),
@@ -277,6 +322,55 @@ class Sketch:
         names = f"{counted(len(self.columns), 'column')}: {listing(self.columns)}"
         held_out = f"{rows_of(self.specification.rows)} set aside to choose features"
         return f"Sketch of {rows_of(self.rows)}, {names} ({held_out})"
+
+
+class Summary(NamedTuple):
+    """What a pass over the rows of a reference brings back."""
+
+    sums: Sums
+    totals: Totals
+    kept: Stacked
+
+    def plus(self, other: "Summary") -> "Summary":
+        """Of both."""
+        totals, kept = self.totals.plus(other.totals), self.kept.plus(other.kept)
+        return Summary(self.sums.plus(other.sums), totals, kept)
+
+
+def sum_reference(
+    block: Block,
+    coding: Recoding,
+    bins: Any,
+    specification: Specification,
+    size: int,
+    most: int,
+    key: int,
+) -> Summary:
+    """Sums by bin, totals of the same rows, and the rows that are kept."""
+    coded = coding(block)
+    layout = Layout(tuple(range(len(coding.places))))
+    sums = sum_features(coded, layout, bins, specification.basis, specification.maps)
+    summed = bins.of(block.first, len(block.values))[1] >= 0
+    totals = Totals.of(coded.values[summed], specification.scales)
+    return Summary(sums, totals, Stacked((take_kept(block, coding.places, size, most, key),)))
+
+
+def load_reference(path: str | Path) -> Any:
+    """The reference in a file of a sketch or of a drift detector: a sketch, or rows.
+
+    Raises
+    ------
+    FileError
+        If the file is missing or damaged, or holds something else.
+
+    """
+    parts = read_store(path, (KIND, DETECTOR), known())
+    if parts.get("sketched", True):
+        return Sketch.from_parts(parts, path)
+    try:
+        return rows_from_parts(parts)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError):
+        raise FileError(f"{printable(str(path))} does not hold a detector; make it again") from None
 
 
 def as_rows(value: Any, argument: str, nan_policy: str, keep: tuple[str, ...] = ()) -> Source:

@@ -22,6 +22,7 @@ import numpy as np
 
 from kembed import features as groups
 from kembed.core.backend import Float, Int
+from kembed.core.linalg import robust_spread
 from kembed.core.store import decode, encode
 from kembed.core.text import listing
 from kembed.features.ensemble import Ensemble
@@ -38,6 +39,7 @@ from kembed.permutation.sums import Layout, StoredSums, Sums, sum_features
 from kembed.tables.schema import Schema
 from kembed.tables.source import Block, Source, Stacked
 from kembed.tables.times import HOLDS, held_by
+from kembed.testing import reference
 from kembed.testing.engine import Fitted, basis_of, choose_columns, choose_ensemble, sample_of
 
 DIGITS = 14  # binary digits of a feature's standard deviation: a step is 1/16,384 of it
@@ -121,6 +123,13 @@ class Specification:
         widths = all(each(rows).shape[1] == len(each.steps) for each in ensemble.maps)
         size = sum(len(member.entry(rows, {})) for member in ensemble.members)
         return widths and size == len(self.fitted.entries) == len(ensemble.kernels)
+
+    @cached_property
+    def scales(self) -> Float[np.ndarray, "2 D"]:
+        """An origin and a unit for the totals of every column."""
+        origins = np.median(self.margins, axis=0)
+        units = robust_spread(self.margins - origins)
+        return np.stack([origins, np.where((units > 0.0) & np.isfinite(units), units, 1.0)])
 
     @cached_property
     def columns(self) -> list[Fitted]:
@@ -288,7 +297,7 @@ def recoding(schema: Schema, source: Source) -> Recoding:
 def known() -> dict[str, Any]:
     """Return, by name, the classes and feature maps that a file may hold."""
     names = [f"{groups.__name__}.{module.name}" for module in iter_modules(groups.__path__)]
-    modules = (stationary, discrete, composite, *map(import_module, (*names, __name__)))
+    modules = (reference, stationary, discrete, composite, *map(import_module, (*names, __name__)))
     items = (Schema, Evidence, Fitted, *(item for module in modules for item in _of_module(module)))
     return {f"{item.__module__.rpartition('.')[2]}.{item.__name__}": item for item in items}
 

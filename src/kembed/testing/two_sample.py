@@ -5,7 +5,9 @@ to `dense`, rows beyond memory to `engine`, sketches to `sketch`. The kernel nev
 what makes the test exact.
 """
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.progress import showing_progress
 from kembed.core.threads import few_rows_one_thread
+from kembed.core.writing import is_store
 from kembed.learning.kernel_words import for_one_column
 from kembed.permutation.bins import BINS
 from kembed.permutation.designs import Given, SignedPairs, arrangements
@@ -58,7 +61,7 @@ def mmd_test(
         Samples, one row an observation: arrays, or data frames with the same columns. Text and categories are
         compared as equal or not. Or whatever is larger than memory: the path of a file, a list of paths, a
         pattern such as `"2024/*.parquet"`, a lazy polars frame, a Dask collection, a memmap. A `Sketch` may
-        stand in place of either.
+        stand in place of either, and so may the file of one, or of a `DriftDetector`.
     kernel
         - `"fused"`: shifts, shapes at several scales, single columns and pairs of them, trees, neighbours and
           more in one test; the default;
@@ -91,7 +94,8 @@ def mmd_test(
         Exchange labels only among rows (or clusters) of the same stratum, and compare means within strata:
         the name of a column of both samples (a site, a weekday), which is not compared itself, or a pair of
         arrays. Differences between strata are ignored; the test is exact if rows are exchangeable
-        within each.
+        within each. Strata of one sample only are left out, and named in a note. Pairs must lie within
+        strata, so that swapping their sides is within them anyway.
     weights
         Weights of the rows of x and of y; each row keeps its weight when it changes sides. The level is exact
         if a row's weight does not depend on the sample it is in (survey weights); weights that carry one
@@ -128,10 +132,11 @@ def mmd_test(
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
     with showing_progress(progress), np.errstate(**QUIETLY):
+        x, y = opened(x), opened(y)
         if is_sketch(x) or is_sketch(y):
             from kembed.testing.sketch import sketch_test
 
-            _refuse_for_sketches(paired, weights, unit, strata)
+            refuse_for_sketches(paired, weights, unit, strata)
             return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
         keep = [each for each in (unit, strata) if isinstance(each, str)]
         try:
@@ -162,12 +167,15 @@ def samples_test(
     ordered = procedure.null == "wild" or unit is not None
     notes = diagnostics.of_two_samples(*tables, ordered=ordered, paired=paired)
     parts = exchange(tables, unit, strata)
-    notes += exchange_notes(parts)
+    if paired:
+        _refuse_split_pairs(parts)
+    else:
+        notes += exchange_notes(parts)
     if by_column and len(parts.tables[0].names) > 1:
         for_one_column(kernel, parts.tables[0].names[0])
     if procedure.null == "permutation" and not paired:
         result = exchange_test(parts, weights, kernel, procedure, by_column=by_column)
-        return replace(result, notes=notes)
+        return replace(result, notes=notes, within=parts.within)
     order = "time" if procedure.null == "wild" else "pairs" if paired else "none"
     pool = make_pool(parts.tables, weights, order)
     if procedure.approximate:
@@ -179,7 +187,7 @@ def samples_test(
         result = _wild(pool, kernel, procedure, paired, [table.label for table in tables])
     else:
         result = _paired(pool, kernel, procedure, by_column)
-    return replace(result, notes=(*notes, *result.notes))
+    return replace(result, notes=(*notes, *result.notes), within=parts.within)
 
 
 def exchange_test(
@@ -254,7 +262,7 @@ def _check_combination(
         (unit is not None, "unit"),
         (strata is not None, "strata"),
     ):
-        if given and (paired or null != "permutation"):
+        if given and ((paired and name != "strata") or null != "permutation"):
             seen = f"{name} goes with null='permutation' and unpaired samples"
             option = f" (--{name.replace('_', '-')}, --null, --paired)"
             raise ValueError(f"{seen}; leave {name} out or change those{option}")
@@ -263,10 +271,21 @@ def _check_combination(
         raise ValueError(f"{seen}; change null, or leave paired out")
 
 
+def _refuse_split_pairs(parts: Exchange) -> None:
+    """Refuse a pair whose rows lie in two strata."""
+    if parts.strata is None:
+        return
+    one, other = parts.strata
+    for k in np.flatnonzero(one != other)[:1]:
+        both = parts.names[int(one[k])], parts.names[int(other[k])]
+        seen = f"the rows of pair {k + 1} lie in two strata, {both[0]!r} and {both[1]!r}"
+        raise ValueError(f"{seen}; pairs must lie within one stratum, so that sides can be swapped")
+
+
 def exchange_notes(parts: Exchange) -> tuple[str, ...]:
     """What to know of clusters and strata: those left out, and exchanges too few for a small p-value."""
     notes = () if parts.strata is None else notes_of_strata(one_sided_strata(parts.strata, parts.names))
-    if parts.clusters is None and parts.strata is None:
+    if len(parts.tables) > 2 or (parts.clusters is None and parts.strata is None):
         return notes
     labels = np.repeat([1.0, 0.0], [len(table.values) for table in parts.tables])
     strata = np.zeros(len(labels), dtype=int) if parts.strata is None else np.concatenate(parts.strata)
@@ -281,9 +300,19 @@ def exchange_notes(parts: Exchange) -> tuple[str, ...]:
     return notes
 
 
-def _refuse_for_sketches(paired: bool, weights: Any, unit: Any, strata: Any) -> None:
+def opened(value: Any) -> Any:
+    """The reference in a file of a sketch or of a drift detector; anything else as it is."""
+    if isinstance(value, str | os.PathLike) and is_store(Path(value)):
+        from kembed.testing.sketch import load_reference
+
+        return load_reference(Path(value))
+    return value
+
+
+def refuse_for_sketches(paired: bool, weights: Any, unit: Any, strata: Any) -> None:
     """A sketch has sums, and no rows to pair, to weigh or to keep together."""
     given = {"paired": paired, "weights": weights is not None, "unit": unit is not None}
     given["strata"] = strata is not None
     for name in (name for name, there in given.items() if there):
-        raise ValueError(f"{name} needs the rows of both samples, and a sketch has none; leave {name} out")
+        remedy = "make a sketch of every stratum, and test each" if name == "strata" else f"leave {name} out"
+        raise ValueError(f"{name} needs the rows of both samples, and a sketch has none; {remedy}")
