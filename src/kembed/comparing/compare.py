@@ -328,7 +328,7 @@ def compare(
     exchanged: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": paired}
     if target is not None:
         if sketched:
-            raise ValueError("target= needs the rows of both samples, but a sketch was given; give the tables")
+            raise ValueError("target= needs rows, but a sketch was given; give the tables")
         _refuse_with_target(exchanged)
     if sketched:
         refuse_for_sketches(paired, weights, unit, strata)
