@@ -324,7 +324,7 @@ def test_names_cannot_paint_the_terminal(call):
         ("test before.csv after.csv --colums v", "no such option:? '?--colums.*--columns"),
         (
             "test before.csv after.csv --kernel laplace",
-            "--kernel takes fused, bkl, ard, median, median-raw or a lengthscale",
+            "--kernel takes fused, bkl, ard, paper, median, median-raw or a lengthscale",
         ),
         ("test before.csv after.csv --kernel -1", "--kernel takes"),
         ("test before.csv after.csv --alpha 5", "--alpha is a number between 0 and 1, 0.05 for 5%"),

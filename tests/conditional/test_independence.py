@@ -317,8 +317,14 @@ def test_missing_values():
     ("change", "message"),
     [
         ({"y": np.zeros(20)}, "x has 150 rows and y has 20 rows"),
-        ({"kernel": "bandwidth"}, "kernel must be one of 'fused', 'bkl', 'median', 'median-raw', a kernel"),
-        ({"kernel": "ard"}, "kernel must be one of 'fused', 'bkl', 'median', 'median-raw', a kernel"),
+        (
+            {"kernel": "bandwidth"},
+            "kernel must be one of 'fused', 'bkl', 'paper', 'median', 'median-raw', a kernel",
+        ),
+        (
+            {"kernel": "ard"},
+            "kernel must be one of 'fused', 'bkl', 'paper', 'median', 'median-raw', a kernel",
+        ),
         ({"kernel": []}, "kernel is an empty list"),
         ({"n_resamples": 0}, "n_resamples must be at least 1"),
         ({"prewhiten": np.zeros(150)}, "all times in prewhiten are equal"),

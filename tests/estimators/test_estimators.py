@@ -374,7 +374,11 @@ def test_a_bad_bag_is_named(bags, spoil, message):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"kernel": "fused"}, ValueError, "kernel must be one of 'bkl', 'ard', 'median', 'median-raw'"),
+        (
+            {"kernel": "fused"},
+            ValueError,
+            "kernel must be one of 'bkl', 'ard', 'paper', 'median', 'median-raw'",
+        ),
         ({"kernel": lambda a, b: 1.0}, TypeError, "kernel"),
         ({"kernel": 2.0}, TypeError, r"write kembed.Gaussian\(2.0\)"),
         ({"noise": "none"}, ValueError, "noise must be one of 'pooled', 'full'"),

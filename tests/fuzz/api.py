@@ -42,7 +42,16 @@ NAMED = (
     "rows lie so far",
 )
 KERNELS: tuple[Any, ...] = (
-    *("fused", "median", "median", "median-raw", "bkl", ["median", "median-raw"], ("median", "median")),
+    *(
+        "fused",
+        "median",
+        "median",
+        "median-raw",
+        "bkl",
+        "paper",
+        ["median", "median-raw"],
+        ("median", "median"),
+    ),
     *(kembed.Gaussian(1.0), kembed.Gaussian(1e154), kembed.Gaussian(1e-320), kembed.Gaussian(1e-154)),
     *(kembed.Matern12(2.0), kembed.Matern52(1e300), kembed.RationalQuadratic(1.0, 0.3), kembed.Delta()),
     *(kembed.MultiScale([0.5, 2.0]), kembed.Scaled(kembed.Gaussian(1.0), 1e300), kembed.Gaussian([1.0, 2.0])),

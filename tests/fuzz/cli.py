@@ -91,7 +91,7 @@ OPTIONS: dict[str, Sequence[str]] = {
     "--max-rows": ("10", "2", "0", "1000000"),
     "--weights": ("b", "nothing"),
     "--seed": ("0", "3", "-1", "x", "99999999999999999999"),
-    "--kernel": ("fused", "median", "bkl", "0.5", "1e154", "1e-320", "nan", "-1", "x", "median-raw"),
+    "--kernel": ("fused", "median", "bkl", "0.5", "1e154", "1e-320", "nan", "-1", "x", "median-raw", "paper"),
     "--resamples": ("19", "39", "0", "100000000"),
     "--alpha": ("0.05", "0.1", "0.001", "0", "1", "nan", "5%"),
     "--null": ("permutation", "wild", "shift", "gamma"),

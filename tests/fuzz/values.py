@@ -32,7 +32,21 @@ NUMBERS: tuple[Any, ...] = (
     *(np.float32(0.1), np.int8(3), np.float64(1e154), np.bool_(True), decimal.Decimal("0.1"), 1 + 2j),
 )
 WORDS: tuple[Any, ...] = (
-    *("", "x", "median", "fused", "bkl", "ard", "auto", "median-raw", "omit", "raise", "propagate", "wild"),
+    *(
+        "",
+        "x",
+        "median",
+        "fused",
+        "bkl",
+        "ard",
+        "paper",
+        "auto",
+        "median-raw",
+        "omit",
+        "raise",
+        "propagate",
+        "wild",
+    ),
     *(
         "gamma",
         "spectral",

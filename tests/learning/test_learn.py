@@ -21,7 +21,9 @@ from kembed import (
     log_pseudolikelihood,
     median_lengthscale,
 )
-from kembed.learning.learn import drawn_rows
+from kembed.learning.learn import drawn_rows, fit_kernel
+from kembed.learning.problem import objective_and_slopes
+from kembed.learning.search import value_at
 from kembed.tables.source import SAMPLE
 
 RNG = np.random.default_rng
@@ -265,6 +267,17 @@ class TestPaper:
         assert result.log_evidence == pytest.approx(value(best), rel=1e-9)
         assert value(best) > max(value(0.98 * best), value(1.02 * best))
         assert result.noise == 1.0
+
+    @pytest.mark.parametrize("prior", [None, lambda kernel: -np.sum(np.log(kernel.lengthscale) ** 2)])
+    @pytest.mark.parametrize("kernel", [Gaussian(), Gaussian(np.ones(2))])
+    def test_slopes_vanish_at_the_maximum(self, plane, kernel, prior):
+        how = {"prior": prior, "objective": "paper", "noise": 1.0}
+        learned, prepared = fit_kernel(plane, kernel, **how)
+        assert not learned.at_edge
+        state = learned.state
+        value, slopes = objective_and_slopes(state.spec, state.thetas[0], prepared.problem)
+        assert value == pytest.approx(value_at(state.spec, state.thetas[0], prepared.problem)[0], rel=1e-12)
+        np.testing.assert_allclose(slopes, 0.0, atol=1e-5 * len(plane))
 
     def test_it_follows_the_number_of_landmarks(self, rows, result):
         with warnings.catch_warnings():

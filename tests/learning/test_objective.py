@@ -132,7 +132,7 @@ def test_gradient_against_differences(rows, name, numerical_gradient):
     spec = Spec(family)
     theta = family.starts(0.8, 2)[0] + 0.1 * RNG(1).normal(size=family.size(2))
     with jax.enable_x64(True):
-        (value, _), slope = compiled()[1](spec, theta, problem)
+        (value, _), slope = compiled()(spec, theta, problem)
     np.testing.assert_allclose(value, objective(spec, theta, problem)[0], rtol=1e-12)
     expected = numerical_gradient(lambda at: objective(spec, at, problem)[0], theta)
     np.testing.assert_allclose(slope, expected, rtol=1e-7, atol=1e-7)
@@ -283,7 +283,7 @@ def test_plain_search_ends_where_the_gradient_vanishes(rows):
         theta, step = learned.state.thetas[0], 1e-4 * np.eye(family.size(2))[0]
         with jax.enable_x64(True):
             slope, moved = (
-                np.asarray(compiled()[1](spec, at, found.problem)[1]) for at in (theta, theta + step)
+                np.asarray(compiled()(spec, at, found.problem)[1]) for at in (theta, theta + step)
             )
         assert abs(slope[0]) < 1e-4 * abs(moved[0] - slope[0]) / 1e-4  # a Newton step of less than 1e-4
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kembed.graphs.graph import CausalGraph
 
 FILES = (*outputs.FIGURES, ".dot", ".json")  # by suffix: drawn, for Graphviz, for machines
-KERNELS = ("fused", "bkl", "median")  # residuals have one unit, so that there is no raw rule
+KERNELS = ("fused", "bkl", "paper", "median")  # residuals have one unit, so that there is no raw rule
 # Pairs that the graph lacks are told if they are in so many resamples, or orders if there are none.
 OFTEN = 0.25
 # What the marks of edges mean, for those who see them for the first time.
@@ -177,6 +177,11 @@ def _shares(graph: CausalGraph, a: str, b: str, kind: str, *marks: str) -> str:
 def _how(searching: Searching) -> str:
     if searching.test == "fisher-z":
         return "partial correlation"
-    kernel = {"bkl": "learned kernels", "median": "the median rule", "fused": "several kernels"}
+    kernel = {
+        "bkl": "learned kernels",
+        "paper": "the published objective",
+        "median": "the median rule",
+        "fused": "several kernels",
+    }
     chosen = kernel.get(searching.kernel, f"lengthscale {searching.kernel}")
     return f"{chosen}, {searching.resamples:,} resamples"

@@ -16,7 +16,7 @@ from kembed.cli.screen import Screen
 from kembed.cli.words import UsageError
 
 # The words of `kembed.learning.kernel_words`, which is too heavy for `--help`.
-KERNELS = ("fused", "bkl", "ard", "median", "median-raw")
+KERNELS = ("fused", "bkl", "ard", "paper", "median", "median-raw")
 A_KERNEL = "|".join([*KERNELS, "NUMBER"])
 ONE_KERNEL = A_KERNEL.replace("fused|", "auto|")
 
@@ -155,7 +155,7 @@ class Searching(Seeded):
         str,
         method(
             "Of the residuals: several, learned, the median rule, or a lengthscale in standard deviations.",
-            "fused|bkl|median|NUMBER",
+            "fused|bkl|paper|median|NUMBER",
         ),
     ] = "fused"
     resamples: Annotated[int, method("Random signs or permutations.", "N", min=1)] = 999

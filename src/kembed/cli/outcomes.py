@@ -17,6 +17,7 @@ PVALUES = {"p, by itself": ".3g", "p, of all columns": ".3g"}  # of columns, in 
 _CHOSEN = {
     "bkl": "learned: ",
     "ard": "learned by column: ",
+    "paper": "published objective: ",
     "median": "median rule: ",
     "median-raw": "median rule, columns as they are: ",
 }

@@ -113,7 +113,8 @@ def one_kernel(
         seen = "kernel must be a word or a kernel object here"
         raise TypeError(f"{seen}; a plain function has no known diagonal")
     rows = len(space.values)
-    if isinstance(kernel, str) and kernel in ("auto", "bkl", "ard", "posterior") and rows < MINIMUM_ROWS:
+    learned_words = "auto", "bkl", "ard", "paper", "posterior"
+    if isinstance(kernel, str) and kernel in learned_words and rows < MINIMUM_ROWS:
         said = f"{rows} rows are too few to learn a kernel; the median heuristic is used"
         warnings.warn(said, UserWarning, stacklevel=3)
         kernel = "median"

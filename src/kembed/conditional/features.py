@@ -32,7 +32,7 @@ from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import Space, make_space
 from kembed.learning import kernel_words
 from kembed.learning.evidence import COARSE
-from kembed.learning.kernel_words import KernelRule
+from kembed.learning.kernel_words import PublishedRule
 from kembed.permutation.crossings import BinOrders
 from kembed.permutation.fusion import Values
 from kembed.permutation.rings import Star
@@ -79,7 +79,7 @@ def check_kernels(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
         return tuple(part for one in kernel for part in check_kernels(one, argument))
     if isinstance(kernel, str) and kernel == "fused":
         return ("bkl", *(("median", ratio) for ratio in FUSED_RATIOS), LINEAR)
-    if (isinstance(kernel, str) and kernel in WORDS) or isinstance(kernel, Kernel | KernelRule):
+    if (isinstance(kernel, str) and kernel in WORDS) or isinstance(kernel, Kernel | PublishedRule):
         return (kernel,)
     words = ", ".join(repr(word) for word in WORDS)
     raise (ValueError if isinstance(kernel, str) else TypeError)(

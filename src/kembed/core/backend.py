@@ -40,12 +40,6 @@ def installed(package: str) -> bool:
         return False
 
 
-def need_jax(what: str) -> None:
-    """Refuse what needs derivatives where JAX is not installed, and say how to install it."""
-    if not installed("jax"):
-        raise ImportError(f"{what} needs JAX, which is not installed: pip install 'kembed[jax]'")
-
-
 def is_jax(value: object) -> bool:
     """Whether a value is a JAX array or tracer (False while JAX has not been imported)."""
     array = getattr(sys.modules.get("jax"), "Array", None)  # absent while JAX itself is half imported
@@ -78,6 +72,12 @@ def as_numpy(value: Any) -> Any:
 def is_traced(value: object) -> bool:
     """Whether a value is an abstract JAX tracer, whose entries cannot be looked at."""
     return is_jax(value) and isinstance(value, sys.modules["jax"].core.Tracer)
+
+
+def any_traced(nodes: Any) -> bool:
+    """Whether JAX traces a number in a kernel, a measure or a tuple of these."""
+    tree = getattr(sys.modules.get("jax"), "tree", None)
+    return tree is not None and any(map(is_traced, tree.leaves(nodes)))
 
 
 def namespace(*values: object) -> Any:

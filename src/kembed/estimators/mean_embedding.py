@@ -16,7 +16,7 @@ from kembed.kernels.space import make_space
 from kembed.learning.kernel_words import choose_kernel
 
 ROWS = {"dtype": np.float64, "order": "C"}  # what scikit-learn makes of a table
-WORDS = ("bkl", "ard", "median", "median-raw")
+WORDS = ("bkl", "ard", "paper", "median", "median-raw")
 
 
 class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -14,7 +14,6 @@ from kembed.experiments import output
 NAMES = ("figure1", "figure2", "figure3", "ozone")
 # What a figure needs beyond a plain installation, and how to get it.
 NEEDS = {
-    "figure2": (("jax",), "figure2 evaluates the published objective with JAX: pip install 'kembed[jax]'"),
     "figure3": (
         ("jax", "numpyro", "arviz"),
         "figure3 draws kernels with NumPyro and ArviZ: pip install 'kembed[bayes]'",

@@ -1,34 +1,14 @@
 """Local maxima of the published objective with τ² given, and of the leave-one-out one."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from kembed.embeddings.landmarks import Landmarks
-from kembed.kernels.base import Kernel
-from kembed.kernels.space import Space
 from kembed.kernels.stationary import Gaussian
-from kembed.learning.kernel_words import KernelRule
-from kembed.learning.learn import fit_kernel
 from kembed.learning.learned_kernel import LearnedKernel
 from kembed.learning.paper.likelihood import log_pseudolikelihood
 
 LENGTHSCALES = np.geomspace(0.3, 100.0, 40)
-
-
-@dataclass(frozen=True)
-class PublishedRule(KernelRule):
-    """The Gaussian that maximises the published objective; landmarks are a random subset of the rows."""
-
-    landmarks: int
-    noise: float = 1.0
-
-    def choose(self, space: Space) -> Kernel:
-        """Return the best of all local maxima."""
-        z = Landmarks("subset", self.landmarks)
-        learned, _ = fit_kernel(space.values, Gaussian(), objective="paper", noise=self.noise, landmarks=z)
-        return learned.kernel
 
 
 class Peak(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import Float, need_jax, to_numpy
+from kembed.core.backend import Float, to_numpy
 from kembed.core.linalg import robust_spread
 from kembed.core.ordering import sorted_rows
 from kembed.core.text import listing
@@ -124,8 +124,6 @@ def fit_kernel(
         raise ValueError(f"{seen}; {remedy}")
     paper = checks.choice(objective, "objective", OBJECTIVES) == "paper"
     _check_paper(paper, noise=noise, landmarks=landmarks, measure=measure)
-    if paper:
-        need_jax("objective='paper'")
     if isinstance(prior, str):
         checks.choice(prior, "prior", ("gamma",))
     elif prior is not None and not callable(prior):

@@ -1,7 +1,8 @@
 """Finding every mode: scan a log grid of scales, refine each local maximum.
 
-One or two numbers are refined in plain NumPy, by Brent's method or by differences; more of them, and the
-published objective, by one compiled gradient.
+One number is refined by Brent's method, several by L-BFGS: with slopes in closed form (the published
+objective of a Gaussian), by one compiled gradient where JAX is installed and differences would take longer
+(many numbers, the published objective of other kernels), else by differences.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import numpy as np
 
 from kembed.core.backend import Float, float64, installed
 from kembed.learning.objective import BACKGROUND
-from kembed.learning.problem import Prepared, Spec, compiled, objective
+from kembed.learning.problem import Prepared, Spec, compiled, objective, objective_and_slopes, slopes_known
 
+# θ -> the objective and its slopes.
+Slopes = Callable[[Float[np.ndarray, " P"]], tuple[float, Float[np.ndarray, " P"]]]
 MAX_MODES = 5  # so many starts at most: each is a search of its own
 SAME_MODE = 0.05  # two searches that end this close (in log scale) found the same mode
 DIFFERENCE = 1e-4  # step of the differences behind Hessians, in log scale
@@ -45,16 +48,8 @@ class Found(NamedTuple):
 def value_at(
     spec: Spec, theta: Float[np.ndarray, " P"], problem: Any, background: float = BACKGROUND
 ) -> tuple[float, float]:
-    """The objective and the log pseudolikelihood; compiled for the published one of many rows alone."""
-    if spec.paper:
-        from kembed.learning.paper.feature_sums import computed_plainly
-
-        kernel = spec.family.kernel(theta, problem.x.shape[1])
-        plain = computed_plainly(kernel, problem.x, problem.landmarks)
-        function: Any = objective if plain else float64("learn_kernel")(compiled()[0])
-        value, log_evidence = function(spec, theta, problem)
-    else:
-        value, log_evidence = objective(spec, theta, problem, background)
+    """The objective and the log pseudolikelihood."""
+    value, log_evidence = objective(spec, theta, problem, background)
     return float(value), float(log_evidence)
 
 
@@ -83,12 +78,11 @@ def refine(spec: Spec, prepared: Prepared, scanned: Scan) -> list[Found]:
             "the objective is not finite at any scale of the data; "
             "check that landmarks lie among the data, and that prior is finite somewhere"
         )
-    few = spec.family.size(len(prepared.frame.scale)) <= FEW or not installed("jax")
-    uphill = _plain_maximum if few and not spec.paper else _compiled_maximum
     found: list[Found] = []
     step = float(np.log(scanned.scales[1] / scanned.scales[0]))
+    slopes = _slopes(spec, prepared, scanned.starts[0])
     for k in local_maxima(scanned.values)[:MAX_MODES]:
-        theta = uphill(spec, prepared, scanned.starts[k], step)
+        theta = _maximum(spec, prepared, scanned.starts[k], step, slopes)
         if not any(np.abs(theta - other.theta).max() < SAME_MODE for other in found):
             found.append(
                 Found(theta, *value_at(spec, theta, prepared.problem), _at_edge(spec, prepared, theta))
@@ -102,53 +96,55 @@ def _at_edge(spec: Spec, prepared: Prepared, theta: Float[np.ndarray, " P"]) -> 
     return spec.family.shape == "isotropic" and bool(below or (above and spec.paper))
 
 
-def _plain_maximum(
-    spec: Spec, prepared: Prepared, start: Float[np.ndarray, " P"], step: float
+def _slopes(spec: Spec, prepared: Prepared, theta: Float[np.ndarray, " P"]) -> Slopes | None:
+    """The objective with its slopes, in closed form or compiled; None where they are taken by differences."""
+    problem = prepared.problem
+    if slopes_known(spec, theta, problem):
+        return lambda at: objective_and_slopes(spec, at, problem)
+    if not installed("jax") or (len(theta) <= FEW and not spec.paper):
+        return None
+    gradient = float64("learn_kernel")(compiled())
+
+    def slopes(at: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
+        (value, _), slope = gradient(spec, at, problem)
+        return float(value), np.asarray(slope)
+
+    return slopes
+
+
+def _maximum(
+    spec: Spec, prepared: Prepared, start: Float[np.ndarray, " P"], step: float, slopes: Slopes | None
 ) -> Float[np.ndarray, " P"]:
-    """Brent's method between neighbours on the grid; L-BFGS by differences for more than one number."""
+    """Uphill from a point of the scan within the box; one number stays between its neighbours there."""
     from scipy.optimize import minimize, minimize_scalar
 
     box, n = prepared.box, prepared.n
+    bounds = np.clip(start + np.array([-step, step]), *box[0])[None] if len(start) == 1 else box
+    best = start, -np.inf
 
-    def downhill(theta: Any) -> float:
-        return -value_at(spec, np.atleast_1d(theta), prepared.problem)[0] / n
-
-    if len(start) == 1:
-        ends = np.clip(start[0] + np.array([-step, step]), *box[0])
-        inside = float(minimize_scalar(downhill, bounds=ends, method="bounded", options={"xatol": 1e-4}).x)
-        bounds = [end for end in ends if end in box[0]]  # Brent never tries the ends
-        return np.array([min((inside, *bounds), key=downhill) if bounds else inside])
-    fit = minimize(downhill, np.clip(start, *box.T), method="L-BFGS-B", bounds=box, options={"ftol": 1e-11})
-    return fit.x
-
-
-@float64("learn_kernel")
-def _compiled_maximum(
-    spec: Spec, prepared: Prepared, start: Float[np.ndarray, " P"], _: float
-) -> Float[np.ndarray, " P"]:
-    """L-BFGS within the box, by the compiled gradient."""
-    from scipy.optimize import minimize
-
-    box, n, gradient = prepared.box, prepared.n, compiled()[1]
-    best: dict[str, Any] = {"value": -np.inf, "theta": None}
-
-    def downhill(theta: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
-        (value, _), slope = gradient(spec, theta, prepared.problem)
-        slope = np.asarray(slope)
+    def downhill(theta: Any) -> Any:
+        nonlocal best
+        theta = np.atleast_1d(theta)
+        if slopes is None:
+            return -value_at(spec, theta, prepared.problem)[0] / n
+        value, slope = slopes(theta)
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             return 1e10, np.zeros_like(theta)
-        if value > best["value"]:
-            best.update(value=float(value), theta=theta.copy())
-        return -float(value) / n, -slope / n
+        best = max(best, (theta.copy(), value), key=lambda pair: pair[1])
+        return -value / n, -slope / n
 
-    options = {"maxiter": 100, "ftol": 1e-12, "gtol": 1e-7, "maxls": 10}
-    minimize(downhill, np.clip(start, *box.T), jac=True, method="L-BFGS-B", bounds=box, options=options)
-    if best["theta"] is None:
-        raise FloatingPointError(
-            "the objective is not finite anywhere near the start; "
-            "check the data for columns of extreme size, or give other landmarks"
+    if slopes is not None:
+        options = {"maxiter": 100, "ftol": 1e-12, "gtol": 1e-7, "maxls": 10}
+        minimize(
+            downhill, np.clip(start, *bounds.T), jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
-    return best["theta"]
+        return best[0]
+    if len(start) == 1:
+        found = minimize_scalar(downhill, bounds=bounds[0], method="bounded", options={"xatol": 1e-4})
+        ends = [end for end in bounds[0] if end in box[0]]  # Brent never tries the ends
+        return np.array([min((float(found.x), *ends), key=downhill) if ends else float(found.x)])
+    fit = minimize(downhill, np.clip(start, *box.T), method="L-BFGS-B", bounds=box, options={"ftol": 1e-11})
+    return fit.x
 
 
 def minus_hessian(

@@ -1,4 +1,4 @@
-"""`log_pseudolikelihood`: what it takes, checked before JAX is loaded."""
+"""`log_pseudolikelihood`: what it takes, checked."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import is_traced, need_jax
+from kembed.core.backend import any_traced, float64, is_traced, to_numpy
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.measures import Lebesgue, Measure, as_measure
+from kembed.learning.paper.pseudolikelihood import paper_objective
 
 
 def log_pseudolikelihood(
@@ -21,22 +22,42 @@ def log_pseudolikelihood(
     measure: Measure | str | None = "lebesgue",
     objective: str = "paper",
 ) -> Any:
-    """Logarithm of the marginal pseudolikelihood of the data, Eq. (15) of the paper.
+    """Evaluate the logarithm of the marginal pseudolikelihood of the data, Eq. (15) of the paper.
+
+    It is -∞ if some row's volume element is 0: a row at a landmark when there are only D of them, or
+    landmarks and row in one hyperplane. More landmarks are the remedy.
 
     Parameters
     ----------
-    x
-        Observations, (n, D).
-    kernel
-        The kernel k_θ; its hyperparameters may be traced by JAX.
-    noise
+    x : array_like of shape (n, D)
+        Observations.
+    kernel : Kernel
+        The kernel k_θ.
+    noise : float
         τ², the likelihood variance: φ_z(x_i) given μ is N(μ(z), τ² I).
-    landmarks
-        The points z, (m, D), with m ≥ D.
-    measure
-        ν of the prior covariance: `"lebesgue"`, `"data"` (a Gaussian placed by the data) or a measure.
-    objective
-        `"paper"`: the objective as published (see the theory page for what is wrong with it).
+    landmarks : array_like of shape (m, D)
+        The points z, m ≥ D.
+    measure : Measure or {"lebesgue", "data"}
+        ν of the prior covariance; `"data"` is a Gaussian placed by the data.
+    objective : {"paper"}
+        The objective as published (the theory page says what is wrong with it).
+
+    Returns
+    -------
+    float
+        Computed in NumPy. Where JAX traces an argument, it differentiates the same formula:
+        `jax.grad(lambda l: log_pseudolikelihood(x, kernel=Gaussian(l), ...))(0.5)`.
+
+    Raises
+    ------
+    TypeError
+        If `kernel` is no mixture of squared exponentials.
+    ValueError
+        If columns of x are constant or dependent, or there are fewer landmarks than columns.
+
+    References
+    ----------
+    Flaxman, Sejdinovic, Cunningham and Filippi (2016). Bayesian learning of kernel embeddings. UAI.
 
     Examples
     --------
@@ -47,13 +68,7 @@ def log_pseudolikelihood(
     >>> round(log_pseudolikelihood(x, kernel=Gaussian(0.5), noise=1.0, landmarks=z), 3)
     -238.647
 
-    It is -∞ if some row's volume element is 0: a row at a landmark when there are only D of them, or
-    landmarks and row in one hyperplane. More landmarks are the remedy.
-
-    It is differentiable: `jax.grad(lambda l: log_pseudolikelihood(x, kernel=Gaussian(l), ...))(0.5)`.
-
     """
-    need_jax("log_pseudolikelihood")
     check_kernel(kernel)
     checks.choice(objective, "objective", ("paper",))
     landmarks = checks.points(landmarks, "landmarks")
@@ -70,9 +85,15 @@ def log_pseudolikelihood(
     kernel.convolved(measure).measure.check_dimension(D)
     kernel.components(D, finite=not isinstance(measure, Lebesgue))
     _refuse_flat(x, landmarks)
-    from kembed.learning.paper.pseudolikelihood import evaluate
+    arguments = kernel, noise, x, landmarks, measure
+    return _by_jax(*arguments) if any_traced(arguments) else float(paper_objective(*map(to_numpy, arguments)))
 
-    return evaluate(kernel, noise, x, landmarks, measure)
+
+@float64("log_pseudolikelihood")
+def _by_jax(*arguments: Any) -> Any:
+    import jax
+
+    return paper_objective(*jax.tree.map(lambda leaf: jax.numpy.asarray(leaf, dtype=float), arguments))
 
 
 def _refuse_flat(x: Any, landmarks: Any) -> None:

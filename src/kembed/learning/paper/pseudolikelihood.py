@@ -1,134 +1,169 @@
-"""The marginal pseudolikelihood of the paper, Eq. (15), as one pure differentiable function.
+"""The marginal pseudolikelihood of the paper, Eq. (15), for NumPy and JAX; with slopes in closed form.
 
 With μ̂ the mean of the features φ_z(x_i), K the n × m matrix of features and A = R + (τ²/n) I,
 
     log p(x | θ, τ²) = -½ { log|A| + μ̂ᵀA⁻¹μ̂ + (‖K‖²_F - n‖μ̂‖²)/τ²
                             + m log n + m(n-1) log τ² + mn log 2π } + Σ_i log γ(x_i).
 
-The data enter through three sums over rows, so they are streamed in chunks of bounded memory. Up to one chunk
-of plain numbers is summed in NumPy, more of them, and what JAX traces, in a compiled program.
+The data enter through three sums over rows. NumPy sums in chunks of bounded memory; JAX holds all rows.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
 
-from kembed.core.backend import Float, float64, is_traced, namespace, to_numpy
+from kembed.core.backend import Array, Float, namespace
 from kembed.core.linalg import Cholesky
 from kembed.kernels.base import Kernel
-from kembed.kernels.measures import Measure
-from kembed.learning.paper.feature_sums import (
-    CHUNK_ENTRIES,
-    FeatureSums,
-    chunk_sums,
-    computed_plainly,
-    feature_sums,
-)
+from kembed.kernels.measures import EmpiricalMeasure, GaussianMeasure, Measure
+from kembed.kernels.stationary import Gaussian
+from kembed.learning.paper.volumes import Volumes, log_gradient, volumes
+
+CHUNK_ENTRIES = 2**16  # of the gradients of a chunk of rows: half a megabyte, which stays in a core's cache
+JITTER = 1e-12  # mean diagonals of R, added where JAX finds no Cholesky factor: a shift below its rounding
 
 
-def evaluate(kernel: Kernel, noise: Any, x: Any, landmarks: Any, measure: Measure) -> Any:
-    """Eq. (15), in NumPy where nothing is traced and rows are few, else in a compiled program."""
-    arguments: tuple[Any, ...] = (kernel, noise, x, landmarks, measure)
-    if any(map(is_traced, jax.tree.leaves(arguments))) or not computed_plainly(kernel, x, landmarks):
-        return _evaluate(*arguments)
-    kernel, noise, x, *rest = map(to_numpy, arguments)
-    return float(paper_objective(kernel, noise, x, np.ones(len(x)), *rest))  # type: ignore[arg-type]
+class FeatureSums(NamedTuple):
+    """All that the pseudolikelihood needs of the data; or the slopes of it, on a new leading axis."""
+
+    features: Float[Array, " m"]  # Σ_i φ_z(x_i)
+    squares: Float[Array, ""]  # ‖K‖²_F
+    log_volume: Float[Array, ""]  # Σ_i log γ(x_i)
 
 
-@float64("log_pseudolikelihood")
-def _evaluate(kernel: Kernel, noise: Any, x: Any, landmarks: Any, measure: Measure) -> Any:
-    arguments = (kernel, noise, x, landmarks, measure)
-    value = _compiled(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=jnp.float64), arguments))
-    return value if is_traced(value) else float(value)
+class Chunk(NamedTuple):
+    """Some rows at the landmarks."""
+
+    K: Float[Array, "c m"]
+    t: Float[Array, "D c m"]  # ∂ log k/∂x
+    volumes: Volumes
+
+    def sums(self) -> FeatureSums:
+        """Sums over the rows."""
+        return FeatureSums(self.K.sum(axis=0), (self.K**2).sum(), self.volumes.log.sum())
+
+    def slopes(self, scale: Float[np.ndarray, " D"]) -> FeatureSums:
+        """Their derivatives in log ℓ_d of a Gaussian, where ∂ log k = u_d² with u = (x - z)/ℓ.
+
+        With h the leverages of J, whose column d is that of k·u over ℓ_d, ∂ log γ = Σ_l h_l u_ld² - 2.
+        """
+        squared = (self.t * scale[:, None, None]) ** 2
+        features = np.einsum("cm,dcm->dm", self.K, squared)
+        norms = 2.0 * np.einsum("cm,dcm->d", self.K**2, squared)
+        log_volume = np.einsum("cm,dcm->d", self.volumes.leverages(), squared) - 2.0 * len(self.K)
+        return FeatureSums(features, norms, log_volume)
 
 
-@jax.jit
-def _compiled(kernel: Kernel, noise: Any, x: Any, landmarks: Any, measure: Measure) -> Array:
-    return paper_objective(kernel, noise, x, jnp.ones(len(x)), landmarks, measure)
+def chunks(kernel: Kernel, x: Float[Array, "n D"], Z: Float[Array, "m D"]) -> Iterator[Chunk]:
+    """The rows at the landmarks, in NumPy some at a time."""
+    plain = namespace(kernel._log_gram(x[:1], Z[:1])) is np
+    step = max(1, CHUNK_ENTRIES // Z.size) if plain else len(x)
+    for start in range(0, len(x), step):
+        log_k, t = log_gradient(kernel, x[start : start + step], Z)
+        yield Chunk(namespace(log_k).exp(log_k), t, volumes(log_k, t))
 
 
+@np.errstate(all="ignore")  # what overflows is refused
 def paper_objective(
     kernel: Kernel,
     noise: Float[Array, ""],
     x: Float[Array, "n D"],
-    weights: Float[Array, " n"],
     landmarks: Float[Array, "m D"],
     measure: Measure,
-    chunk_entries: int = CHUNK_ENTRIES,
 ) -> Float[Array, ""]:
-    """The objective for rows that count `weights` times each (0 for padding); in NumPy if all is plain."""
-    if namespace(*jax.tree.leaves((kernel, noise, x, weights, landmarks, measure))) is np:
-        with np.errstate(all="ignore"):  # what underflows goes the slow way, as in JAX
-            sums = chunk_sums(kernel, x, weights, landmarks)
-    else:
-        sums = feature_sums(kernel, x, weights, landmarks, chunk_entries)
+    """The objective, in NumPy if all is plain."""
+    parts = [chunk.sums() for chunk in chunks(kernel, x, landmarks)]
+    sums = FeatureSums(*map(sum, zip(*parts, strict=True)))
     R = kernel.convolved(measure)._gram(landmarks, landmarks)
-    return log_marginal(sums, R, noise, weights.sum()) + sums.log_volume
+    return log_marginal(sums, R, noise, len(x)) + sums.log_volume
 
 
 def log_marginal(
-    sums: FeatureSums, R: Float[Array, "m m"], noise: Float[Array, ""], n: Float[Array, ""]
+    sums: FeatureSums, R: Float[Array, "m m"], noise: Float[Array, ""], n: int
 ) -> Float[Array, ""]:
     """log N(vec K; 0, 11ᵀ ⊗ R + τ² I) in O(m³), by the Kronecker structure."""
-    xp = namespace(*sums, R, noise, n)
-    m = R.shape[0]
-    mean = sums.features / n
-    log_det, quadratic = log_det_and_quadratic(R, noise / n, mean)
+    m, mean = len(R), sums.features / n
+    log_det, half_solve = factorised(R, noise / n)
+    quadratic = (half_solve(mean) ** 2).sum()
     scatter = sums.squares - n * (mean @ mean)
-    constants = m * xp.log(n) + m * (n - 1.0) * xp.log(noise) + m * n * np.log(2.0 * np.pi)
+    constants = m * np.log(n) + m * (n - 1.0) * namespace(noise).log(noise) + m * n * np.log(2.0 * np.pi)
     return -0.5 * (log_det + quadratic + scatter / noise + constants)
 
 
-def log_det_and_quadratic(
-    R: Float[Array, "m m"], shift: Float[Array, ""], b: Float[Array, " m"]
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """log|R + shift·I| and bᵀ(R + shift·I)⁻¹b for R positive semidefinite up to rounding.
+def factorised(R: Float[Array, "m m"], shift: Float[Array, ""]) -> tuple[Any, Callable[[Any], Any]]:
+    """log|A| and B -> FᵀB with FFᵀ = A⁻¹, where A = R + shift · I and R is positive semidefinite.
 
-    Cholesky where it succeeds. A shift below the rounding error of R can defeat it; then the
-    eigenvalues of R, which exact arithmetic keeps at or above 0, are clipped there.
+    Cholesky where it succeeds. A shift below the rounding error of R can defeat it; then the eigenvalues of
+    R, which exact arithmetic keeps at or above 0, are clipped there. JAX, which cannot differentiate these
+    where they coincide, adds a little more.
     """
-    A = R + shift * np.eye(R.shape[0])
+    A = R + shift * np.eye(len(R))
+    if namespace(A) is not np:
+        import jax
 
-    def by_cholesky() -> tuple[Array, Array]:
-        factor = Cholesky(namespace(A).linalg.cholesky(A))
-        half = factor.half_solve(b)
-        return factor.log_det, half @ half
-
-    if namespace(A, b) is np:
-        try:
-            return by_cholesky()
-        except np.linalg.LinAlgError:
-            return _by_eigenvalues(R, shift, b)[:2]
-    lower = jnp.linalg.cholesky(lax.stop_gradient(A))
-    return lax.cond(jnp.isfinite(lower).all(), by_cholesky, lambda: _clipped(R, shift, b))
-
-
-def _by_eigenvalues(R: Any, shift: Any, b: Any) -> tuple[Any, Any, Any, Any]:
-    """Both numbers; eigenvalues that are clipped and shifted, and vectors."""
-    xp = namespace(R, shift, b)
-    eigenvalues, Q = xp.linalg.eigh(R)
-    shifted = xp.maximum(eigenvalues, 0.0) + shift
-    return xp.log(shifted).sum(), ((Q.T @ b) ** 2 / shifted).sum(), shifted, Q
+        more = A + JITTER * A.trace() / len(R) * np.eye(len(R))
+        cholesky = namespace(A).linalg.cholesky
+        fine = namespace(A).isfinite(cholesky(jax.lax.stop_gradient(A))).all()
+        factor = Cholesky(jax.lax.cond(fine, lambda: cholesky(A), lambda: cholesky(more)))
+        return factor.log_det, factor.half_solve
+    try:
+        factor = Cholesky(np.linalg.cholesky(A))
+        return factor.log_det, factor.half_solve
+    except np.linalg.LinAlgError:
+        eigenvalues, Q = np.linalg.eigh(R)
+        shifted = np.maximum(eigenvalues, 0.0) + shift
+        return np.log(shifted).sum(), lambda B: (Q / np.sqrt(shifted)).T @ B
 
 
-@jax.custom_jvp
-def _clipped(R: Array, shift: Array, b: Array) -> tuple[Array, Array]:
-    return _by_eigenvalues(R, shift, b)[:2]
+def has_slopes(kernel: Any, measure: Measure) -> bool:
+    """Whether `value_and_slopes` takes this kernel and measure."""
+    return type(kernel) is Gaussian and kernel.cholesky is None and not isinstance(measure, EmpiricalMeasure)
 
 
-@_clipped.defjvp
-def _clipped_jvp(primals: Any, tangents: Any) -> Any:
-    # d log|A| = tr(A⁻¹ dA) and d bᵀA⁻¹b = 2 bᵀA⁻¹ db - bᵀA⁻¹ dA A⁻¹b need no eigenvalue derivatives,
-    # which do not exist where eigenvalues coincide.
-    R, shift, b = primals
-    dR, dshift, db = tangents
-    *out, shifted, Q = _by_eigenvalues(R, shift, b)
-    solved = Q @ ((Q.T @ b) / shifted)
-    dA = dR + dshift * jnp.eye(R.shape[0])
-    slopes = (jnp.diagonal(Q.T @ dA @ Q) / shifted).sum(), 2.0 * solved @ db - solved @ dA @ solved
-    return tuple(out), slopes
+@np.errstate(all="ignore")
+def value_and_slopes(
+    kernel: Gaussian,
+    noise: float,
+    x: Float[np.ndarray, "n D"],
+    landmarks: Float[np.ndarray, "m D"],
+    measure: Measure,
+) -> tuple[float, Float[np.ndarray, " P"]]:
+    """The objective and its derivatives in log ℓ, one or one a column, in closed form."""
+    scale = kernel.lengthscale * np.ones(x.shape[1])
+    both = [(chunk.sums(), chunk.slopes(scale)) for chunk in chunks(kernel, x, landmarks)]
+    sums, slopes = (FeatureSums(*map(sum, zip(*parts, strict=True))) for parts in zip(*both, strict=True))
+    R = kernel.convolved(measure)._gram(landmarks, landmarks)
+    n, value = len(x), log_marginal(sums, R, noise, len(x)) + sums.log_volume
+    half_solve = factorised(R, noise / n)[1]
+    inverse = half_solve(np.eye(len(R))).T @ half_solve(np.eye(len(R)))
+    mean = sums.features / n
+    b = inverse @ mean
+    # d log|A| = tr(A⁻¹ dR); d μ̂ᵀA⁻¹μ̂ = 2 bᵀdμ̂ - bᵀdR b, b = A⁻¹μ̂
+    of_r = np.einsum("ab,ab,dab->d", inverse - np.outer(b, b), R, log_r_slopes(scale, landmarks, measure))
+    of_sums = 2.0 * slopes.features @ (b / n - mean / noise) + slopes.squares / noise
+    slope = slopes.log_volume - 0.5 * (of_r + of_sums)
+    return float(value), slope if np.ndim(kernel.lengthscale) else slope.sum(keepdims=True)
+
+
+def log_r_slopes(
+    scale: Float[np.ndarray, " D"], Z: Float[np.ndarray, "m D"], measure: Measure
+) -> Float[np.ndarray, "D m m"]:
+    """∂ log r(z, z')/∂ log ℓ_d of a Gaussian under Lebesgue measure or a Gaussian N(c, Γ).
+
+    With Δ = z - z' and v the middle, log r is a constant plus Σ_d log ℓ_d - ¼ Σ_d Δ_d²/ℓ_d², and under the
+    Gaussian also - ½ log|B| - ½ (v - c)ᵀB⁻¹(v - c) with B = ½ diag(ℓ²) + Γ.
+    """
+    offset = (Z.T[:, :, None] - Z.T[:, None, :]) / scale[:, None, None]
+    slopes = 1.0 + 0.5 * offset**2
+    if isinstance(measure, GaussianMeasure):
+        D = len(scale)
+        covariance = np.asarray(measure.covariance)
+        B = 0.5 * np.diag(scale**2) + (covariance if covariance.ndim == 2 else covariance * np.eye(D))
+        inverse = np.linalg.inv(B)
+        centred = Z - measure.centre
+        middle = 0.5 * (centred[:, None] + centred) @ inverse
+        slopes += 0.5 * (scale**2 * (middle**2 - np.diagonal(inverse))).transpose(2, 0, 1)
+    return slopes
