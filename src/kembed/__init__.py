@@ -17,6 +17,7 @@ _HOME = {
     "CausalGraph": "graphs.graph",
     "ConditionalOutcome": "conditional.result",
     "ConditionalTester": "conditional.tester",
+    "ChangePoints": "comparing.change_points",
     "Convolved": "kernels.convolution",
     "Delta": "kernels.discrete",
     "Comparison": "comparing.compare",
@@ -44,6 +45,7 @@ _HOME = {
     "Sketch": "testing.sketch",
     "Sum": "kernels.composite",
     "bayes_factor": "testing.bayes",
+    "change_points": "comparing.change_points",
     "choose_landmarks": "embeddings.landmarks",
     "TestOutcome": "testing.outcome",
     "Witness": "comparing.witness",
@@ -68,6 +70,8 @@ _HOME = {
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
+    from kembed.comparing.change_points import ChangePoints as ChangePoints
+    from kembed.comparing.change_points import change_points as change_points
     from kembed.comparing.compare import Comparison as Comparison
     from kembed.comparing.compare import compare as compare
     from kembed.comparing.witness import Witness as Witness

@@ -28,6 +28,7 @@ COMMANDS = {
     "report": two_samples.run_report,
     "summarise": sketches.run_summarise,
     "independence": one_sample.run_independence,
+    "when": one_sample.run_when,
     "graph": graphs.run_graph,
     "learn": one_sample.run_learn,
     "reproduce": tour.run_reproduce,

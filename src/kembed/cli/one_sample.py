@@ -1,5 +1,7 @@
-"""`kembed independence` and `kembed learn`: columns of one file."""
+"""`kembed independence`, `kembed when` and `kembed learn`: columns of one file."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -72,6 +74,59 @@ def run_independence(
     return show_outcome(
         screen, loaded, result, testing, sentence, facts, "dependent", **{"given": [], **named}
     )
+
+
+@command(options.Failing)
+def run_when(
+    screen: Screen,
+    file: options.OneFile,
+    *,
+    reading: options.Reading,
+    order: Annotated[
+        str | None, options.data("Sort rows by this column of dates or numbers; else as they are.", "COLUMN")
+    ] = None,
+    seeded: options.Seeded,
+    block: Annotated[
+        int, options.method("Move so many rows together, for rows like their neighbours.", "N", min=1)
+    ] = 1,
+    min_segment: Annotated[
+        int | None, options.method("Fewest rows between changes; a fiftieth unless given.", "N", min=1)
+    ] = None,
+    resamples: Annotated[int, options.method("How many orders of the rows.", "N", min=1)] = 999,
+    alpha: Annotated[float, options.method("Level of all changes together.", "P")] = 0.05,
+    output: Annotated[
+        Path | None,
+        options.output("Save the figure: .png, .svg or .pdf.", "FILE", "--output", "-o", "--plot"),
+    ] = None,
+) -> bool:
+    """When did a table change? Changes over time with intervals, and the columns behind them."""
+    options.check_level(alpha, resamples)
+    outputs.check_target(output, outputs.FIGURES, (file,))
+    from kembed import change_points
+    from kembed.cli import samples
+
+    wanted = split(reading.columns)
+    columns = wanted if wanted is None or order is None else [*dict.fromkeys([*wanted, order])]
+    loaded = samples.load_table(file, reading, screen, columns, keep=[] if order is None else [order])
+    (source,) = loaded.sources
+    with screen.waiting(f"looking for changes in {source.size:,} rows") as bar:
+        how: Any = {"order": order, "block": block, "min_segment": min_segment, "alpha": alpha}
+        found = change_points(source, n_resamples=resamples, rng=seeded.seed, progress=bar, **how)
+        if output is not None:
+            outputs.save_plot(found, output)
+    size = (len(found.table.values),)
+    sentence = loaded.told(found.verdict, size)
+    screen.remark(found.notes)
+    screen.say(sentence)
+    for change in found.changes:
+        screen.more(f"{change}:")
+        for one in (*change.columns, *change.pairs):
+            screen.more(f"  {one}")
+    loaded = replace(loaded, columns=[name for name in loaded.columns if name != order])
+    screen.facts([*loaded.facts(size), ("p, no change at all", f"{found.pvalue:.3g}")])
+    told = {**found.to_dict(), **loaded.described(size), "verdict": sentence, "output": output}
+    screen.finish(told, f", {found.resamples:,} orders")
+    return found.changed
 
 
 @command()

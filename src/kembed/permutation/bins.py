@@ -171,6 +171,22 @@ def make_cluster_bins(
     return tuple(made)
 
 
+def make_ordered_edges(size: int, *, unit: int = 1, bins: int = BINS // 2) -> Int[np.ndarray, " S+1"]:
+    """Where bins of consecutive rows begin, and the end: `bins` to twice as many, of whole units.
+
+    Rows that fill no bin are one in the middle, so that a reversed series has the same bins.
+
+    >>> make_ordered_edges(5).tolist(), make_ordered_edges(11, unit=2).tolist()
+    ([0, 1, 2, 3, 4, 5], [0, 2, 4, 7, 9, 11])
+    """
+    rows = unit * max(1, size // unit // bins)
+    count = size // rows
+    if count * rows == size:
+        return rows * np.arange(count + 1)
+    left = rows * np.arange(count // 2 + 1)
+    return np.concatenate([left, size - left[::-1]])
+
+
 def _among_equals(codes: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
     """Of every entry how many before it are equal.
 

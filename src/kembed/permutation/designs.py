@@ -8,8 +8,8 @@ classes, labels of several samples, signs of pairs, multipliers of time series. 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
-from math import comb, inf, prod
+from itertools import combinations, permutations, product
+from math import comb, factorial, inf, prod
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -97,6 +97,35 @@ class Given:
     def draw(self, weight: Float[np.ndarray, " S"], n_resamples: int, rng: np.random.Generator) -> Draws:
         """These."""
         return Draws(((1.0, self.columns),))
+
+
+@dataclass(frozen=True, eq=False)
+class Reordered:
+    """Bins in order of time are put into any other order (class -1: a bin keeps its place).
+
+    One draw serves every split: `split` has the contrasts of the bins before a position with the others.
+    """
+
+    classes: Codes
+
+    def draw(self, n_resamples: int, rng: np.random.Generator) -> tuple[Int[np.ndarray, "S C"], bool]:
+        """The place of every bin, that of the data first; all orders where they are few, and whether."""
+        movable = np.flatnonzero(self.classes >= 0)
+        every = factorial(len(movable)) if len(movable) <= FEW_LABELS else inf
+        if every <= n_resamples + 1:
+            moved, enumerated = np.array(list(permutations(movable.tolist()))).T, True  # in order, so the data first
+        else:
+            moved = np.tile(movable[:, None], (1, n_resamples + 1))
+            moved[:, 1:], enumerated = rng.permuted(moved[:, 1:], axis=0), False
+        places = np.tile(np.arange(len(self.classes))[:, None], (1, moved.shape[1]))
+        places[movable] = moved
+        return places, enumerated
+
+
+def split(places: Int[np.ndarray, "S C"], weight: Float[np.ndarray, " S"], position: int) -> Draws:
+    """The contrasts of the bins before a position with the others, in the orders that were drawn."""
+    before = (places < position).astype(float)
+    return Draws(((1.0, contrasts(before, weight, np.zeros(len(weight), dtype=int))),))
 
 
 def contrasts(labels: Columns, weights: Float[np.ndarray, " S"], strata: Codes) -> Columns:

@@ -4,6 +4,7 @@ Every function takes `ax`, axes to draw in, and returns the axes it drew in; wit
 with pyplot. Results call these functions from their own `.plot()`.
 """
 
+from kembed.plotting.change_points import plot_change_points
 from kembed.plotting.comparison import plot_columns, plot_comparison
 from kembed.plotting.embedding import plot_embedding
 from kembed.plotting.graphs import plot_graph
@@ -16,6 +17,7 @@ from kembed.plotting.witness import plot_witness
 
 __all__ = [
     "axes_or_new",
+    "plot_change_points",
     "plot_columns",
     "plot_comparison",
     "plot_embedding",
@@ -31,6 +33,7 @@ __all__ = [
 # The picture of every kind of result, by the name of its class: what `result.plot()` calls.
 PLOTS = {
     "CausalGraph": plot_graph,
+    "ChangePoints": plot_change_points,
     "Comparison": plot_comparison,
     "Embedding": plot_embedding,
     "KernelSamples": plot_samples,

@@ -231,7 +231,7 @@ def resampled_outcome(
         learned=ensemble.learned,
         columns=by_column,
         enumerated=enumerated,
-        findings=_findings(ensemble.kernels, fused.kernels, pvalue, columns, by_column)
+        findings=find_columns(ensemble.kernels, fused.kernels, pvalue, columns, by_column)
         if ensemble.fused
         else (),
     )
@@ -248,7 +248,7 @@ def _pvalues(T: Float[np.ndarray, "C J"]) -> tuple[Float[np.ndarray, " J"], Floa
     return nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
 
 
-def _findings(
+def find_columns(
     kernels: tuple[Any, ...],
     surprises: Float[np.ndarray, "C J"],
     overall: float,
