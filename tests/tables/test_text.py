@@ -10,12 +10,8 @@ import pytest
 
 from kembed.tables.text import HEAD, STYLES, Reading, decide, parse, styles
 
-BODIES = ("plain", "1,234.5", "1 234.5", "1.234,5", "1 234,5")
-UNITS = ("", " $", " €", " £", " ¥", " ₹", " %")
-NUMBERS = tuple(body + unit for unit in UNITS for body in BODIES)
-TIMES = tuple(style for style in STYLES if style not in (*NUMBERS, "bool", "season"))
-DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
-NAMED = ("%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y")
+NUMBERS = ("plain", "1,234.5", "1.234,5")
+TIMES = tuple(style for style in STYLES if style not in (*NUMBERS, "bool"))
 
 
 def series(values):
@@ -33,9 +29,8 @@ def values_of(*values, **options):
 
 
 def test_styles_are_a_fixed_tuple():
-    assert len(STYLES) == len(set(STYLES)) == 66
-    assert set(NUMBERS) | {"bool", "season", "%Y-%m", "%H:%M:%S", "%I:%M:%S %p"} <= set(STYLES)
-    assert set(DAYS + NAMED) <= set(STYLES)
+    assert len(STYLES) == len(set(STYLES)) == 16
+    assert set(NUMBERS) | {"bool", "%H:%M:%S", "%d/%m/%Y", "%d/%m/%Y %H:%M:%S"} <= set(STYLES)
 
 
 def test_import_does_not_import_polars():
@@ -57,9 +52,9 @@ def test_import_does_not_import_polars():
         ("5.", 5),
         ("1e-3", 1e-3),
         ("1.5E+10", 1.5e10),
-    ]
-    + [(f"{minus}3.5", -3.5) for minus in "−﹣－–‒"]
-    + [("12345678901234567890", 12345678901234567890.0), ("2020", 2020)],
+        ("12345678901234567890", 12345678901234567890.0),
+        ("2020", 2020),
+    ],
 )
 def test_plain_numbers(text, number):
     assert values_of(text) == [number]
@@ -86,6 +81,10 @@ def test_plain_numbers(text, number):
         ".",
         "- 5",
         "5-",
+        "−5",
+        "1 234",
+        "$5",
+        "12%",
     ],
 )
 def test_not_plain(text):
@@ -104,13 +103,6 @@ def test_not_plain(text):
         (["1.234.567"], "1.234,5", [1234567]),
         (["360.488", "911.833,5"], "1.234,5", [360488, 911833.5]),
         ([",5", "12345,678"], "1.234,5", [0.5, 12345.678]),
-        (["1 234", "12"], "1 234.5", [1234, 12]),
-        (
-            ["1 234.5", "1'234'567", "1’000", "1\u00a0000", "1\u2009000", "1\u202f000"],
-            "1 234.5",
-            [1234.5, 1234567] + [1000] * 4,
-        ),
-        (["1 234,5", "−1,25"], "1 234,5", [1234.5, -1.25]),
     ],
 )
 def test_thousands_and_decimals(texts, style, numbers):
@@ -120,68 +112,17 @@ def test_thousands_and_decimals(texts, style, numbers):
     assert reading.note.startswith("read as numbers (")
 
 
-@pytest.mark.parametrize("sign", "$€£¥₹")
-def test_currencies(sign):
-    texts = [
-        f"{sign}5",
-        f"-{sign}5",
-        f"{sign}-5",
-        f"{sign} 5.25",
-        f"5 {sign}",
-        f"−5{sign}",
-        f"{sign}\u00a05",
-        f"+5 {sign}",
-    ]
-    assert values_of(*texts) == [5, -5, -5, 5.25, 5, -5, 5, 5]
-    assert read(*texts).style == f"plain {sign}"
-    assert read(f"{sign}1,200.5").style == f"1,234.5 {sign}"
-    assert values_of(f"12,50 {sign}", f"1.000 {sign}") == [12.5, 1000]
-    assert read("5.25", f"{sign}5.25", f"{sign}6.25").error  # all values or none
-    for wrong in (f"-{sign}-5", f"{sign}5{sign}", f"{sign}", f"5{sign}5", f"{sign}05", f"{sign}5%"):
-        assert not styles(series([wrong])), wrong
-
-
-def test_two_currencies_are_an_error():
-    assert (
-        read("$5", "€5", "$7").error
-        == "looks numeric but does not read as numbers or dates ('$5', '$7', '€5')"
-    )
-
-
-def test_percent():
-    assert values_of("12%", "-1.5 %", "0%") == [12, -1.5, 0]
-    assert read("12%", "7%") == Reading("plain %", "read as percent ('12%' is 12)")
-    assert read("1,5%").style == "1.234,5 %"
-    assert read("1.234%").style == "plain %"
-    assert read("12%", "7", "8").error
-    assert not styles(series(["%12"]))
-
-
 def test_booleans():
     assert read("true", "FALSE", "True") == Reading("bool")
     assert values_of("true", "FALSE", "False") == [1, 0, 0]
     assert read("yes", "no") == read("true", "maybe") == Reading()
 
 
-def reference(text, body, unit):
+def reference(text, body):
     """A number by hand, one character after the other; None where the style does not fit."""
-    gaps = " \u00a0\u2009\u202f"
-    for minus in "−﹣－–‒":
-        text = text.replace(minus, "-")
-    sign, signed = 1.0, False
+    sign = 1.0
     if text[:1] in ("-", "+"):
-        text, sign, signed = text[1:], -1.0 if text[0] == "-" else 1.0, True
-    if unit:
-        if unit != " %" and text[:1] == unit[1]:
-            text = text[1:]
-            text = text[1:] if text[:1] and text[0] in gaps else text
-            if text[:1] in ("-", "+") and text and not signed:
-                text, sign = text[1:], -1.0 if text[0] == "-" else 1.0
-        elif text[-1:] == unit[1]:
-            text = text[:-1]
-            text = text[:-1] if text[-1:] and text[-1] in gaps else text
-        else:
-            return None
+        text, sign = text[1:], -1.0 if text[0] == "-" else 1.0
     mantissa, *powers = text.replace("E", "e").split("e")
     if len(powers) > 1 or (
         powers and not digits(powers[0][1:] if powers[0][:1] in ("-", "+") else powers[0])
@@ -195,7 +136,7 @@ def reference(text, body, unit):
         return None
     if not whole and not rest:
         return None
-    separators = {"plain": "", "1,234.5": ",", "1.234,5": "."}.get(body, " '’\u00a0\u2009\u202f")
+    separators = {"plain": "", "1,234.5": ",", "1.234,5": "."}[body]
     groups = "".join("|" if character in separators else character for character in whole).split("|")
     if any(not digits(group) for group in groups) and whole:
         return None
@@ -234,14 +175,13 @@ def random_numbers(generator, count):
 def test_numbers_against_the_reference():
     texts = sorted(set(random_numbers(random.Random(1), 1500)))
     fitting = 0
-    for style in (body + unit for unit in ("", " $", " €", " %") for body in BODIES):
-        unit = style[-2:] if style[-2:] in UNITS else ""
-        wanted = [reference(text, style.removesuffix(unit), unit) for text in texts]
+    for style in NUMBERS:
+        wanted = [reference(text, style) for text in texts]
         assert dict(zip(texts, parse(series(texts), style), strict=True)) == dict(
             zip(texts, wanted, strict=True)
         ), style
         fitting += sum(number is not None for number in wanted)
-    assert fitting > 1500
+    assert fitting > 300
 
 
 # Dates and times
@@ -257,12 +197,6 @@ def test_numbers_against_the_reference():
         ("3.4.2020", "%d.%m.%Y", date(2020, 4, 3)),
         ("31/12/2020", "%d/%m/%Y", date(2020, 12, 31)),
         ("12/31/2020", "%m/%d/%Y", date(2020, 12, 31)),
-        ("31-Dec-2020", "%d-%b-%Y", date(2020, 12, 31)),
-        ("1 DEC 2020", "%d %b %Y", date(2020, 12, 1)),
-        ("Dec 31, 2020", "%b %d, %Y", date(2020, 12, 31)),
-        ("31 december 2020", "%d %B %Y", date(2020, 12, 31)),
-        ("December 31, 2020", "%B %d, %Y", date(2020, 12, 31)),
-        ("2020-12", "%Y-%m", date(2020, 12, 1)),
         ("2020-12-31 10:05", "%Y-%m-%d %H:%M:%S", datetime(2020, 12, 31, 10, 5)),
         ("2020-12-31T10:05:07.25", "%Y-%m-%d %H:%M:%S", datetime(2020, 12, 31, 10, 5, 7, 250000)),
         ("2020-12-31T10:05:07.123456789", "%Y-%m-%d %H:%M:%S", datetime(2020, 12, 31, 10, 5, 7, 123456)),
@@ -278,12 +212,8 @@ def test_numbers_against_the_reference():
         ("2020/12/31 10:05:07", "%Y/%m/%d %H:%M:%S", datetime(2020, 12, 31, 10, 5, 7)),
         ("31.12.2020 9:05", "%d.%m.%Y %H:%M:%S", datetime(2020, 12, 31, 9, 5)),
         ("31/12/2020 23:05", "%d/%m/%Y %H:%M:%S", datetime(2020, 12, 31, 23, 5)),
-        ("12/31/2020 9:05:07 PM", "%m/%d/%Y %I:%M:%S %p", datetime(2020, 12, 31, 21, 5, 7)),
-        ("12/31/2020 12:05 am", "%m/%d/%Y %I:%M:%S %p", datetime(2020, 12, 31, 0, 5)),
         ("9:05", "%H:%M:%S", time(9, 5)),
         ("23:59:59.5", "%H:%M:%S", time(23, 59, 59, 500000)),
-        ("12:30 PM", "%I:%M:%S %p", time(12, 30)),
-        ("9:05pm", "%I:%M:%S %p", time(21, 5)),
     ],
 )
 def test_dates_and_times(text, style, value):
@@ -303,7 +233,7 @@ def test_types_of_no_values():
     for style in (*NUMBERS, "bool"):
         assert parse(series([]), style).dtype == pl.Float64
     for style in TIMES:
-        days, hours = "%d" in style or style == "%Y-%m", ":" in style
+        days, hours = "%d" in style, ":" in style
         zone = "UTC" if "%z" in style else None
         wanted = pl.Datetime("us", zone) if days and hours else pl.Date if days else pl.Time
         for values in ([], [None], ["?"]):
@@ -321,7 +251,6 @@ def test_parse_inverts_formatting(style):
         moment.date() if kind == pl.Date else moment.time() if kind == pl.Time else moment
         for moment in moments
     ]
-    expected = [day.replace(day=1) for day in expected] if style == "%Y-%m" else expected
     assert style in styles(series(texts))
     assert parse(series(texts), style).to_list() == expected
 
@@ -336,6 +265,10 @@ def test_parse_inverts_formatting(style):
         "13/13/2020",
         "31-Foo-2020",
         "31/12/20",
+        "31-12-2020",
+        "31-Dec-2020",
+        "9:05 PM",
+        "2020-12",
         "24:00",
         "12:60",
         "12:30:60",
@@ -364,7 +297,7 @@ def test_dates_among_times_are_midnights():
 
 def test_zones_do_not_mix():
     assert "looks numeric" in read("2020-01-01T10:00Z", "2020-01-01T10:00").error
-    assert read("2020-01-01T10:00Z", "2020-01-01").error
+    assert "looks numeric" in read("2020-01-01T10:00Z", "2020-01-01").error
     assert parse(series(["2020-01-01T10:00"]), "%Y-%m-%d %H:%M:%S%z").to_list() == [None]
     assert parse(series(["2020-01-01T10:00Z"]), "%Y-%m-%d %H:%M:%S").to_list() == [None]
 
@@ -393,7 +326,7 @@ def test_styles_are_those_that_parse_every_value():
         wanted = {
             style for style in (*NUMBERS, "bool", *TIMES) if not parse(series(values), style).null_count()
         }
-        assert found - {"season"} == wanted, values
+        assert found == wanted, values
 
 
 def test_styles_of_a_split_intersect_in_any_order():
@@ -441,7 +374,7 @@ def test_a_style_is_chosen_that_agrees_with_the_others():
         reading = decide(found, sorted(values))
         if reading.style and not reading.style.startswith("plain"):
             parsed = parse(series(values), reading.style)
-            for style in found - {"season"}:
+            for style in found:
                 other = parse(series(values), style)
                 assert other.cast(parsed.dtype).to_list() == parsed.to_list(), (values, style, reading)
 
@@ -457,13 +390,8 @@ def test_a_style_is_chosen_that_agrees_with_the_others():
             ["1,234", "950", "12,345", "9,876"],
             "commas could separate thousands or decimals ('1,234', '12,345', '9,876')",
         ),
-        (["$1,234", "$5"], "commas could separate thousands or decimals ('$1,234')"),
-        (["1,234%"], "commas could separate thousands or decimals ('1,234%')"),
-        (["1.234 €", "5 €"], "points could separate thousands or decimals ('1.234 €')"),
         (["3/4/2020", "5/6/2020"], "dates could have the day or the month first ('3/4/2020', '5/6/2020')"),
         (["3/4/2020 9:05"], "dates could have the day or the month first ('3/4/2020 9:05')"),
-        (["3/4/2020 9:05 PM"], "dates could have the day or the month first ('3/4/2020 9:05 PM')"),
-        (["2001-02", "2010-11"], "could be months or pairs of years ('2001-02', '2010-11')"),
         (
             ["12", "13", "unknown"],
             "looks numeric but does not read as numbers or dates ('unknown', '12', '13')",
@@ -480,16 +408,13 @@ def test_other_values_resolve_what_is_ambiguous():
     assert values_of("1,234", "1,234,567") == [1234, 1234567]
     assert values_of("3/4/2020", "13/4/2020") == [date(2020, 4, 3), date(2020, 4, 13)]
     assert values_of("3/4/2020", "4/13/2020") == [date(2020, 3, 4), date(2020, 4, 13)]
-    assert values_of("2001-02", "2001-03") == [date(2001, 2, 1), date(2001, 3, 1)]
-    assert values_of("1.234 €", "0.5 €") == [1.234, 0.5]
 
 
 def test_decimal_comma():
     assert values_of("1,234", decimal_comma=True) == [1.234]
-    assert values_of("1.234 €", "2,5 €", decimal_comma=True) == [1234, 2.5]
+    assert values_of("1.234", "2,5", decimal_comma=True) == [1234, 2.5]
     assert values_of("1.234", decimal_comma=True) == [1.234]  # plain numbers come first
     assert values_of("1,200.5", decimal_comma=True) == [1200.5]  # not ambiguous
-    assert values_of("1 234", decimal_comma=True) == [1234]
     assert read("3/4/2020", decimal_comma=True).error
 
 
@@ -527,8 +452,9 @@ def test_decimal_comma():
             ["5 W m-2"],
             ["5'3\""],
             ["5 ft 3 in"],
-            ["1h30m"],
         ),
+        *(["$5", "-€ 5"], ["12%", "1,5 %"], ["1 234"], ["3/4/2020 9:05 PM"], ["9:05 PM"], ["2001-02"]),
+        *(["31-Dec-2020"], ["Dec 31, 2020"], ["31-12-2020"], ["1 December 2020"]),
         *(["US$5"], ["12 USD"], ["12,34,567"], ["31/12/20"], ["31-Dec-20"], ["2020-13-01"]),
         *(["25:30"], ["5 of 10"], ["3 x 4"], ["10.0.0.1"], ["1", "2", "inf"], ["2020-01-01", "31/12/2020"]),
         *(["Dec 31, 2020", "31 Dec 2020"], ["1", "2", "3", "a", "b"], ["2012-13", "2001-02"], ["0.5", "1,5"]),
@@ -553,6 +479,7 @@ def test_columns_that_look_numeric(values):
         ),
         *(
             ["1st", "2nd", "3rd", "4th"],
+            ["1h30m"],
             ["4-door", "2-door"],
             ["3fa4b2c1", "12ab34cd"],
             ["Jan", "Feb"],
@@ -585,9 +512,7 @@ def test_categories(values):
     assert read(*values) == Reading()
 
 
-def test_every_pair_of_years_that_could_be_a_month_and_every_ordinal():
-    for year in range(2000, 2012):
-        assert read(f"{year}-{year % 100 + 1:02d}").error.startswith("could be months or pairs of years")
+def test_ordinals_are_categories():
     assert read("5th") == read("21st") == read("22nd") == read("23rd") == Reading()
 
 
@@ -608,11 +533,8 @@ def test_hostile_values_take_little_time():
     [
         (["950", "1,200.5", "123456"], "read as numbers ('1,200.5' is 1200.5)"),
         (["1,5", "123456"], "read as numbers ('1,5' is 1.5)"),
-        (["12,50 €", "3 €"], "read as numbers in € ('12,50 €' is 12.5)"),
         (["31/12/2020", "1/2/2020"], "read as dates ('31/12/2020' is 2020-12-31)"),
         (["31/12/2020 9:05"], "read as dates and times ('31/12/2020 9:05' is 2020-12-31 09:05:00)"),
-        (["9:05 PM"], "read as times ('9:05 PM' is 21:05:00)"),
-        (["2020-12"], "read as dates ('2020-12' is 2020-12-01)"),
     ],
 )
 def test_notes(values, note):

@@ -256,8 +256,6 @@ def command(printing: type[Quiet] = Printing) -> Callable[..., Callable[..., Non
             screen = Screen(context.obj, **printed)
             panels_given = {name: packed(panel) for name, panel in panels.items()}
             with screen.resources:
-                if "reading" in panels_given:
-                    screen.begin_with_one_thread()
                 found = function(screen, **panels_given, **given)
             if found and fail:
                 raise typer.Exit(1)

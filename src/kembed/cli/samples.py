@@ -121,7 +121,6 @@ def sources_of(values: dict[str, Any], reading: Reading, screen: Screen, **how: 
     how = {"nan_policy": reading.missing, "options": options_of(reading), "exclude": excluded, **how}
     with screen.waiting(f"reading {' and '.join(value.label for value in values.values())}"):
         sources = read(values, **how)
-    screen.spare_threads(sum(source.given for source in sources))
     every = dict.fromkeys(name for source in sources for part in source.parts for name in part.names)
     for column in excluded:
         if column not in every:

@@ -20,7 +20,6 @@ from kembed import __version__
 from kembed.cli.words import label, readable
 from kembed.core.progress import making_room, telling_stages
 from kembed.core.text import printable, visible
-from kembed.core.threads import FEW_ROWS, THREADS, is_for_one_thread, one_thread
 from kembed.core.writing import SCHEMA, jsonable
 
 FORETOLD = 0.3  # the share of the work after which the time left can be told
@@ -70,7 +69,6 @@ class Screen:
         self.arguments, self.json, self.quiet = arguments, json, quiet
         self.out, self.err = _Pipe(highlight=False), Console(stderr=True, highlight=False)
         self.notes: list[str] = []
-        self.limited = False  # to one thread, before the rows were counted
         self.resources = ExitStack()  # what is let go when the command ends, such as workers
         # The library's warnings are notes; what calls a command puts Python's own way back.
         warnings.showwarning = lambda message, *_, **__: self.note(readable(Warning(message)))
@@ -85,32 +83,6 @@ class Screen:
         for note in dict.fromkeys(map(visible, notes)):
             if note not in self.notes:
                 self.note(note)
-
-    def begin_with_one_thread(self) -> None:
-        """Load NumPy with one thread, until the rows are counted: others have to be started and stopped."""
-        self.limited = "numpy" not in sys.modules and is_for_one_thread(0)
-        if self.limited:
-            self._take_one_thread()
-
-    def spare_threads(self, rows: int) -> None:
-        """Until the command ends, matrix products of few rows take one thread, of many all that there are."""
-        if self.limited and rows > FEW_ROWS:
-            from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-            self._take_any_threads()
-            self.resources.enter_context(threadpool_limits(os.cpu_count()))
-        elif not self.limited and is_for_one_thread(rows):
-            if "numpy" in sys.modules:
-                self.resources.enter_context(one_thread(rows))
-            self._take_one_thread()
-
-    def _take_one_thread(self) -> None:
-        os.environ |= dict.fromkeys(THREADS, "1")  # for libraries that are loaded later
-        self.resources.callback(self._take_any_threads)
-
-    def _take_any_threads(self) -> None:
-        for name in THREADS:
-            os.environ.pop(name, None)
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[bool]:

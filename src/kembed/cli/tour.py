@@ -38,7 +38,6 @@ def run_demo(
     """A tour on real data: a verdict, a report and figures in a folder, in under a minute."""
     place = outputs.folder(output)
     files = {name: place / name for name in FILES}
-    screen.spare_threads(442)
     with screen.waiting("comparing 442 patients"):
         slow, fast = patients()
         whole = in_one(slow, fast)

@@ -5,7 +5,6 @@ this file imports JAX: a plain test on plain arrays never pays for it.
 """
 
 import functools
-import importlib.abc
 import importlib.util
 import os
 import sys
@@ -29,7 +28,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 KEPT_PROGRAMS = 200  # compiled ones on disk; older ones go
 
-_pytree_classes: list[type] = []
+_unregistered: list[type] = []  # pytree classes that JAX has not heard of
 
 
 def installed(package: str) -> bool:
@@ -43,6 +42,8 @@ def installed(package: str) -> bool:
 def is_jax(value: object) -> bool:
     """Whether a value is a JAX array or tracer (False while JAX has not been imported)."""
     array = getattr(sys.modules.get("jax"), "Array", None)  # absent while JAX itself is half imported
+    while array is not None and _unregistered:
+        _register(_unregistered.pop())
     return array is not None and isinstance(value, array)
 
 
@@ -124,12 +125,11 @@ def pytree(cls: type) -> type:
 
     A field marked `field(metadata={"static": True})` is none: it is hashable and never traced.
 
-    JAX learns of the class when JAX is imported, by whomever; before that nothing is done. Rebuilding
-    from children skips `__init__`, because JAX puts placeholders there that no validation would accept.
+    JAX learns of the class with the first kernel that is made or used once JAX is imported. Rebuilding from
+    children skips `__init__`, because JAX puts placeholders there that no validation would accept.
     """
-    _pytree_classes.append(cls)
-    if "jax" in sys.modules:
-        _register(cls)
+    _unregistered.append(cls)
+    is_jax(None)
     return cls
 
 
@@ -150,38 +150,6 @@ def _register(cls: type) -> None:
         return node
 
     jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten)
-
-
-class _WhenJaxIsImported(importlib.abc.MetaPathFinder):
-    """Registers the classes the moment anybody imports JAX, so that import order never matters."""
-
-    searching = False
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if fullname != "jax" or self.searching:
-            return None
-        self.searching = True  # let the other finders answer
-        try:
-            spec = importlib.util.find_spec("jax")
-        finally:
-            self.searching = False
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
-
-        def execute_then_register(module: Any) -> None:
-            if self in sys.meta_path:  # a mere look for JAX leaves the hook in place
-                sys.meta_path.remove(self)
-            execute(module)
-            for cls in _pytree_classes:
-                _register(cls)
-
-        spec.loader.exec_module = execute_then_register  # type: ignore[method-assign]
-        return spec
-
-
-if "jax" not in sys.modules:
-    sys.meta_path.insert(0, _WhenJaxIsImported())
 
 
 @functools.cache

@@ -79,5 +79,5 @@ def _rows(value: Any) -> int | None:
         return None if isinstance(value[0], str) else sum(_rows(each) or 0 for each in value)
     if isinstance(value, list | tuple):
         return len(value)
-    rows = (getattr(value, "shape", None) or (None,))[0]
+    rows = getattr(value, "given", None) or (getattr(value, "shape", None) or (None,))[0]  # of a source
     return rows if isinstance(rows, int) else None

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
-from uuid import uuid4
 
 from kembed.tables.frames import column_of, frame_of, named_columns
-from kembed.tables.parts import ROWS, Call, Engine, InputError, Part, Raw, cut, reading, reading_bar, sliced
+from kembed.tables.parts import ROWS, Call, Engine, InputError, Part, Raw, cut, reading, sliced
 from kembed.tables.source import added, tree_sum
 
 RETRIES = 2  # of a task that fails: a file server has its moments
@@ -26,7 +25,6 @@ SMALL = (
 TASKS = 8  # of every worker in a pass, at least, where there are parts enough
 TOGETHER = 8  # parts of one task at most
 PATIENCE = 10.0  # seconds to wait for a scheduler
-_heard: dict[str, Callable[[int], Any]] = {}  # the bars of this process, by topic
 INSTALL = "install kembed[dask]"
 # Workers of Dask give freed memory back at once and ask for it again with every table of a chunk: the pass of
 # sums takes twice as long. Tables up to 32 MiB, the most that glibc allows, are kept here, up to 256 MiB.
@@ -105,7 +103,6 @@ class Dask(Engine):
         names: dict[str, str] = {}  # of tasks: the parts that errors name
         lazy = any(getattr(call.part, "piece", None) is not None for call in calls)
         together = 1 if lazy else self.parts_of_a_task(len(calls))  # chunks of a task are in memory together
-        topic = f"kembed-{uuid4()}"  # under which workers tell that a part is done
 
         def tasks() -> Iterator[Any]:
             for start in range(0, len(calls), together):
@@ -115,7 +112,7 @@ class Dask(Engine):
                     call if piece is None else call._replace(part=replace(call.part, piece=None))
                     for call, piece in zip(own, pieces, strict=True)
                 ]
-                task = ask_(sent, pieces, shared, topic)
+                task = ask_(sent, pieces, shared)
                 names[task.key] = own[0].part.where
                 yield task
 
@@ -124,28 +121,10 @@ class Dask(Engine):
             names[both.key] = f"what was read up to {names[other.key].removeprefix('what was read up to ')}"
             return both
 
-        with reading_bar(label, calls) as shown, self._hearing(topic, shown):
-            total = tree_sum(tasks(), sum_of)
-            if self.client is None:
-                return dask.compute(total, scheduler=self.scheduler, optimize_graph=False)[0]
-            return self._result(total, label, names)
-
-    @contextmanager
-    def _hearing(self, topic: str, shown: Any) -> Iterator[None]:
-        """The bar goes on with every part that is done: workers tell, and threads of this process."""
-        if shown.disable:
-            yield
-            return
-        heard: Callable[[int], Any] = lambda steps: shown.update(min(steps, shown.total - shown.n))  # noqa: E731
-        _heard[topic] = heard
-        if self.client is not None:
-            self.client.subscribe_topic(topic, lambda event: heard(event[1]))
-        try:
-            yield
-        finally:
-            del _heard[topic]
-            if self.client is not None and self.client.status == "running":
-                self.client.unsubscribe_topic(topic)
+        total = tree_sum(tasks(), sum_of)
+        if self.client is None:
+            return dask.compute(total, scheduler=self.scheduler, optimize_graph=False)[0]
+        return self._result(total, label, names)
 
     def parts_of_a_task(self, calls: int) -> int:
         """How many parts are one task: a power of 2, so that sums are added in the same tree.
@@ -206,7 +185,7 @@ def _loaded(data: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return pickle.loads(data)
 
 
-def ask(calls: list[Call], pieces: list[Any], shared: bytes, topic: str) -> Any:
+def ask(calls: list[Call], pieces: list[Any], shared: bytes) -> Any:
     """What a worker does: some parts, one after the other; an error names the one it is about."""
 
     def results() -> Iterator[Any]:
@@ -219,22 +198,8 @@ def ask(calls: list[Call], pieces: list[Any], shared: bytes, topic: str) -> Any:
                 raise
             except Exception as error:
                 raise RuntimeError(f"{part.where} failed ({type(error).__name__}: {error})") from None
-            tell(topic, call.steps)
 
     return tree_sum(results())
-
-
-def tell(topic: str, steps: int) -> None:
-    """Say that so much is done, to the bar of this process or to the scheduler."""
-    if topic in _heard:
-        _heard[topic](steps)
-        return
-    from distributed import get_worker
-
-    try:
-        get_worker().log_event(topic, steps)
-    except ValueError:  # a thread of this process, and no bar
-        return
 
 
 def engine_of(given: Any = None, patience: float = PATIENCE) -> Dask:
