@@ -11,7 +11,13 @@ from kembed.testing.outcome import ColumnResult
 def summary(x, y):
     """The summary of one column of samples a and b."""
     tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=1)
-    (found,) = summarise(tuple(tables), (ColumnResult("c", 1.0, 0.5, 0.5),), np.ones(1), ("a", "b"))
+    (found,) = summarise(
+        tuple(tables),
+        (ColumnResult("c", 1.0, 0.5, 0.5),),
+        np.ones(1),
+        ("a", "b"),
+        Independent(*(len(table.values) for table in tables)),
+    )
     return found
 
 

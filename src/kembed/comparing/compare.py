@@ -9,6 +9,7 @@ import numpy as np
 
 from kembed import __version__
 from kembed.comparing.changes import Change, pair_changes
+from kembed.comparing.column_effects import Independent
 from kembed.comparing.regions import Region
 from kembed.comparing.scales import one_kernel
 from kembed.comparing.separation import at_least, separation
@@ -30,12 +31,16 @@ from kembed.tables.reader import POLICIES, read, tables_of
 from kembed.tables.source import Source, in_memory
 from kembed.tables.table import Tables
 from kembed.testing.bayes import BayesFactorResult, result_of
-from kembed.testing.effect import EffectSize, effect_size
+from kembed.testing.effect import EffectSize, effect_data, effect_size, rounded
+from kembed.testing.margin import Margin, MarginResult, decide, read_margin
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
 from kembed.testing.procedure import QUIETLY, read_procedure
 from kembed.testing.two_sample import samples_test
 
 HARDLY = 0.55  # below this AUC single rows can barely be classified
+# The margin where none is given: a tenth of a standard deviation, as is usual for balance (Austin 2009), or
+# the share of a normal column's rows that it moves past a threshold.
+USUAL, OF_CATEGORIES = "0.1 sd", "4%"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,12 +48,13 @@ class Comparison(Drawn):
     """What `compare` returns.
 
     `labels` are the names of the samples, `test` the outcome of the test with every column's own, `witness`
-    the posterior of their difference, `columns` a summary of every column, the clearest difference first,
+    the posterior of their difference, `columns` a summary of every column, the largest effect first,
     `pairs` the pairs of columns that surely go together otherwise, with how, where there are words for it.
     `separation` is a cross-validated AUC of single rows: ½ is guessing, 1 is certain. A better classifier may
     exist, so at least so much is possible; `separation_interval` is its 95% interval. `effect` says how large
-    the difference is, and `bayes` how probable; `bayes` is None with clusters, strata or pairs, since the
-    Bayes factor assumes independent rows.
+    the difference is, `margin` whether that matters, and `bayes` how probable it is; `bayes` is None with
+    clusters, strata or pairs, since the Bayes factor assumes independent rows. Where no margin was given
+    `margin_given` is False, and `margin` is at 0.1 standard deviations (4% if all columns hold categories).
     """
 
     labels: tuple[str, str]
@@ -66,6 +72,8 @@ class Comparison(Drawn):
     schema_differences: dict[str, str] = field(default_factory=dict)  # columns that one sample has, and which
     effect: EffectSize = field(kw_only=True)
     bayes: BayesFactorResult | None = field(kw_only=True)
+    margin: MarginResult = field(kw_only=True)
+    margin_given: bool = field(kw_only=True)
 
     @property
     def differ(self) -> bool:
@@ -76,6 +84,39 @@ class Comparison(Drawn):
     def changed(self) -> tuple[ColumnSummary, ...]:
         """The columns that differ by themselves, at the level alpha for all of them together."""
         return tuple(column for column in self.columns if column.adjusted_pvalue <= self.alpha)
+
+    @property
+    def beyond(self) -> tuple[ColumnSummary, ...]:
+        """The columns that changed by more than the margin, at the level alpha for all of them together."""
+        return tuple(one for one in self.columns if one.effect and one.effect.verdict == "beyond")
+
+    @property
+    def beyond_margin(self) -> bool:
+        """Whether the table or a column surely changed by more than the margin, or the columns differ."""
+        of_rows = self.margin.verdict == "different" or (self.test.pvalue <= self.alpha and self.beyond)
+        return bool(of_rows or self.schema_differences)
+
+    @property
+    def negligible(self) -> bool:
+        """Whether a difference was found that is surely within the margin, and of no column estimated above."""
+        effects = [column.effect for column in self.columns if column.effect]
+        within = self.margin.verdict == "equivalent" and not self.schema_differences and not self.missing
+        large = any(effect.exceeds(self.margin.margin) for effect in effects)
+        return self.test.pvalue <= self.alpha and within and not large
+
+    @property
+    def headline(self) -> str:
+        """What matters, in a few words."""
+        margin = f"the margin of {self.margin.margin}"
+        if self.negligible:
+            return "Detectable but negligible"
+        if not self.margin_given:
+            if self.test.pvalue > self.alpha and self.margin.verdict == "equivalent" and not self.differ:
+                return f"No difference was found, and none beyond {self.margin.margin}"
+            return "A difference was found" if self.differ else "No difference was found"
+        if self.beyond_margin:
+            return f"Different beyond {margin}"
+        return self.margin.title
 
     @property
     def separation_in_words(self) -> str:
@@ -103,7 +144,17 @@ class Comparison(Drawn):
     @property
     def verdict(self) -> str:
         """The answer in words."""
-        return self._of_schema + self._of_test + self._of_missing
+        of_margin = f"{self._of_margin} " if self.margin_given and not self.negligible else ""
+        return self._of_schema + of_margin + self._of_test + self._of_missing
+
+    @property
+    def _of_margin(self) -> str:
+        """The verdict at the margin, and the columns that are beyond it."""
+        found = f"{self.margin.words}."
+        if self.beyond:
+            many = "column is" if len(self.beyond) == 1 else "columns are"
+            found += f" {len(self.beyond)} {many} beyond it: {listing(one.name for one in self.beyond)}."
+        return found
 
     @property
     def _of_schema(self) -> str:
@@ -133,13 +184,25 @@ class Comparison(Drawn):
         if self.test.pvalue > self.alpha:
             n, m = self.test.sizes
             found = f"No difference between {first} and {second} was found ({p}, {n:,} and {m:,} rows)."
+            if self.margin_given:
+                return found
+            if self.margin.verdict == "equivalent":
+                sure = f"With {100 * (1 - self.margin.level):g}% confidence"
+                return f"{found} {sure} they differ by less than {self.margin.margin.meaning}."
             return f"{found} That does not prove them the same: small differences may need more rows."
         can = "can barely" if self.separation < HARDLY else "can"
         auc = f"AUC {self.separation_in_words}; 0.5 is guessing, 1 is certain"
         share = f"Individual rows {can} be classified: {auc}."
         copies = self._of_copies
+        opening = f"{first} and {second} differ ({p})."
+        if self.negligible:
+            high, limit = rounded(self.margin.interval[1]), rounded(self.margin.effect)
+            sure = f"with {100 * (1 - self.margin.level):g}% confidence by less than {self.margin.margin.meaning}"
+            opening = (
+                f"{self.headline}: {opening[:-1]}, but {sure} (effect size below {high}, margin {limit})."
+            )
         if copies and not self.changed and not self.pairs:
-            return f"{first} and {second} differ ({p}). {copies}{share}"
+            return f"{opening} {copies}{share}"
         if not self.changed and self.pairs:
             more = len(self.pairs) - 1
             others = f" {more} more pair{'s' if more > 1 else ''} of columns changed." if more else ""
@@ -154,7 +217,7 @@ class Comparison(Drawn):
             where = f"The clearest is {best.name}: {best.change}.{others}"
             if self.pairs:
                 where += f" Also, {self.pairs[0].words}."
-        return f"{first} and {second} differ ({p}). {copies}{where} {share}"
+        return f"{opening} {copies}{where} {share}"
 
     @property
     def _of_copies(self) -> str:
@@ -173,7 +236,10 @@ class Comparison(Drawn):
             "kembed": __version__,
             "schema": SCHEMA,
             "verdict": self.verdict,
+            "headline": self.headline,
             "differ": self.differ,
+            "beyond_margin": self.beyond_margin if self.margin_given else None,
+            "margin": self.margin.to_dict() if self.margin_given else None,
             "samples": [{"name": name, "rows": used + out, "used": used} for name, used, out in sizes],
             "columns": self.witness.names,
             "schema_differences": [
@@ -185,6 +251,7 @@ class Comparison(Drawn):
             "seed": self.seed,
             "separation": self.separation,
             "separation_interval": self.separation_interval,
+            "effect": self.effect.normalised[0],
             "effect_size": self.effect.to_dict(),
             "bayes": None if self.bayes is None else self.bayes.to_dict(),
             "witness_kernel": repr(self.witness.kernel),
@@ -203,13 +270,14 @@ class Comparison(Drawn):
         return below("report").save(self, path, **about)
 
     def _table(self) -> Any:
-        header = ("column", "change", "p, of all columns", "AUC", "shift in sd")
+        header = ("column", "change", "largest difference", "p, of all columns", "AUC", "shift in sd")
         rows = []
         for one in self.columns:
+            difference = f"{one.effect.difference:.3f}" if one.effect else ""
             low, high = one.auc_interval
             shift = "" if one.standardised is None else f"{one.standardised:+.2f}"
             auc = f"{one.auc:.2f} ({low:.2f} to {high:.2f})"
-            rows.append((one.name, one.change, f"{one.adjusted_pvalue:.3g}", auc, shift))
+            rows.append((one.name, one.change, difference, f"{one.adjusted_pvalue:.3g}", auc, shift))
         return header, rows
 
     def __repr__(self) -> str:
@@ -236,6 +304,7 @@ def compare(
     strata: Any = None,
     weights: Any = None,
     paired: bool = False,
+    margin: Any = None,
     missing: str = "include",
     rng: Any = 0,
     progress: bool | None = None,
@@ -258,22 +327,28 @@ def compare(
         since every column is tested too. The witness uses it where it is one kernel object or word, else
         "auto"; its bands are 90% bands whatever alpha is.
     alpha
-        The level at which a difference is called one.
+        The level at which a difference is called one; intervals of column effects hold together at 1 - alpha.
     unit
         Clusters of rows that are not independent of each other, as for `mmd_test`: whole clusters change
-        places in the test, and the AUC is cross-validated over clusters. Bands of the witness and intervals
-        of single columns assume that rows are independent.
+        places in the test, the AUC is cross-validated over clusters, and effects have intervals of as many
+        rows as there are clusters. Bands of the witness and AUC of columns assume that rows are independent.
     strata
-        Strata within which labels are exchanged in the tests, as for `mmd_test`. The AUC, the witness and the
-        summaries of columns are of all rows.
+        Strata within which labels are exchanged in the tests and the effect size is measured, as for
+        `mmd_test`. The AUC, the witness and the summaries of columns are of all rows.
     weights
         Weights of the rows, as for `mmd_test`. The tests are weighted; the AUC, the witness and the summaries
         of columns are of rows drawn with probabilities proportional to their weights, as many as the
         effective sample size (Σw)²/Σw² of each sample.
     paired
         Whether row i of `x` belongs to row i of `y`: sides of pairs are swapped in the tests, and both rows
-        of a pair are in one fold of the AUC. Bands of the witness and intervals of single columns assume
+        of a pair are in one fold of the AUC. Bands of the witness and AUC of single columns assume
         independent samples.
+    margin
+        The largest difference that does not matter, as for `mmd_test`: the table is then "different" beyond
+        it, "equivalent" within it, or "undecided", and so is every column in its own terms: the mean by
+        "0.1 sd", and distribution functions and shares by what that moves past a threshold in a normal column
+        (4%); a share or a number holds for distribution functions and shares. Without one the verdict still
+        says "detectable but negligible" of differences surely within 0.1 standard deviations.
     missing
         Missing values: `"include"` compares them too (an indicator column `"<name> (missing)"` beside
         numbers, whose gaps are filled from the pooled values; a level "missing" of categories), `"omit"`
@@ -302,6 +377,7 @@ def compare(
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
     labels = labels[0], labels[1]
     checks.choice(missing, "missing", POLICIES)
+    given_margin = None if margin is None else read_margin(margin)
     keep = [each for each in (unit, strata) if isinstance(each, str)]
     sources = read({"x": x, "y": y}, nan_policy=missing, minimum=2, common=True, keep=keep)
     only = {name: labels[place] for name, place in getattr(sources[0], "only", {}).items()}
@@ -326,12 +402,18 @@ def compare(
             chosen = test.kernel, next(iter(test.learned), None)
         difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)
         stage("measuring the difference", 0.6)
-        effect, bayes = effect_size(pool, pool.units), None
+        data = effect_data(sources, **exchanged)
+        effect, bayes = effect_size(data), None
+        limit = given_margin or usual_margin(bool(data.space.categorical.all() or not data.deviations.any()))
+        decided = decide(limit, data, effect, test.pvalue, alpha)
         if unit is None and strata is None and not paired:
             own = replace(procedure, rng=stream)
             bayes = result_of(samples_test(list(map(in_memory, tables)), "bkl", own))
     stage("summing up columns", 0.7)
-    columns = summarise(tables, test.columns or (), difference.sensitivity, labels)
+    units = independent_units(tables, clusters, paired)
+    columns = summarise(tables, test.columns or (), difference.sensitivity, labels, units, alpha)
+    if strata is None:  # columns are described over all strata
+        columns = tuple(replace(one, effect=one.effect and one.effect.at(limit)) for one in columns)
     values = tables[0].values, tables[1].values
     classified = separation(values, difference.kernel, tables[0].categorical, clusters)
     if test.pvalue <= alpha:  # else the best column is best by chance
@@ -342,7 +424,20 @@ def compare(
     pairs = pair_changes(tables, test.findings, labels, alpha) if test.pvalue <= alpha else ()
     settings = kernel, alpha, n_resamples, given, out, pairs
     found = labels, test, difference, columns, classified.auc, *settings, classified.interval, only
-    return Comparison(*found, effect=effect, bayes=bayes)
+    verdicts: Any = {"margin": decided, "margin_given": given_margin is not None}
+    return Comparison(*found, effect=effect, bayes=bayes, **verdicts)
+
+
+def usual_margin(without_numbers: bool) -> Margin:
+    """The margin where none is given."""
+    return read_margin(OF_CATEGORIES if without_numbers else USUAL)
+
+
+def independent_units(tables: Tables, clusters: Any, paired: bool) -> Independent:
+    """How many rows, or clusters of rows, either sample has."""
+    parts = [table.values for table in tables] if clusters is None or paired else map(np.unique, clusters)
+    first, second = map(len, parts)
+    return Independent(first, second, paired)
 
 
 def described_rows(

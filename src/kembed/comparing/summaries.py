@@ -1,11 +1,12 @@
 """What changed, in numbers a person knows: means, spreads, shares and missing values of a column."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kembed.comparing.changes import of_numbers
+from kembed.comparing.column_effects import ColumnEffect, Independent, category_effect, number_effect
 from kembed.comparing.difference import Values
 from kembed.comparing.effects import (
     auc_interval,
@@ -36,7 +37,8 @@ class ColumnSummary:
     categories how often the level that changed most tells them apart; `standardised` is the difference of
     means in standard deviations, None for categories. `missing` has the shares of missing values and
     `missing_pvalue` that of Fisher's exact test of them, corrected for all columns; None where nothing is
-    missing.
+    missing. `effect` says how much the column changed in its own terms, with intervals corrected for all
+    columns, and whether that is beyond a margin.
     """
 
     name: str
@@ -54,6 +56,7 @@ class ColumnSummary:
     missing_pvalue: float | None = None
     histogram: Histogram | None = None
     unit: str = ""  # what its numbers count, where the data say so: dates are days
+    effect: ColumnEffect | None = None  # None where a sample has no value
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain types."""
@@ -64,16 +67,23 @@ class ColumnSummary:
 
 
 def summarise(
-    tables: Tables, tests: ColumnResults, sensitivity: Values, labels: tuple[str, str]
+    tables: Tables,
+    tests: ColumnResults,
+    sensitivity: Values,
+    labels: tuple[str, str],
+    units: Independent,
+    alpha: float = 0.05,
 ) -> tuple[ColumnSummary, ...]:
-    """Every column, the clearest difference first: by p-value, then by statistic."""
+    """Every column, the largest effect first; intervals of effects are at level `alpha` for all of them."""
     found = []
+    each = alpha / len(tests)
     gaps = _missing(tables)
     for d, (test, share) in enumerate(zip(tests, sensitivity, strict=True)):
         first, second = (table.values[table.observed(d), d] for table in tables)
         categorical = bool(tables[0].categorical[d])
         levels = tables[0].levels[d] if categorical else ()
-        standardised = None
+        standardised = effect = None
+        own = replace(units, first=min(units.first, len(first)), second=min(units.second, len(second)))
         if categorical:
             x, y = (_shares(column, levels) for column in (first, second))
             of_gaps = bool(tables[0].missing_of and tables[0].missing_of[d])
@@ -83,6 +93,7 @@ def summarise(
             what = "missing in" if of_gaps else f"{top[0]!r} is"
             change = f"{what} {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
             auc = 0.5 * (1.0 + abs(y[top[0]] - x[top[0]]))
+            effect = category_effect(first, second, levels, own, each)
         else:
             x, y = (_moments(column) for column in (first, second))
             unit = tables[0].unit(d)
@@ -99,6 +110,7 @@ def summarise(
                 change = "; ".join([_changed_moments(x, y, labels, unit), *more])
             if len(first) and len(second):
                 auc, standardised = superiority(first, second), standardised_difference(first, second)
+                effect = number_effect(first, second, own, each)
             else:
                 auc = 0.5
         missing, missing_pvalue = gaps.get(d, ((0.0, 0.0), None))
@@ -118,10 +130,10 @@ def summarise(
             missing_pvalue,
             histogram(first, second, len(levels)) if len(first) and len(second) else None,
             tables[0].unit(d),
+            effect,
         )
         found.append(summary)
-    order = sorted(range(len(found)), key=lambda d: (tests[d].adjusted_pvalue, -tests[d].statistic))
-    return tuple(found[d] for d in order)
+    return tuple(sorted(found, key=lambda column: -column.effect.difference if column.effect else 0.0))
 
 
 def _missing(tables: Tables) -> dict[int, tuple[tuple[float, float], float | None]]:

@@ -12,10 +12,11 @@ from kembed.core import checks
 from kembed.core.text import rows
 from kembed.core.threads import few_rows_one_thread
 from kembed.estimators.drift_file import read_detector, write_detector
-from kembed.tables.reader import read_tables
+from kembed.tables.reader import read, read_tables
+from kembed.testing.margin import Margin, read_margin
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.sketch import Sketch
-from kembed.testing.two_sample import mmd_test
+from kembed.testing.two_sample import mmd_test, with_margin
 
 MINIMUM_ROWS = 2  # that a test takes of either sample
 # Rows of a reference from which on batches are compared with a sketch of it: a test of all rows takes longer.
@@ -43,6 +44,9 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         The share of false alarms per batch.
     n_resamples
         How many relabelings; the smallest p-value is 1/(n_resamples + 1).
+    margin
+        The largest difference that does not matter, as for `mmd_test`: a batch has drifted only if it differs
+        beyond that. It needs the rows of the reference: a loaded detector that has a sketch refuses it.
     nan_policy
         `"raise"`, or `"omit"` to drop rows with missing values.
     random_state
@@ -81,17 +85,19 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         kernel: Any = "fused",
         alpha: float = 0.05,
         n_resamples: int = 999,
+        margin: Any = None,
         nan_policy: str = "raise",
         random_state: Any = None,
     ) -> None:
         self.kernel, self.alpha, self.n_resamples = kernel, alpha, n_resamples
-        self.nan_policy, self.random_state = nan_policy, random_state
+        self.margin, self.nan_policy, self.random_state = margin, nan_policy, random_state
 
     @few_rows_one_thread
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
         checks.reachable(self.alpha, checks.resamples(self.n_resamples))
+        self._margin()
         table = self._table(X, reset=True)
         self.sketch_: Sketch | None = None
         if len(table) >= MANY:
@@ -104,10 +110,18 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
         """The test of the batch against the reference; with `by_column` also of every column by itself."""
         check_is_fitted(self, "reference_")
+        margin, options = self._margin(), self._options()
+        if margin is not None:
+            self._both(X)  # refused, if the rows of the reference are gone
         if self.sketch_ is None:
-            return mmd_test(*self._both(X), by_column=by_column, **self._options())
-        options = {**self._options(), "kernel": self.sketch_.specification.kernel}
-        return mmd_test(self.sketch_, self._table(X, reset=False), by_column=by_column, **options)
+            result = mmd_test(*self._both(X), by_column=by_column, **options)
+        else:
+            options["kernel"] = self.sketch_.specification.kernel
+            result = mmd_test(self.sketch_, self._table(X, reset=False), by_column=by_column, **options)
+        if margin is None:
+            return result
+        sources = read(dict(zip("xy", self._both(X), strict=True)), nan_policy=self.nan_policy, minimum=2)
+        return with_margin(result, sources, margin, self.alpha)
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted detector to a file, atomically: arrays and JSON, no code."""
@@ -134,13 +148,17 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         options = {name: getattr(self, name) for name in ("kernel", "n_resamples", "nan_policy")}
         return {**options, "rng": checks.as_rng(self.random_state)}
 
+    def _margin(self) -> Margin | None:
+        return None if self.margin is None else read_margin(self.margin)
+
     def pvalue(self, X: Any) -> float:
         """The p-value of "this batch comes from the distribution of the reference"."""
         return float(self.test(X).pvalue)
 
     def predict(self, X: Any) -> bool:
-        """Whether the batch drifted: its p-value is at most `alpha`."""
-        return self.pvalue(X) <= self.alpha
+        """Whether the batch drifted: its p-value is at most `alpha`, and it differs beyond `margin`."""
+        result = self.test(X)
+        return result.pvalue <= self.alpha if result.margin is None else result.margin.verdict == "different"
 
     def witness(self, X: Any, **options: Any) -> Any:
         """Where the batch differs from the reference; options as in `kembed.witness`.
@@ -158,7 +176,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
         options = self._options()
         options["missing"] = options.pop("nan_policy")
-        return compare(*self._both(X), labels=labels, alpha=self.alpha, **options)
+        return compare(*self._both(X), labels=labels, alpha=self.alpha, margin=self.margin, **options)
 
     def _table(self, X: Any, reset: bool) -> Any:
         """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""

@@ -13,7 +13,7 @@ from kembed.testing.sketch import Sketch
 from kembed.testing.specification import known
 
 KIND = "detector"
-PARAMETERS = ("kernel", "alpha", "n_resamples", "nan_policy", "random_state")
+PARAMETERS = ("kernel", "alpha", "n_resamples", "margin", "nan_policy", "random_state")
 NAMES = ("n_features_in_", "feature_names_in_")  # what scikit-learn asks of later tables
 
 

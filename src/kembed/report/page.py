@@ -130,7 +130,7 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
     if fused:
         statistic += f", {len(test.members)} members fused into one statistic"
         value = fused_evidence(test)
-    effect = [] if fused else [("Effect", f"{test.name} = {words.number(test.effect)}")]
+    effect = [] if fused else [("Effect", f"{test.name} = {words.number(test.effect_of_kernel)}")]
     drawn = len(test.null_distribution)
     resamples = f"all {drawn:,} arrangements" if test.enumerated else f"{drawn:,} resamples"
     several = isinstance(w.kernel, list)
