@@ -12,7 +12,7 @@ from kembed.tables.source import Source
 from kembed.testing import effect
 from kembed.testing.effect import (
     LARGEST,
-    QUANTILE,
+    Moments,
     contrast_moments,
     effect_data,
     effect_size,
@@ -45,26 +45,58 @@ def test_the_estimate_is_the_unbiased_mmd_of_the_features(rng):
     assert moments_of(x, y).square == pytest.approx(unbiased, rel=1e-9)
 
 
-def test_the_ends_are_where_the_statistic_is_q_deviations_away(rng):
+def test_the_ends_are_where_the_statistic_is_a_quantile(rng):
+    """Of |w + S^½z|² with w along the largest eigenvector; R is one gamma variable exactly."""
     x, y = rng.normal(size=(60, 2)), rng.normal(0.6, size=(50, 2))
     S = np.cov(x.T) / 60 + np.cov(y.T) / 50
     T = np.sum((x.mean(axis=0) - y.mean(axis=0)) ** 2)
-    for q in (QUANTILE, 2.5):
-        for end in moments_of(x, y).interval(q):
+    eigenvalues, z = np.linalg.eigvalsh(S)[::-1], rng.normal(size=(2, 400_000))
+    for level in (0.05, 0.01):
+        for end, probability in zip(moments_of(x, y).interval(level), (1.0 - level, level), strict=True):
             assert end > 0.0
-            variance = 4.0 * end**2 * np.linalg.eigvalsh(S)[-1] + 2.0 * np.trace(S @ S)
-            assert abs(T - end**2 - np.trace(S)) == pytest.approx(q * np.sqrt(variance), rel=1e-9)
+            drawn = (end + np.sqrt(eigenvalues[0]) * z[0]) ** 2 + eigenvalues[1] * z[1] ** 2
+            error = np.sqrt(level * (1.0 - level) / z.shape[1])
+            assert np.mean(drawn < T) == pytest.approx(probability, abs=5.0 * error)
 
 
 def test_one_feature_by_hand():
-    """Means 1 and 0, variances of the means 1/3 each: T = 1, b = 1/3, S = 2/3."""
+    """Means 1 and 0, variances of the means 1/3 each: T = 1, S = 2/3, so that |δ + √(2/3) z| is 1."""
     moments = moments_of(np.array([0.0, 1.0, 2.0]), np.array([-1.0, 0.0, 1.0]))
-    assert moments == pytest.approx((1.0 / 3.0, 2.0 / 3.0, 4.0 / 9.0))
+    assert moments == pytest.approx((1.0, 2.0 / 3.0, 4.0 / 9.0, 2.0 / 3.0))
+    assert moments.square == pytest.approx(1.0 / 3.0)
     low, high = moments.interval()
-    w = 2.0 * QUANTILE**2 * 2.0 / 3.0
-    assert low == 0.0
-    inner = w**2 + 2.0 * w / 3.0 + 2.0 * QUANTILE**2 * 4.0 / 9.0
-    assert high == pytest.approx(np.sqrt(1.0 / 3.0 + w + np.sqrt(inner)))
+    assert low == 0.0  # at δ = 0 a |z| above √(3/2) has probability .22
+    centre, root = high * np.sqrt(1.5), np.sqrt(1.5)
+    assert norm.cdf(root - centre) - norm.cdf(-root - centre) == pytest.approx(0.05, rel=1e-9)
+
+
+def test_errors_have_their_level_whatever_the_difference():
+    """One direction of noise: at every true MMD each limit is wrong in 5% of samples, to the grid."""
+    z = norm.ppf((np.arange(500) + 0.5) / 500)
+    for mmd in (0.3, 1.0, 3.0, 8.0):
+        found = [Moments((mmd + each) ** 2, 1.0, 1.0, 1.0) for each in z]
+        smaller = np.array([moments.probability(mmd) for moments in found])
+        assert np.mean(smaller > 0.95) == pytest.approx(0.05, abs=0.003)
+        assert np.mean(smaller < 0.05) == pytest.approx(0.05, abs=0.003)
+        low, high = found[250].interval()
+        assert found[250].probability(high) == pytest.approx(0.05, rel=1e-6)
+        assert low == 0.0 or found[250].probability(low) == pytest.approx(0.95, rel=1e-6)
+
+
+def test_a_negative_estimate_has_the_upper_limit_of_no_difference():
+    assert Moments(0.2, 1.0, 0.5, 0.6).interval() == Moments(1.0, 1.0, 0.5, 0.6).interval()
+
+
+@pytest.mark.parametrize("eigenvalues", [[1.0, 0.5, 0.25, 0.1], [1.0] * 5, [1.0] + [0.05] * 40])
+@pytest.mark.parametrize("mmd", [0.0, 1.0, 3.0])
+def test_the_distribution_of_the_statistic(eigenvalues, mmd):
+    """Against draws: 20,000 at .05 and .95 have a standard error of .0015."""
+    values, z = np.array(eigenvalues), np.random.default_rng(0).normal(size=(20_000, len(eigenvalues)))
+    T = (mmd + np.sqrt(values[0]) * z[:, 0]) ** 2 + np.square(z[:, 1:]) @ values[1:]
+    for probability in (0.05, 0.95):
+        quantile = float(np.quantile(T, probability))
+        moments = Moments(quantile, values.sum(), np.square(values).sum(), values[0])
+        assert moments.probability(mmd) == pytest.approx(probability, abs=0.012)
 
 
 def test_copied_rows_as_clusters_have_the_interval_of_the_rows_alone(rng):
@@ -80,7 +112,7 @@ def test_pairs_have_the_covariance_of_their_differences(rng):
     found = moments_of(x, y, clusters=[np.arange(30), np.arange(30)])
     S = np.cov((x - y).T) / 30
     T = np.sum((x - y).mean(axis=0) ** 2)
-    expected = T - np.trace(S), np.linalg.eigvalsh(S)[-1], np.trace(S @ S)
+    expected = T, np.trace(S), np.trace(S @ S), np.linalg.eigvalsh(S)[-1]
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -106,7 +138,7 @@ def test_strata_contrast_means_within_them(rng):
         S += v**2 * (np.cov(one.T) / len(one) + np.cov(other.T) / len(other))
     S /= weight**2
     T = np.sum((difference / weight) ** 2)
-    expected = T - np.trace(S), np.linalg.eigvalsh(S)[-1], np.trace(S @ S)
+    expected = T, np.trace(S), np.trace(S @ S), np.linalg.eigvalsh(S)[-1]
     assert moments_of(x, y, strata=strata) == pytest.approx(expected, rel=1e-9)
 
 

@@ -19,7 +19,7 @@ from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress, stage
-from kembed.core.text import listing
+from kembed.core.text import counted, listing
 from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.features.repeated import TITLE, is_repeated
@@ -150,11 +150,14 @@ class Comparison(Drawn):
     @property
     def _of_margin(self) -> str:
         """The verdict at the margin, and the columns that are beyond it."""
-        found = f"{self.margin.words}."
-        if self.beyond:
-            many = "column is" if len(self.beyond) == 1 else "columns are"
-            found += f" {len(self.beyond)} {many} beyond it: {listing(one.name for one in self.beyond)}."
-        return found
+        words = f"{self.margin.words}."
+        if not self.beyond or self.test.pvalue > self.alpha:
+            return words
+        columns = f"{counted(len(self.beyond), 'column')}: {listing(one.name for one in self.beyond)}"
+        if self.margin.verdict == "different":
+            return f"{words} So are {columns}."
+        beyond = f"Different beyond the margin of {self.margin.margin} in {columns}."
+        return f"{beyond} The whole table is {words[0].lower()}{words[1:]}"
 
     @property
     def _of_schema(self) -> str:

@@ -110,18 +110,21 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
         """The test of the batch against the reference; with `by_column` also of every column by itself."""
         check_is_fitted(self, "reference_")
-        margin, options = self._margin(), self._options()
-        if margin is not None:
-            self._both(X)  # refused, if the rows of the reference are gone
-        if self.sketch_ is None:
-            result = mmd_test(*self._both(X), by_column=by_column, **options)
-        else:
-            options["kernel"] = self.sketch_.specification.kernel
-            result = mmd_test(self.sketch_, self._table(X, reset=False), by_column=by_column, **options)
+        margin = self._margin()
         if margin is None:
-            return result
+            return self._test(X, by_column)
+        if self.reference_ is None:
+            seen = f"margin={self.margin!r} needs the rows of the reference, and this detector has a sketch of it"
+            raise ValueError(f"{seen}; use pvalue, set margin=None, or fit it on the reference again")
         sources = read(dict(zip("xy", self._both(X), strict=True)), nan_policy=self.nan_policy, minimum=2)
-        return with_margin(result, sources, margin, self.alpha)
+        return with_margin(self._test(X, by_column), sources, margin, self.alpha)
+
+    def _test(self, X: Any, by_column: bool) -> TestOutcome:
+        check_is_fitted(self, "reference_")
+        if self.sketch_ is None:
+            return mmd_test(*self._both(X), by_column=by_column, **self._options())
+        options = {**self._options(), "kernel": self.sketch_.specification.kernel}
+        return mmd_test(self.sketch_, self._table(X, reset=False), by_column=by_column, **options)
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted detector to a file, atomically: arrays and JSON, no code."""
@@ -153,7 +156,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     def pvalue(self, X: Any) -> float:
         """The p-value of "this batch comes from the distribution of the reference"."""
-        return float(self.test(X).pvalue)
+        return float(self._test(X, by_column=False).pvalue)
 
     def predict(self, X: Any) -> bool:
         """Whether the batch drifted: its p-value is at most `alpha`, and it differs beyond `margin`."""

@@ -14,6 +14,7 @@ from kembed.comparing.compare import Comparison
 from kembed.comparing.regions import Region
 from kembed.core.text import rows
 from kembed.report import figures, glyphs, words
+from kembed.testing.effect import rounded
 from kembed.testing.outcome import fused_evidence
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
@@ -22,9 +23,9 @@ PAIRS = 2  # of columns with a picture; more are told in words
 # A region that covers more than this share of a column's range says nothing about it.
 WIDE = 0.95
 # Functions that the template calls by their names.
-NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows)
+NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows, rounded)
 SENTENCES = (words.short, words.breakable, words.of_p, words.of_separation)
-EFFECTS = (words.of_column_effect, words.of_mean, words.of_sd, words.of_standardised)
+EFFECTS = (words.of_mean, words.of_sd, words.of_difference, words.of_shift)
 DRAWINGS = (glyphs.gauge, glyphs.of_column, glyphs.large)
 
 
@@ -51,7 +52,7 @@ def fill(comparison: Comparison, date: str, about: About) -> str:
     files = resources.files("kembed.report")
     page, style = (files.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "style.css"))
     w, columns = comparison.witness, comparison.columns
-    if not comparison.differ:  # no order that would point at a column
+    if not (comparison.differ or comparison.margin_given):  # no order that would point at a column
         columns = tuple(sorted(columns, key=lambda column: w.names.index(column.name)))
     pictured = comparison.changed if comparison.differ else ()
     return environment.from_string(page).render(
@@ -144,9 +145,16 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
         ("Kernel of the test" + (", strongest" if fused else ""), repr(test.kernel)),
         ("Kernel of the witness", kernel),
         ("Bands", f"{w.level:.0%}, holding everywhere at once"),
+        ("Margin", _margin(comparison)),
         ("Columns", "each tested by itself with the same resamples, step-down maximum over all columns"),
         ("Seed", unknown if comparison.seed is None else str(comparison.seed)),
     ]
+
+
+def _margin(comparison: Comparison) -> str:
+    margin = comparison.margin
+    usual = "" if comparison.margin_given else " (usual; none was given)"
+    return f"{margin.margin}{usual}, which is an effect size (MMD/√2) of {rounded(margin.effect)}"
 
 
 def _kernel_option(comparison: Comparison, word: str, own: str) -> str:
@@ -163,6 +171,7 @@ def in_python(comparison: Comparison, samples: str | None = None) -> str:
         f"labels={tuple(words.clean(label) for label in comparison.labels)!r},",
         _kernel_option(comparison, 'kernel="{}",', "kernel=...,  # as it was given"),
         f"alpha={comparison.alpha:g},",
+        f'margin="{comparison.margin.margin}",' if comparison.margin_given else "",
         f"n_resamples={comparison.n_resamples},",
         'missing="omit",' if any(comparison.dropped) else "",
         f"rng={seed}",
@@ -184,6 +193,7 @@ def at_a_shell(comparison: Comparison) -> str | None:
         f"--seed {comparison.seed}",
         _kernel_option(comparison, "--kernel {}", "--kernel ..."),
         f"--alpha {comparison.alpha:g}",
+        f"--margin '{comparison.margin.margin}'" if comparison.margin_given else "",
         f"--resamples {comparison.n_resamples}",
         "--missing omit" if any(comparison.dropped) else "",
     ]

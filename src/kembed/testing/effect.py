@@ -1,13 +1,15 @@
 """How large a difference is: MMD with a confidence interval, and the share of rows that differ.
 
 With ψ features of a Gaussian at the median distance, ŵ the contrast of mean features of the two samples and
-S its covariance, the squared MMD is estimated by b = T - tr S, T = |ŵ|². If the squared MMD is δ², T has mean
-δ² + tr S and, by the central limit theorem, variance at most 4 δ² s + 2 tr S² with s = λ_max(S). The interval
-holds every δ² that T is not more than q standard deviations away from (as Wilson's for a proportion),
+S its covariance, the squared MMD is estimated by T - tr S, T = |ŵ|². By the central limit theorem T is
+|w + S^½z|² with z standard normal, whose spread is largest where w has the direction of the largest
+eigenvalue s of S. Then, if |w| = δ,
 
-    δ² = b + 2q²s ± √(4q⁴s² + 4q²s b + 2q² tr S²),
+    T = (δ + √s z)² + R,   R = Σ_{j>1} λ_j z_j²,
 
-where an interval with the variance at the estimate would be too short for small differences.
+R being gamma in distribution, with the same mean and variance. The interval holds every δ for which T lies
+between quantiles of this distribution. So, as in Wilson's interval of a share, the variance is that at δ: with
+the variance at the estimate intervals of small differences would be too short.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +32,10 @@ from kembed.permutation.pool import Pool, make_pool
 from kembed.tables.reader import tables_of
 from kembed.tables.source import Block, Source
 
-QUANTILE = 1.6448536269514722  # of the normal distribution at .95
+LEVEL = 0.05  # of either confidence limit
+HALVINGS = 60  # of the search for a limit
+GRID = np.linspace(-7.0, 7.0, 141)  # normal quantiles over which R is averaged
+ROUNDING = 1e-9  # of the largest eigenvalue: what is left of S without it
 LARGEST = 2.0**0.5  # MMD of distributions that have nothing in common, for a kernel with k(x, x) = 1
 # Landmarks are drawn from so many rows, until they leave this share of the kernel's trace unexplained.
 CANDIDATES, LANDMARKS, UNEXPLAINED = 2_000, 256, 1e-8
@@ -43,19 +48,60 @@ DRAWS, EVALUATED = 400, 2_000  # posterior draws, and rows that each is averaged
 
 
 class Moments(NamedTuple):
-    """The unbiased estimate b of the squared MMD, and λ_max(S) and tr S² of its covariance."""
+    """T, and tr S, tr S² and the largest eigenvalue of S."""
 
-    square: float
-    largest: float
+    squared: float
+    trace: float
     squares: float
+    largest: float
 
-    def interval(self, quantile: float = QUANTILE) -> tuple[float, float]:
-        """Ends of the interval of the MMD that is this many standard deviations wide on either side."""
-        widest = self.largest * quantile**2
-        inner = 4.0 * widest * (widest + self.square) + 2.0 * quantile**2 * self.squares
-        half = np.sqrt(max(inner, 0.0))
-        low, high = (np.sqrt(max(self.square + 2.0 * widest + sign * half, 0.0)) for sign in (-1.0, 1.0))
-        return float(low), float(high)
+    @property
+    def square(self) -> float:
+        """The unbiased estimate of the squared MMD."""
+        return self.squared - self.trace
+
+    def interval(self, level: float = LEVEL) -> tuple[float, float]:
+        """Confidence limits of the MMD, either of which is wrong with probability at most `level`."""
+        # A negative estimate counts as 0: a T that is small by chance is no reason for a short interval.
+        likely = self._replace(squared=max(self.squared, self.trace))
+        return self._limit(1.0 - level), likely._limit(level)
+
+    def _limit(self, probability: float) -> float:
+        """The δ with which a smaller T has this probability; 0 where it is less likely at δ = 0."""
+        rest = self._rest()
+        low, high = 0.0, 1.0
+        while self._probability(high, *rest) > probability:
+            high *= 2.0
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self._probability(middle, *rest) > probability else (low, middle)
+        return low
+
+    def probability(self, mmd: float) -> float:
+        """The probability of a smaller T where this is the MMD."""
+        return self._probability(mmd, *self._rest())
+
+    def _rest(self) -> tuple[Float[np.ndarray, " v"], Float[np.ndarray, " v"]]:
+        """Values of R, and their probabilities."""
+        from scipy.special import gammaincinv, ndtr
+
+        mean, half_variance = self.trace - self.largest, self.squares - self.largest**2
+        if min(mean, half_variance) <= ROUNDING * self.largest**2:
+            return np.zeros(1), np.ones(1)
+        weights = np.exp(-0.5 * np.square(GRID))
+        shape, scale = 0.5 * mean**2 / half_variance, 2.0 * half_variance / mean
+        return scale * gammaincinv(shape, ndtr(GRID)), weights / weights.sum()
+
+    def _probability(
+        self, mmd: float, rest: Float[np.ndarray, " v"], weights: Float[np.ndarray, " v"]
+    ) -> float:
+        from scipy.special import ndtr
+
+        if not self.largest > 0.0:
+            return float(self.squared > mmd**2)
+        root = np.sqrt(np.maximum(self.squared - rest, 0.0) / self.largest)
+        centre = mmd / np.sqrt(self.largest)
+        return float(weights @ (ndtr(root - centre) - ndtr(-root - centre)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,7 +372,7 @@ def contrast_moments(
     for sign in (1.0, -1.0):
         of_sample = signs == sign
         if not (of_sample & several).any():  # of a single cluster nothing is known but the bounds
-            return Moments(0.0, LARGEST**2, LARGEST**4)
+            return Moments(LARGEST**2, LARGEST**2, LARGEST**4, LARGEST**2)
         centre[of_sample & ~several] = size[of_sample] @ means[of_sample]  # strata with one row
     factor = _drawn(units, data.labels) / np.where(several, 1.0 - concentration, 1.0)[cells]
     if data.sources:
@@ -337,8 +383,9 @@ def contrast_moments(
     sums = summed(lambda k: features(data.values[rows[k]]) - centre[cells[rows[k]]], codes, noise)
     covariance = sums.T @ sums
     difference = (signs * size) @ means
-    square = float(difference @ difference - np.trace(covariance))
-    return Moments(square, float(np.linalg.eigvalsh(covariance)[-1]), float(np.square(covariance).sum()))
+    eigenvalues = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
+    traces = float(eigenvalues.sum()), float(np.square(eigenvalues).sum())
+    return Moments(float(difference @ difference), *traces, float(eigenvalues[-1]))
 
 
 def _drawn(units: Int[np.ndarray, " N"], labels: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:

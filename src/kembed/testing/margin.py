@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from kembed.core.writing import jsonable
-from kembed.testing.effect import LARGEST, QUANTILE, EffectData, EffectSize, rounded
+from kembed.testing.effect import LARGEST, LEVEL, EffectData, EffectSize, rounded
 
-LEVEL = 0.05  # of either claim
 POWER = 0.8  # with which so many rows would decide
 VERDICTS = ("different", "equivalent", "undecided")
 MOST = 1e9  # rows: more need not be counted
@@ -174,15 +173,14 @@ def decide(
 
     limit, moments = margin.effect(data), effect.moments
     assert moments is not None
-    quantile = QUANTILE if level == LEVEL else float(-ndtri(level))
-    low, high = (end / LARGEST for end in moments.interval(quantile))
+    low, high = (end / LARGEST for end in moments.interval(level))
     verdict = (
         "different" if low > limit and pvalue <= level else "equivalent" if high < limit else "undecided"
     )
     needed = None
     if verdict == "undecided":
         # The noise S falls with the rows: solve {δ² - m²}² = q² {4 m² s c + 2 tr S² c²} for its factor c.
-        q, square = quantile + float(ndtri(POWER)), (LARGEST * limit) ** 2
+        q, square = float(ndtri(1.0 - level) + ndtri(POWER)), (LARGEST * limit) ** 2
         gap = abs(max(moments.square, 0.0) - square)
         noise, scale = 2.0 * q**2 * moments.squares, 4.0 * q**2 * square * moments.largest
         # The positive root of noise c² + scale c = gap², without cancellation.

@@ -24,8 +24,8 @@ from kembed.tables.reader import MissingValuesError, read, tables_of
 from kembed.tables.source import Source
 from kembed.tables.table import Tables
 from kembed.testing import dense, engine, outcome
-from kembed.testing.effect import effect_data, effect_size
-from kembed.testing.margin import LEVEL, Margin, decide, read_margin
+from kembed.testing.effect import LEVEL, effect_data, effect_size
+from kembed.testing.margin import Margin, decide, read_margin
 from kembed.testing.outcome import ColumnResults, TestOutcome, resampled_outcome
 from kembed.testing.procedure import QUIETLY, Procedure, is_by_features, is_fused, is_sketch, read_procedure
 from kembed.testing.wild import hidden_notes, persistence_of
