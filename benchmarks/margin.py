@@ -46,7 +46,7 @@ def far_points(points: np.ndarray, share: float) -> np.ndarray:
     return np.where(np.arange(POINTS) < share * POINTS, FAR, moved)
 
 
-# By name: the margin, the columns, how x and y are drawn (y with a parameter θ), quantiles of y, the largest θ.
+# By name: margin, columns, how x and y are drawn (y with a parameter θ), quantiles of y, the largest θ.
 Case = tuple[str, int, Callable[..., Any], Callable[..., Any], Callable[..., Any] | None, float]
 CASES: dict[str, Case] = {
     "normal, shift": ("0.1 sd", 1, lambda r, n: r.normal(size=n), lambda r, n, t: r.normal(t, size=n),

@@ -43,6 +43,7 @@ _HOME = {
     "Scaled": "kernels.composite",
     "Sketch": "testing.sketch",
     "Sum": "kernels.composite",
+    "assert_same_distribution": "comparing.gate",
     "bayes_factor": "testing.bayes",
     "choose_landmarks": "embeddings.landmarks",
     "TestOutcome": "testing.outcome",
@@ -70,6 +71,7 @@ __all__ = ["__version__", *_HOME]
 if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
     from kembed.comparing.compare import Comparison as Comparison
     from kembed.comparing.compare import compare as compare
+    from kembed.comparing.gate import assert_same_distribution as assert_same_distribution
     from kembed.comparing.witness import Witness as Witness
     from kembed.comparing.witness import witness as witness
     from kembed.conditional.independence import conditional_test as conditional_test

@@ -223,7 +223,9 @@ class Failing(Printing):
 
     fail: Annotated[
         bool,
-        output("Exit with 1 if a difference is found (with --margin: beyond it).", "", "--fail-on-difference"),
+        output(
+            "Exit with 1 if a difference is found (with --margin: beyond it).", "", "--fail-on-difference"
+        ),
     ] = False
 
 
@@ -292,7 +294,9 @@ def margin_of(text: str | None) -> Any:
     try:
         return read_margin(text)
     except ValueError:
-        wanted = "--margin takes standard deviations (0.1sd), a share of rows (2%) or an MMD/√2 between 0 and 1"
+        wanted = (
+            "--margin takes standard deviations (0.1sd), a share of rows (2%) or an MMD/√2 between 0 and 1"
+        )
         raise UsageError(f"{wanted}, but {text!r} was given") from None
 
 

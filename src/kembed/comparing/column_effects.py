@@ -68,8 +68,8 @@ def number_effect(x: Column, y: Column, units: Independent, alpha: float) -> Col
     """The effect of a numeric column, its two intervals together at level `alpha`."""
     values = np.unique(np.concatenate([x, y]))
     if len(values) <= 2:  # one threshold: a share
-        shares = (np.array([np.mean(part == values[-1])]) for part in (x, y))
-        difference, interval = largest_change(*shares, units, alpha / 2.0)
+        p, q = (np.array([np.mean(part == values[-1])]) for part in (x, y))
+        difference, interval = largest_change(p, q, units, alpha / 2.0)
     else:
         below = [np.searchsorted(np.sort(part), values, side="right") / len(part) for part in (x, y)]
         difference = float(np.abs(below[0] - below[1]).max())
@@ -81,9 +81,9 @@ def category_effect(
     x: Column, y: Column, levels: tuple[object, ...], units: Independent, alpha: float
 ) -> ColumnEffect:
     """The effect of a column of codes: the level whose share changed most."""
-    shares = [np.bincount(part.astype(int), minlength=len(levels)) / len(part) for part in (x, y)]
-    difference, interval = largest_change(*shares, units, alpha)
-    level = str(levels[int(np.argmax(np.abs(shares[0] - shares[1])))])
+    p, q = (np.bincount(part.astype(int), minlength=len(levels)) / len(part) for part in (x, y))
+    difference, interval = largest_change(p, q, units, alpha)
+    level = str(levels[int(np.argmax(np.abs(p - q)))])
     return ColumnEffect(difference, interval, level=level)
 
 

@@ -98,9 +98,9 @@ class Comparison(Drawn):
 
     @property
     def negligible(self) -> bool:
-        """Whether a difference was found that is surely within the margin, and of no column estimated above."""
+        """Whether a difference was found that is surely within the margin, and no column looks larger."""
         effects = [column.effect for column in self.columns if column.effect]
-        within = self.margin.verdict == "equivalent" and not self.schema_differences and not self.missing
+        within = self.margin.verdict == "equivalent" and not self.beyond_margin and not self.missing
         large = any(effect.exceeds(self.margin.margin) for effect in effects)
         return self.test.pvalue <= self.alpha and within and not large
 
@@ -190,8 +190,8 @@ class Comparison(Drawn):
             if self.margin_given:
                 return found
             if self.margin.verdict == "equivalent":
-                sure = f"With {100 * (1 - self.margin.level):g}% confidence"
-                return f"{found} {sure} they differ by less than {self.margin.margin.meaning}."
+                less = f"they differ by less than {self.margin.margin.meaning}"
+                return f"{found} With {self.margin.confidence} {less}."
             return f"{found} That does not prove them the same: small differences may need more rows."
         can = "can barely" if self.separation < HARDLY else "can"
         auc = f"AUC {self.separation_in_words}; 0.5 is guessing, 1 is certain"
@@ -200,10 +200,8 @@ class Comparison(Drawn):
         opening = f"{first} and {second} differ ({p})."
         if self.negligible:
             high, limit = rounded(self.margin.interval[1]), rounded(self.margin.effect)
-            sure = f"with {100 * (1 - self.margin.level):g}% confidence by less than {self.margin.margin.meaning}"
-            opening = (
-                f"{self.headline}: {opening[:-1]}, but {sure} (effect size below {high}, margin {limit})."
-            )
+            less = f"but with {self.margin.confidence} by less than {self.margin.margin.meaning}"
+            opening = f"{self.headline}: {opening[:-1]}, {less} (effect size below {high}, margin {limit})."
         if copies and not self.changed and not self.pairs:
             return f"{opening} {copies}{share}"
         if not self.changed and self.pairs:

@@ -114,7 +114,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         if margin is None:
             return self._test(X, by_column)
         if self.reference_ is None:
-            seen = f"margin={self.margin!r} needs the rows of the reference, and this detector has a sketch of it"
+            seen = f"margin={self.margin!r} needs the rows of the reference, and this detector has a sketch"
             raise ValueError(f"{seen}; use pvalue, set margin=None, or fit it on the reference again")
         sources = read(dict(zip("xy", self._both(X), strict=True)), nan_policy=self.nan_policy, minimum=2)
         return with_margin(self._test(X, by_column), sources, margin, self.alpha)

@@ -6,7 +6,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kembed.comparing.column_effects import ColumnEffect
 from kembed.comparing.summaries import ColumnSummary, beside
 from kembed.core.text import plain, shortened
 from kembed.tables import times
@@ -163,6 +162,7 @@ def of_mean(column: ColumnSummary, side: int) -> str:
 def of_difference(column: ColumnSummary) -> Markup | str:
     """The largest difference of a column's distribution functions (or shares), with its interval.
 
+    >>> from kembed.comparing.column_effects import ColumnEffect
     >>> effect = ColumnEffect(0.26, (0.12, 0.4), -0.5, (-0.75, -0.25))
     >>> age = ColumnSummary("age", False, 1.0, 1.0, 0.0, {}, {}, "", standardised=-0.5, effect=effect)
     >>> of_difference(age), of_shift(age)
@@ -170,7 +170,9 @@ def of_difference(column: ColumnSummary) -> Markup | str:
     """
     if column.effect is None:
         return "–"
-    value, low, high = (100.0 * each for each in (column.effect.difference, *column.effect.difference_interval))
+    value, low, high = (
+        100.0 * each for each in (column.effect.difference, *column.effect.difference_interval)
+    )
     digits = 0 if high - low > 5.0 else 1
     return Markup(f"{value:.{digits}f}% <small>{low:.{digits}f}–{high:.{digits}f}</small>")
 

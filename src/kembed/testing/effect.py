@@ -8,7 +8,7 @@ eigenvalue s of S. Then, if |w| = δ,
     T = (δ + √s z)² + R,   R = Σ_{j>1} λ_j z_j²,
 
 R being gamma in distribution, with the same mean and variance. The interval holds every δ for which T lies
-between quantiles of this distribution. So, as in Wilson's interval of a share, the variance is that at δ: with
+between quantiles of this distribution. So the variance is that at δ, as in Wilson's interval of a share: with
 the variance at the estimate intervals of small differences would be too short.
 """
 

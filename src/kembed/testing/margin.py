@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.writing import jsonable
-from kembed.testing.effect import LARGEST, LEVEL, EffectData, EffectSize, rounded
+from kembed.testing.effect import HALVINGS, LARGEST, LEVEL, EffectData, EffectSize, Moments, rounded
 
 POWER = 0.8  # with which so many rows would decide
 VERDICTS = ("different", "equivalent", "undecided")
@@ -135,10 +135,15 @@ class MarginResult:
         }[self.verdict]
 
     @property
+    def confidence(self) -> str:
+        """Of either claim."""
+        return f"{100.0 * (1.0 - self.level):g}% confidence"
+
+    @property
     def words(self) -> str:
         """The verdict and what it rests on, in a sentence."""
         low, high = map(rounded, self.interval)
-        sure, limit = f"with {100 * (1 - self.level):g}% confidence", rounded(self.effect)
+        sure, limit = f"with {self.confidence}", rounded(self.effect)
         if self.verdict == "different":
             return f"{self.title}: {sure} the effect size is above {low} (margin {limit})"
         if self.verdict == "equivalent":
@@ -179,12 +184,24 @@ def decide(
     )
     needed = None
     if verdict == "undecided":
-        # The noise S falls with the rows: solve {δ² - m²}² = q² {4 m² s c + 2 tr S² c²} for its factor c.
-        q, square = float(ndtri(1.0 - level) + ndtri(POWER)), (LARGEST * limit) ** 2
-        gap = abs(max(moments.square, 0.0) - square)
-        noise, scale = 2.0 * q**2 * moments.squares, 4.0 * q**2 * square * moments.largest
-        # The positive root of noise c² + scale c = gap², without cancellation.
-        factor = 2.0 * gap**2 / (scale + np.sqrt(scale**2 + 4.0 * noise * gap**2)) if scale > 0.0 else 1.0
-        most = [min(size / factor, 2.0 * MOST) if factor > 0.0 else 2.0 * MOST for size in effect.rows]
-        needed = tuple(max(int(np.ceil(each)), size) for each, size in zip(most, effect.rows, strict=True))
+        factor = _factor(moments, limit * LARGEST, float(ndtri(1.0 - level)), float(ndtri(POWER)))
+        needed = tuple(max(int(min(np.ceil(size / factor), MOST)), size) for size in effect.rows)
     return MarginResult(margin, limit, verdict, (low, min(high, 1.0)), level, needed)
+
+
+def _factor(moments: Moments, limit: float, quantile: float, power: float) -> float:
+    """The factor of the noise S with which the estimate would decide with this power, were it the truth."""
+    true = max(moments.square, 0.0)
+
+    def reach(factor: float) -> float:
+        at_limit, at_truth = (
+            np.sqrt(4.0 * square * moments.largest * factor + 2.0 * moments.squares * factor**2)
+            for square in (limit**2, true)
+        )
+        return float(quantile * at_limit + power * at_truth)
+
+    low, high = 1.0 / MOST, 1.0
+    for _ in range(HALVINGS):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if reach(middle) < abs(true - limit**2) else (low, middle)
+    return low

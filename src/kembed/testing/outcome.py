@@ -90,10 +90,11 @@ class TestOutcome(Drawn):
 
     `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, -log of a mean
     of their p-values, `kernel` is the one that spoke loudest and `effect_of_kernel` its MMD² (HSIC); for
-    independence kernels come in pairs. With a margin `effect` says how large the difference is, whatever
-    the kernel of the test, and `margin` whether it is beyond the margin. `members` has what every member of the fused test says, `findings` the columns and
-    pairs of columns that speak for themselves, the most certain first. `notes` are sentences on the data that
-    its reader should know: how text was read, repeated rows, rows in order, identifiers.
+    independence kernels come in pairs. With a margin `effect` says how large the difference is, whatever the
+    kernel of the test, and `margin` whether it is beyond the margin. `members` has what every member of the
+    fused test says, `findings` the columns and pairs of columns that speak for themselves, the most certain
+    first. `notes` are sentences on the data that its reader should know: how text was read, repeated rows,
+    rows in order, identifiers.
     `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
     `bins` says that features of the rows were summed in so many bins of either sample, which change sides
     as a whole (for independence: of pairs of rows, whose second halves change places; with a multiplier:

@@ -106,8 +106,8 @@ def mmd_test(
         Also test each column by itself, with p-values corrected for the number of columns.
     margin
         Also decide whether the difference is larger than matters: `"0.1 sd"`, the MMD that shifting every
-        numeric column of the pooled sample by .1 standard deviations would cause; `"2%"`, that of replacing 2%
-        of the rows by copies of one row far from all others; or a number, an MMD/√2 between 0 and 1. The
+        numeric column of the pooled sample by .1 standard deviations would cause; `"2%"`, that of replacing
+        2% of the rows by copies of one row far from all others; or a number, an MMD/√2 between 0 and 1. The
         result has the `effect` size with its interval, and `margin.verdict`: "different" (beyond the
         margin), "equivalent" (within it) or "undecided", with the rows that would decide. The kernel of this
         MMD is a Gaussian at the median distance, whatever `kernel` is, so that days and tables compare.
