@@ -27,7 +27,7 @@ from kembed.features.rows import Sample
 from kembed.kernels.space import make_space
 from kembed.permutation.pool import make_pool
 from kembed.tables.reader import read_tables
-from kembed.testing.effect import effect_size
+from kembed.testing.effect import effect_size, of_pool
 
 LABELINGS = 2_000
 GROWTH = (50, 200, 800, 3_200, 12_800)
@@ -191,7 +191,7 @@ def covered(job: tuple[str, int, float, int]) -> tuple[bool, bool, float]:
             for table, own in zip(tables, shares, strict=True)
         ]
     read, _ = read_tables({"x": tables[0], "y": tables[1]}, "raise", minimum=2)
-    effect = effect_size(make_pool(list(read), None, "none"))
+    effect = effect_size(of_pool(make_pool(list(read), None, "none")))
     truth, (low, high) = true_mmd(effect.kernel, D, shift, mixed), effect.interval
     return low <= truth <= high, truth <= high, high - low
 

@@ -92,7 +92,9 @@ def attributes(thing: Any, *names: str) -> dict[str, Any]:
 def of_test(result: Any) -> dict[str, Any]:
     """The outcome of a test."""
     return {
-        **attributes(result, "statistic", "pvalue", "effect", "name", "null", "sizes", "enumerated"),
+        **attributes(
+            result, "statistic", "pvalue", "effect_of_kernel", "name", "null", "sizes", "enumerated"
+        ),
         "kernel": plain(result.kernel),
         "null distribution": sketch(result.null_distribution),
         "members": [attributes(member, "kernel", "statistic", "surprise") for member in result.members],

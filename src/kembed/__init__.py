@@ -44,6 +44,7 @@ _HOME = {
     "Scaled": "kernels.composite",
     "Sketch": "testing.sketch",
     "Sum": "kernels.composite",
+    "assert_same_distribution": "comparing.gate",
     "bayes_factor": "testing.bayes",
     "change_points": "comparing.change_points",
     "choose_landmarks": "embeddings.landmarks",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
     from kembed.comparing.change_points import change_points as change_points
     from kembed.comparing.compare import Comparison as Comparison
     from kembed.comparing.compare import compare as compare
+    from kembed.comparing.gate import assert_same_distribution as assert_same_distribution
     from kembed.comparing.witness import Witness as Witness
     from kembed.comparing.witness import witness as witness
     from kembed.conditional.independence import conditional_test as conditional_test

@@ -149,7 +149,7 @@ def test_groups_of_one_file_are_two_files(answer, place):
     grouped = answer("test", "both.csv", "--group", "side", "--columns", "v", *QUICK)
     apart = answer("test", "before.csv", "after.csv", "--columns", "v", *QUICK)
     assert grouped["pvalue"] == apart["pvalue"]
-    assert grouped["effect"] == pytest.approx(apart["effect"], rel=1e-12)
+    assert grouped["effect_of_kernel"] == pytest.approx(apart["effect_of_kernel"], rel=1e-12)
     assert [sample["name"] for sample in grouped["samples"]] == ["side=a", "side=b"]
     assert "side" not in grouped["columns"]
     years = answer("test", "both.csv", "--group", "year", "--groups", "2021,2019", *QUICK)

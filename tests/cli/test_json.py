@@ -15,8 +15,8 @@ QUICK = ["--resamples", "39"]
 V = ["--columns", "v"]
 BOTH = ["--columns", "v,w"]  # which go together in the first file alone
 CALLS = {
-    "test": ["test", "a.csv", "b.csv", *BOTH, "--by-column", *QUICK],
-    "report": ["report", "a.csv", "b.csv", *BOTH, *QUICK],
+    "test": ["test", "a.csv", "b.csv", *BOTH, "--by-column", "--margin", "0.1sd", *QUICK],
+    "report": ["report", "a.csv", "b.csv", *BOTH, "--margin", "0.1sd", *QUICK],
     "independence": ["independence", "a.csv", "--x", "v", "--y", "u,w", *QUICK],
     "witness": ["witness", "a.csv", "b.csv", *V, "--kernel", "median"],
     "learn": ["learn", "a.csv", *V],
@@ -99,16 +99,16 @@ def test_a_test_and_a_report_say_the_same(answer):
     same = "schema samples columns left_out alpha statistic_unit effect_unit kernel kernel_used null"
     for key in (*same.split(), "resamples", "enumerated", "seed", "differ"):
         assert report[key] == test[key], key
-    for key in ("statistic", "effect"):
+    for key in ("statistic", "effect_of_kernel", "effect"):
         assert report[key] == pytest.approx(test[key], rel=1e-9)
-    assert (test["schema"], test["kernel"], test["resamples"]) == (2, "fused", 39)
+    assert (test["schema"], test["kernel"], test["resamples"]) == (3, "fused", 39)
     assert [column["name"] for column in report["by_column"]] == ["v", "w"]
     assert set(test["left_out"]) == set()
 
 
 def test_python_says_the_same(answer, place):
     a, b = (pl.read_csv(place / name).select("v", "w") for name in ("a.csv", "b.csv"))
-    found = kembed.compare(a, b, labels=("a.csv", "b.csv"), n_resamples=39, rng=0)
+    found = kembed.compare(a, b, labels=("a.csv", "b.csv"), margin="0.1 sd", n_resamples=39, rng=0)
     told, printed = found.to_dict(), answer("report")
     assert set(printed) - set(told) == {"command", "left_out", "output"}
     assert [note.partition(";")[0].replace("a.csv and b.csv", "x and y") for note in printed["notes"]] == [

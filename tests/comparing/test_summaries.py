@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kembed.comparing.column_effects import Independent
 from kembed.comparing.summaries import summarise
 from kembed.tables.reader import read_tables
 from kembed.testing.outcome import ColumnResult
@@ -11,7 +12,13 @@ from kembed.testing.outcome import ColumnResult
 def summary(x, y):
     """The summary of one column of samples a and b."""
     tables, _ = read_tables({"x": x, "y": y}, nan_policy="raise", same_columns=True, paired=False, minimum=1)
-    (found,) = summarise(tuple(tables), (ColumnResult("c", 1.0, 0.5, 0.5),), np.ones(1), ("a", "b"))
+    (found,) = summarise(
+        tuple(tables),
+        (ColumnResult("c", 1.0, 0.5, 0.5),),
+        np.ones(1),
+        ("a", "b"),
+        Independent(*(len(table.values) for table in tables)),
+    )
     return found
 
 

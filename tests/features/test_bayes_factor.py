@@ -61,7 +61,7 @@ def test_the_test_reports_the_mean_over_scales(rng):
     factors = [np.exp(member.statistic) for member in result.members]
     assert len(factors) == len(SCALES)
     assert result.statistic == pytest.approx(np.log(np.mean(factors)), rel=1e-9)
-    assert result.effect == result.statistic
+    assert result.effect_of_kernel == result.statistic
     assert result.kernel == result.members[int(np.argmax(factors))].kernel
 
 

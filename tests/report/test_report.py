@@ -218,8 +218,11 @@ def test_numbers_are_those_of_the_comparison(nasty, page):
     for column in nasty.columns:
         name = " ".join(words.short(column.name, 80).split())
         change = " ".join(words.clean(column.change).split())
-        effects = f"{words.of_column_effect(column)} {words.of_standardised(column)}"
-        assert f"{name} {change} {words.p_value(column.adjusted_pvalue)} {effects}" in said
+        effects = " ".join(
+            re.sub("<.*?>", "", str(one)) for one in (words.of_difference(column), words.of_shift(column))
+        )
+        p = words.p_value(column.adjusted_pvalue)
+        assert f"{name} {change} {effects} {column.effect.verdict} {p}" in said
         for side in (column.x, column.y):
             if not column.categorical:
                 keys = ("mean", "sd", "minimum", "median", "maximum")

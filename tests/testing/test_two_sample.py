@@ -452,7 +452,7 @@ def test_several_kernels_are_fused(rng):
     assert len(several.members) == 3
     for member, kernel in zip(several.members, [Gaussian(1.0), gaussian, "median"], strict=True):
         assert member.statistic == pytest.approx(quick(x, y, kernel=kernel).statistic, abs=1e-12)
-    assert several.effect in [member.statistic for member in several.members]
+    assert several.effect_of_kernel in [member.statistic for member in several.members]
     assert several.kernel in [member.kernel for member in several.members]
     twice = quick(x, y, kernel=[Gaussian(1.0), Gaussian(1.0)])
     assert twice.pvalue == quick(x, y, kernel=Gaussian(1.0)).pvalue

@@ -62,6 +62,9 @@ SidedNull = Annotated[
         None,
     ),
 ]
+Margin = Annotated[
+    Text, method("Ask whether it matters: is the difference beyond 0.1sd, 2%, or an MMD/√2?", "0.1sd|2%|D")
+]
 Bayes = Annotated[bool, method("Also the posterior probability of a difference.", "", "--bayes")]
 Fast = Annotated[bool, method("Random features: time linear in the rows.", "", "--fast")]
 
@@ -219,7 +222,12 @@ class Printing(Quiet):
 class Failing(Printing):
     """What to print, and the exit code."""
 
-    fail: Annotated[bool, output("Exit with 1 if a difference is found.", "", "--fail-on-difference")] = False
+    fail: Annotated[
+        bool,
+        output(
+            "Exit with 1 if a difference is found (with --margin: beyond it).", "", "--fail-on-difference"
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,6 +282,21 @@ def _parameters(of: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 
 def _is_option(parameter: inspect.Parameter) -> bool:
     return any(isinstance(each, OptionInfo) for each in getattr(parameter.annotation, "__metadata__", ()))
+
+
+def margin_of(text: str | None) -> Any:
+    """A margin, None where none was given."""
+    if text is None:
+        return None
+    from kembed.testing.margin import read_margin
+
+    try:
+        return read_margin(text)
+    except ValueError:
+        wanted = (
+            "--margin takes standard deviations (0.1sd), a share of rows (2%) or an MMD/√2 between 0 and 1"
+        )
+        raise UsageError(f"{wanted}, but {text!r} was given") from None
 
 
 def check_level(alpha: float, resamples: int | None = None) -> None:

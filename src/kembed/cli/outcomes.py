@@ -45,7 +45,8 @@ def show_outcome(
     told = {**more, **loaded.described(result.sizes), **outcome_to_dict(result), **testing.described}
     so = bool(result.pvalue <= testing.alpha or loaded.differences)
     screen.finish({"verdict": sentence, found: so, **told, "output": None}, resampling(result))
-    return so
+    beyond = more.get("beyond_margin")
+    return so if beyond is None else bool(beyond)
 
 
 def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "sameness") -> str:
@@ -61,7 +62,8 @@ def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "
     within = f" within {found}" if (found := getattr(result, "within", "")) else ""
     yes, no = f"{yes}{within}", f"{no}{within}"
     if p > alpha:
-        return f"{no} at the {100 * alpha:g}% level: p = {p:.3g}. That is not a proof of {proof}."
+        found = f"{no} at the {100 * alpha:g}% level: p = {p:.3g}."
+        return f"{found} That is not a proof of {proof}." if proof else found
     least = not result.enumerated and p * (resamples + 1) < 1.5
     return f"{yes}: p = {p:.3g}{f', the least that {resamples:,} resamples can give' if least else ''}."
 
@@ -76,9 +78,10 @@ def evidence(result: TestOutcome, testing: Testing) -> list[tuple[str, str]]:
     """The kernel and how strongly it speaks."""
     from kembed.testing.outcome import fused_evidence
 
-    kernel, effect = testing.kernel, f"{result.name} = {result.effect:.3g}"
+    kernel, effect = testing.kernel, f"{result.name} = {result.effect_of_kernel:.3g}"
     if not result.fused:
-        return [("kernel", f"{_CHOSEN.get(kernel, '')}{words.of_kernel(result.kernel)}"), ("effect", effect)]
+        used = f"{_CHOSEN.get(kernel, '')}{words.of_kernel(result.kernel)}"
+        return [("kernel", used), ("statistic", effect)]
     # What speaks for itself where the whole does not has not changed, as the verdict says.
     label = "changed" if result.pvalue <= testing.alpha else "by itself"
     label = "pairs" if result.name.endswith("HSIC") else label

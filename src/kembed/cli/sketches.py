@@ -211,5 +211,6 @@ def test_against(screen: Screen, pair: Samples, testing: options.Testing, by_col
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
     sentence = pair.told(sentence, result.sizes)
     facts = pair.facts(result.sizes)
-    more = {"by_pair_of_samples": None, "bayes": None}
+    without = "by_pair_of_samples", "bayes", "beyond_margin", "margin", "effect", "effect_size"
+    more: dict[str, Any] = dict.fromkeys(without)
     return show_outcome(screen, pair, result, testing, sentence, facts, "differ", **more)

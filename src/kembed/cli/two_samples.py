@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kembed.cli import options, outputs, sketches, words
-from kembed.cli.options import command, kernel_of, method
+from kembed.cli.options import command, kernel_of, margin_of, method
 from kembed.cli.outcomes import PVALUES, evidence, resampling, show_outcome, verdict
 from kembed.cli.screen import Screen
 from kembed.cli.words import UsageError
@@ -36,17 +36,20 @@ def run_test(
     null: options.Null = "permutation",
     paired: options.Paired = False,
     by_column: options.ByColumn = False,
+    margin: options.Margin = None,
     bayes: options.Bayes = False,
     fast: options.Fast = False,
 ) -> bool:
     """Do samples differ? An exact test, by files or by the groups of one file."""
+    limit = margin_of(margin)
     if kept := sketches.sketches_in(a, b):
         of_rows = {"paired": paired, "weights": weights, "null": null != "permutation", "fast": fast}
-        of_rows |= {"unit": unit, "strata": strata, "bayes": bayes}
+        of_rows |= {"unit": unit, "strata": strata, "bayes": bayes, "margin": margin}
         pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
         return sketches.test_against(screen, pair, testing, by_column)
     from kembed import bayes_factor, mmd_test
     from kembed.cli import samples
+    from kembed.testing.two_sample import with_margin
 
     keep = weights, unit, strata
     loaded = samples.load_samples(a, b, reading, screen, testing.seed, keep=keep, paired=paired)
@@ -54,9 +57,11 @@ def run_test(
     special |= {"--unit": unit, "--strata": strata}
     if bayes and (used := [name for name, given in special.items() if given]):
         raise UsageError(f"--bayes assumes independent rows of equal weight; leave {used[0]} out")
+    if limit is not None and null != "permutation":
+        raise UsageError("--margin needs independent rows or clusters (--unit); leave out --margin or --null")
     special["--bayes"] = bayes
     if len(loaded.sources) > 2:
-        special |= {"--by-column": by_column, "--fast": fast}
+        special |= {"--by-column": by_column, "--margin": margin, "--fast": fast}
         together = ("--unit", "--strata")
         if used := [name for name, given in special.items() if given and name not in together]:
             raise UsageError(f"{used[0]} is for two samples; choose two with --groups a,b")
@@ -70,17 +75,26 @@ def run_test(
         how = testing.settings(bar, fast)
         how |= {"by_column": by_column, "paired": paired, "null": null, "weights": own, **named}
         result = mmd_test(*loaded.sources, **how)
+        if null == "permutation":
+            rows: dict[str, Any] = {"weights": own, "paired": paired, **named}
+            result = with_margin(result, loaded.sources, limit, testing.alpha, **rows)
         probable = None
         if bayes:
             same: dict[str, Any] = {"n_resamples": testing.resamples, "rng": testing.seed, "progress": bar}
             probable = bayes_factor(*loaded.sources, **same)
     others = " in the others" if loaded.differences else ""
-    sentence = verdict(
-        result, testing.alpha, f"The two samples differ{others}", f"No difference was found{others}"
-    )
+    yes, no = f"The two samples differ{others}", f"No difference was found{others}"
+    sentence = verdict(result, testing.alpha, yes, no, "" if result.margin else "sameness")
+    sentence = f"{result.margin.words}. {sentence}" if result.margin else sentence
     sentence = loaded.told(loaded.schema + sentence, result.sizes)
-    facts = [*loaded.facts(result.sizes), *(probable.facts if probable else [])]
+    effect = [("effect size", result.effect.words)] if result.effect else []
+    facts = [*loaded.facts(result.sizes), *effect, *(probable.facts if probable else [])]
     more: dict[str, Any] = {"by_pair_of_samples": None, "bayes": probable and probable.to_dict()}
+    decided = result.margin
+    more |= {"margin": decided and decided.to_dict()}
+    more |= {"beyond_margin": decided and bool(decided.verdict == "different" or loaded.differences)}
+    more |= {"effect": result.effect and result.effect.normalised[0]}
+    more |= {"effect_size": result.effect and result.effect.to_dict()}
     return show_outcome(screen, loaded, result, testing, sentence, facts, "differ", **more)
 
 
@@ -104,7 +118,7 @@ def _several(screen: Screen, loaded: Samples, testing: options.Testing, named: d
         **loaded.described(found.test.sizes),
         **found.to_dict(),
         **testing.described,
-        "bayes": None,
+        **dict.fromkeys(("bayes", "beyond_margin", "margin", "effect", "effect_size")),
         "output": None,
     }
     screen.finish({"verdict": sentence, "differ": differ, **told}, resampling(found.test))
@@ -198,6 +212,7 @@ def run_report(
     unit: options.Unit = None,
     strata: options.Strata = None,
     testing: options.Testing,
+    margin: options.Margin = None,
     paired: options.Paired = False,
     target: options.Target = None,
     output: options.Page = Path("report.html"),
@@ -207,6 +222,7 @@ def run_report(
     alone = {"--weights": weights, "--unit": unit, "--strata": strata, "--paired": paired}
     if target is not None and (used := [name for name, given in alone.items() if given]):
         raise UsageError(f"--target takes rows as independent and of equal weight; leave {used[0]} out")
+    limit = margin_of(margin)
     from kembed import compare
     from kembed.cli import samples
 
@@ -224,6 +240,7 @@ def run_report(
         samples.check_named(pair, target, "--target")
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         how = testing.settings(bar) | {"weights": own, "paired": paired, "target": target, **named}
+        how["margin"] = limit
         found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
         again = None if weights or unit or strata or paired else samples.in_python(a, b, reading, pair)
@@ -241,13 +258,16 @@ def run_report(
     told = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described}
     told |= {"verdict": sentence, "output": output}
     screen.finish(told, resampling(found.test))
-    return found.differ
+    return found.beyond_margin if found.margin_given else found.differ
 
 
 def print_summaries(screen: Screen, found: Comparison) -> None:
     """What changed in every column, the clearest first."""
-    rows = [(column.name, column.adjusted_pvalue, column.change) for column in found.columns]
-    screen.table({"column": "", "p, of all columns": ".3g", "change": ""}, rows)
+    header = {"column": "", "largest difference": ".3f", "p, of all columns": ".3g", "change": ""}
+    largest = [column.effect and column.effect.difference for column in found.columns]
+    each = zip(found.columns, largest, strict=True)
+    rows = [(one.name, most, one.adjusted_pvalue, one.change) for one, most in each]
+    screen.table(header, rows)
 
 
 def two(labels: tuple[str, ...]) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kembed.comparing.changes import Change, pair_changes
+from kembed.comparing.column_effects import Independent
 from kembed.comparing.summaries import summarise
 from kembed.core import checks
 from kembed.core.backend import Float, Int
@@ -270,7 +271,7 @@ def change_points(
     series = Series(rows.values, rows.categorical, rows.names, moments, block, least, n_resamples, seed)
     with showing_progress(progress), np.errstate(**QUIETLY):
         whole = series.scan(0, n, by_column=True)
-        if whole is None or 2.0 / len(whole.statistics) > alpha and whole.enumerated:
+        if whole is None or (2.0 / len(whole.statistics) > alpha and whole.enumerated):
             seen = f"the orders of {counted(n // block, 'block')} give no p-value of {alpha:g} or less"
             raise ValueError(f"{seen}; give more rows, or smaller block or min_segment")
         found = find_changes(series, alpha)
@@ -333,7 +334,8 @@ def _described(rows: Table, times: Times, found: Found, start: int, end: int, al
         replace(rows, values=rows.values[a:b], rows=rows.rows[a:b])
         for a, b in ((start, found.position), (found.position, end))
     )
-    summaries = summarise((before, after), tests, np.zeros(len(tests)), SIDES)
+    units = Independent(len(before.values), len(after.values))
+    summaries = summarise((before, after), tests, np.zeros(len(tests)), SIDES, units)
     columns = tuple(
         ColumnChange(one.name, one.pvalue, one.adjusted_pvalue, _plainly(one.change))
         for one in summaries

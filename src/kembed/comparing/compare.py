@@ -9,6 +9,7 @@ import numpy as np
 
 from kembed import __version__
 from kembed.comparing.changes import Change, pair_changes
+from kembed.comparing.column_effects import Independent
 from kembed.comparing.regions import Region
 from kembed.comparing.scales import one_kernel
 from kembed.comparing.separation import UNKNOWN, at_least, separation
@@ -20,7 +21,7 @@ from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress, stage
-from kembed.core.text import listing
+from kembed.core.text import counted, listing
 from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import SCHEMA, jsonable
 from kembed.features.repeated import TITLE, is_repeated
@@ -32,13 +33,17 @@ from kembed.tables.reader import POLICIES, read, tables_of
 from kembed.tables.source import Source, in_memory
 from kembed.tables.table import Tables
 from kembed.testing.bayes import BayesFactorResult, result_of
-from kembed.testing.effect import EffectSize, effect_size
+from kembed.testing.effect import EffectSize, effect_data, effect_size, of_pool, rounded
+from kembed.testing.margin import Margin, MarginResult, decide, read_margin
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
 from kembed.testing.procedure import QUIETLY, is_sketch, read_procedure
 from kembed.testing.sketch import sketch_test
 from kembed.testing.two_sample import opened, refuse_for_sketches, samples_test
 
 HARDLY = 0.55  # below this AUC single rows can barely be classified
+# The margin where none is given: a tenth of a standard deviation, as is usual for balance (Austin 2009), or
+# the share of a normal column's rows that it moves past a threshold.
+USUAL, OF_CATEGORIES = "0.1 sd", "4%"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,14 +51,16 @@ class Comparison(Drawn):
     """What `compare` returns.
 
     `labels` are the names of the samples, `test` the outcome of the test with every column's own, `witness`
-    the posterior of their difference, `columns` a summary of every column, the clearest difference first,
+    the posterior of their difference, `columns` a summary of every column, the largest effect first,
     `pairs` the pairs of columns that surely go together otherwise, with how, where there are words for it.
     `separation` is a cross-validated AUC of single rows: ½ is guessing, 1 is certain. A better classifier may
     exist, so at least so much is possible; `separation_interval` is its 95% interval. `effect` says how large
-    the difference is, and `bayes` how probable; `bayes` is None with clusters, strata or pairs, since the
-    Bayes factor assumes independent rows, and with sketches. If a sketch keeps no rows, `witness` and
-    `effect` are None too, and `separation` is the AUC of the best column (nan without a difference).
-    `shift` says what kind of shift there is; None without `target=`.
+    the difference is, `margin` whether that matters, and `bayes` how probable it is; `bayes` is None with
+    clusters, strata or pairs, since the Bayes factor assumes independent rows, and with sketches. Where no
+    margin was given `margin_given` is False, and `margin` is at 0.1 standard deviations (4% if all columns
+    hold categories). If a sketch keeps no rows, `witness`, `effect` and `margin` are None too, and
+    `separation` is the AUC of the best column (nan without a difference). `shift` says what kind of shift
+    there is; None without `target=`.
     """
 
     labels: tuple[str, str]
@@ -71,6 +78,8 @@ class Comparison(Drawn):
     schema_differences: dict[str, str] = field(default_factory=dict)  # columns that one sample has, and which
     effect: EffectSize | None = field(kw_only=True)
     bayes: BayesFactorResult | None = field(kw_only=True)
+    margin: MarginResult | None = field(kw_only=True)
+    margin_given: bool = field(kw_only=True)
     shift: Shift | None = field(default=None, kw_only=True)
 
     @property
@@ -82,6 +91,44 @@ class Comparison(Drawn):
     def changed(self) -> tuple[ColumnSummary, ...]:
         """The columns that differ by themselves, at the level alpha for all of them together."""
         return tuple(column for column in self.columns if column.adjusted_pvalue <= self.alpha)
+
+    @property
+    def beyond(self) -> tuple[ColumnSummary, ...]:
+        """The columns that changed by more than the margin, at the level alpha for all of them together."""
+        return tuple(one for one in self.columns if one.effect and one.effect.verdict == "beyond")
+
+    @property
+    def beyond_margin(self) -> bool:
+        """Whether the table or a column surely changed by more than the margin, or the columns differ."""
+        different = self.margin is not None and self.margin.verdict == "different"
+        of_rows = different or (self.test.pvalue <= self.alpha and self.beyond)
+        return bool(of_rows or self.schema_differences)
+
+    @property
+    def negligible(self) -> bool:
+        """Whether a difference was found that is surely within the margin, and no column looks larger."""
+        if self.margin is None:
+            return False
+        effects = [column.effect for column in self.columns if column.effect]
+        within = self.margin.verdict == "equivalent" and not self.beyond_margin and not self.missing
+        large = any(effect.exceeds(self.margin.margin) for effect in effects)
+        return self.test.pvalue <= self.alpha and within and not large
+
+    @property
+    def headline(self) -> str:
+        """What matters, in a few words."""
+        if self.margin is None:
+            return "A difference was found" if self.differ else "No difference was found"
+        margin = f"the margin of {self.margin.margin}"
+        if self.negligible:
+            return "Detectable but negligible"
+        if not self.margin_given:
+            if self.test.pvalue > self.alpha and self.margin.verdict == "equivalent" and not self.differ:
+                return f"No difference was found, and none beyond {self.margin.margin}"
+            return "A difference was found" if self.differ else "No difference was found"
+        if self.beyond_margin:
+            return f"Different beyond {margin}"
+        return self.margin.title
 
     @property
     def separation_in_words(self) -> str:
@@ -110,8 +157,23 @@ class Comparison(Drawn):
     @property
     def verdict(self) -> str:
         """The answer in words."""
+        of_margin = f"{self._of_margin} " if self.margin_given and not self.negligible else ""
         shift = "" if self.shift is None else f" {self.shift.verdict}"
-        return self._of_schema + self._of_test + self._of_missing + shift
+        return self._of_schema + of_margin + self._of_test + self._of_missing + shift
+
+    @property
+    def _of_margin(self) -> str:
+        """The verdict at the margin, and the columns that are beyond it."""
+        if self.margin is None:
+            return ""
+        words = f"{self.margin.words}."
+        if not self.beyond or self.test.pvalue > self.alpha:
+            return words
+        columns = f"{counted(len(self.beyond), 'column')}: {listing(one.name for one in self.beyond)}"
+        if self.margin.verdict == "different":
+            return f"{words} So are {columns}."
+        beyond = f"Different beyond the margin of {self.margin.margin} in {columns}."
+        return f"{beyond} The whole table is {words[0].lower()}{words[1:]}"
 
     @property
     def _of_schema(self) -> str:
@@ -142,14 +204,23 @@ class Comparison(Drawn):
             n, m = self.test.sizes
             found = f"No difference between {first} and {second} was found{self._within}"
             found += f" ({p}, {n:,} and {m:,} rows)."
+            if self.margin_given:
+                return found
+            if self.margin is not None and self.margin.verdict == "equivalent":
+                less = f"they differ by less than {self.margin.margin.meaning}"
+                return f"{found} With {self.margin.confidence} {less}."
             return f"{found} That does not prove them the same: small differences may need more rows."
         can = "can barely" if self.separation < HARDLY else "can"
         auc = f"AUC {self.separation_in_words}; 0.5 is guessing, 1 is certain"
         share = f"Individual rows {can} be classified: {auc}."
         copies = self._of_copies
-        differ = f"{first} and {second} differ{self._within} ({p})."
+        opening = f"{first} and {second} differ{self._within} ({p})."
+        if self.negligible and self.margin is not None:
+            high, limit = rounded(self.margin.interval[1]), rounded(self.margin.effect)
+            less = f"but with {self.margin.confidence} by less than {self.margin.margin.meaning}"
+            opening = f"{self.headline}: {opening[:-1]}, {less} (effect size below {high}, margin {limit})."
         if copies and not self.changed and not self.pairs:
-            return f"{differ} {copies}{share}"
+            return f"{opening} {copies}{share}"
         if not self.changed and self.pairs:
             more = len(self.pairs) - 1
             others = f" {more} more pair{'s' if more > 1 else ''} of columns changed." if more else ""
@@ -164,7 +235,7 @@ class Comparison(Drawn):
             where = f"The clearest is {best.name}: {best.change}.{others}"
             if self.pairs:
                 where += f" Also, {self.pairs[0].words}."
-        return f"{differ} {copies}{where} {share}"
+        return f"{opening} {copies}{where} {share}"
 
     @property
     def _within(self) -> str:
@@ -188,7 +259,10 @@ class Comparison(Drawn):
             "kembed": __version__,
             "schema": SCHEMA,
             "verdict": self.verdict,
+            "headline": self.headline,
             "differ": self.differ,
+            "beyond_margin": self.beyond_margin if self.margin_given else None,
+            "margin": self.margin.to_dict() if self.margin and self.margin_given else None,
             "samples": [{"name": name, "rows": used + out, "used": used} for name, used, out in sizes],
             "columns": [column.name for column in self.test.columns or ()],
             "schema_differences": [
@@ -200,6 +274,7 @@ class Comparison(Drawn):
             "seed": self.seed,
             "separation": self.separation,
             "separation_interval": self.separation_interval,
+            "effect": None if self.effect is None else self.effect.normalised[0],
             "effect_size": None if self.effect is None else self.effect.to_dict(),
             "bayes": None if self.bayes is None else self.bayes.to_dict(),
             "witness_kernel": None if self.witness is None else repr(self.witness.kernel),
@@ -219,13 +294,14 @@ class Comparison(Drawn):
         return below("report").save(self, path, **about)
 
     def _table(self) -> Any:
-        header = ("column", "change", "p, of all columns", "AUC", "shift in sd")
+        header = ("column", "change", "largest difference", "p, of all columns", "AUC", "shift in sd")
         rows = []
         for one in self.columns:
+            difference = f"{one.effect.difference:.3f}" if one.effect else ""
             low, high = one.auc_interval
             shift = "" if one.standardised is None else f"{one.standardised:+.2f}"
             auc = f"{one.auc:.2f} ({low:.2f} to {high:.2f})"
-            rows.append((one.name, one.change, f"{one.adjusted_pvalue:.3g}", auc, shift))
+            rows.append((one.name, one.change, difference, f"{one.adjusted_pvalue:.3g}", auc, shift))
         return header, rows
 
     def __repr__(self) -> str:
@@ -253,6 +329,7 @@ def compare(
     weights: Any = None,
     paired: bool = False,
     target: str | None = None,
+    margin: Any = None,
     missing: str = "include",
     rng: Any = 0,
     progress: bool | None = None,
@@ -276,25 +353,31 @@ def compare(
         since every column is tested too. The witness uses it where it is one kernel object or word, else
         "auto"; its bands are 90% bands whatever alpha is.
     alpha
-        The level at which a difference is called one.
+        The level at which a difference is called one; intervals of column effects hold together at 1 - alpha.
     unit
         Clusters of rows that are not independent of each other, as for `mmd_test`: whole clusters change
-        places in the test, and the AUC is cross-validated over clusters. Bands of the witness and intervals
-        of single columns assume that rows are independent.
+        places in the test, the AUC is cross-validated over clusters, and effects have intervals of as many
+        rows as there are clusters. Bands of the witness and AUC of columns assume that rows are independent.
     strata
-        Strata within which labels are exchanged in the tests, as for `mmd_test`. The AUC, the witness and the
-        summaries of columns are of all rows.
+        Strata within which labels are exchanged in the tests and the effect size is measured, as for
+        `mmd_test`. The AUC, the witness and the summaries of columns are of all rows.
     weights
         Weights of the rows, as for `mmd_test`. The tests are weighted; the AUC, the witness and the summaries
         of columns are of rows drawn with probabilities proportional to their weights, as many as the
         effective sample size (Σw)²/Σw² of each sample.
     paired
         Whether row i of `x` belongs to row i of `y`: sides of pairs are swapped in the tests, and both rows
-        of a pair are in one fold of the AUC. Bands of the witness and intervals of single columns assume
+        of a pair are in one fold of the AUC. Bands of the witness and AUC of single columns assume
         independent samples.
     target
         A column that the others, the inputs, are to predict (a label, an outcome, a model's score): also test
         whether P(inputs), P(target) and P(target | inputs) changed, and where the last did; see `Shift`.
+    margin
+        The largest difference that does not matter, as for `mmd_test`: the table is then "different" beyond
+        it, "equivalent" within it, or "undecided", and so is every column in its own terms: the mean by
+        "0.1 sd", and distribution functions and shares by what that moves past a threshold in a normal column
+        (4%); a share or a number holds for distribution functions and shares. Without one the verdict still
+        says "detectable but negligible" of differences surely within 0.1 standard deviations.
     missing
         Missing values: `"include"` compares them too (an indicator column `"<name> (missing)"` beside
         numbers, whose gaps are filled from the pooled values; a level "missing" of categories), `"omit"`
@@ -323,6 +406,7 @@ def compare(
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
     labels = labels[0], labels[1]
     checks.choice(missing, "missing", POLICIES)
+    given_margin = None if margin is None else read_margin(margin)
     x, y = opened(x), opened(y)
     sketched = is_sketch(x) or is_sketch(y)
     exchanged: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": paired}
@@ -363,7 +447,8 @@ def compare(
             )
         test = replace(test, notes=(*notes, *test.notes))
         stage("looking where they differ", 0.4)
-        difference, effect, bayes = None, None, None
+        difference, effect, bayes, decided = None, None, None, None
+        limit = given_margin or read_margin(USUAL)
         if pool is not None:
             fused = isinstance(kernel, list | tuple) or (isinstance(kernel, str) and kernel == "fused")
             learned = None if sketched else next(iter(test.learned), None)
@@ -373,14 +458,23 @@ def compare(
                 chosen = test.kernel, learned
             difference = fit_witness(tables, chosen, seed=seed, tested=test.columns)
             stage("measuring the difference", 0.6)
-            effect = effect_size(pool, pool.units)
+            data = of_pool(pool) if sketched else effect_data(sources, **exchanged)
+            effect = effect_size(data)
+            without_numbers = bool(data.space.categorical.all() or not data.deviations.any())
+            limit = given_margin or usual_margin(without_numbers)
+            decided = decide(limit, data, effect, test.pvalue, alpha)
+        elif given_margin is not None:
+            raise ValueError("margin needs rows, and the sketch keeps none; make it with keep_rows=1000")
         if unit is None and strata is None and not (paired or sketched):
             own = replace(procedure, rng=stream)
             bayes = result_of(samples_test(list(map(in_memory, tables)), "bkl", own))
     stage("summing up columns", 0.7)
     needed = np.full(len(tables[0].names), np.nan) if difference is None else difference.sensitivity
     kept: Any = tuple(source if is_sketch(source) else None for source in sources)
-    columns = summarise(tables, test.columns or (), needed, labels, kept)
+    units = independent_units(tables, clusters, paired)
+    columns = summarise(tables, test.columns or (), needed, labels, units, alpha, kept)
+    if strata is None:  # columns are described over all strata
+        columns = tuple(replace(one, effect=one.effect and one.effect.at(limit)) for one in columns)
     values, classified = (tables[0].values, tables[1].values), UNKNOWN
     if difference is not None:
         classified = separation(values, difference.kernel, tables[0].categorical, clusters)
@@ -405,7 +499,8 @@ def compare(
         with showing_progress(progress), np.errstate(**QUIETLY):
             stage("asking what kind of shift it is", 0.75)
             shift = find_shift(tables, target, labels, alpha, kernel, replace(procedure, rng=stream))
-    return Comparison(*found, effect=effect, bayes=bayes, shift=shift)
+    verdicts: Any = {"margin": decided, "margin_given": given_margin is not None, "shift": shift}
+    return Comparison(*found, effect=effect, bayes=bayes, **verdicts)
 
 
 def _refuse_with_target(exchanged: dict[str, Any]) -> None:
@@ -427,6 +522,18 @@ def check_target(target: Any, names: tuple[str, ...], left_out: dict[str, str]) 
         raise ValueError(f"{seen}; name one of them")
     if len(names) == 1:
         raise ValueError(f"target={target!r} is the only column; give at least one input beside it")
+
+
+def usual_margin(without_numbers: bool) -> Margin:
+    """The margin where none is given."""
+    return read_margin(OF_CATEGORIES if without_numbers else USUAL)
+
+
+def independent_units(tables: Tables, clusters: Any, paired: bool) -> Independent:
+    """How many rows, or clusters of rows, either sample has."""
+    parts = [table.values for table in tables] if clusters is None or paired else map(np.unique, clusters)
+    first, second = map(len, parts)
+    return Independent(first, second, paired)
 
 
 def described_rows(

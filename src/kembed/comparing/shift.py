@@ -17,7 +17,7 @@ from kembed.core.writing import jsonable
 from kembed.permutation.exchange import Exchange
 from kembed.permutation.pool import make_pool
 from kembed.tables.table import Tables
-from kembed.testing.effect import EffectSize, effect_size
+from kembed.testing.effect import EffectSize, effect_size, of_pool
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.procedure import Procedure
 from kembed.testing.two_sample import exchange_test
@@ -202,7 +202,7 @@ def find_shift(
         exchange_test(Exchange(list(part), None, None, {}), None, kernel, procedure, by_column=False)
         for part in (x, y)
     )
-    of_x, of_y = (effect_size(make_pool(list(part), None, "none")) for part in (x, y))
+    of_x, of_y = (effect_size(of_pool(make_pool(list(part), None, "none"))) for part in (x, y))
     seed = int(procedure.rng.integers(2**31))
     relation, compared = conditional_shift(y, x, procedure.n_resamples, seed)
     reverse, _ = conditional_shift(x, y, procedure.n_resamples, seed)

@@ -1,11 +1,12 @@
 """What changed, in numbers a person knows: means, spreads, shares and missing values of a column."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kembed.comparing.changes import of_numbers
+from kembed.comparing.column_effects import ColumnEffect, Independent, category_effect, number_effect
 from kembed.comparing.difference import Values
 from kembed.comparing.effects import (
     auc_interval,
@@ -39,7 +40,8 @@ class ColumnSummary:
     categories how often the level that changed most tells them apart; `standardised` is the difference of
     means in standard deviations, None for categories. `missing` has the shares of missing values and
     `missing_pvalue` that of Fisher's exact test of them, corrected for all columns; None where nothing is
-    missing.
+    missing. `effect` says how much the column changed in its own terms, with intervals corrected for all
+    columns, and whether that is beyond a margin.
     """
 
     name: str
@@ -57,6 +59,7 @@ class ColumnSummary:
     missing_pvalue: float | None = None
     histogram: Histogram | None = None
     unit: str = ""  # what its numbers count, where the data say so: dates are days
+    effect: ColumnEffect | None = None  # None where a sample has no value
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain types."""
@@ -125,13 +128,17 @@ def summarise(
     tests: ColumnResults,
     sensitivity: Values,
     labels: tuple[str, str],
+    units: Independent,
+    alpha: float = 0.05,
     sketches: tuple[Sketch | None, Sketch | None] = (None, None),
 ) -> tuple[ColumnSummary, ...]:
-    """Every column, the clearest difference first: by p-value, then by statistic.
+    """Every column, the largest effect first; intervals of effects are at level `alpha` for all of them.
 
-    Columns of a sketch are those of all its rows; its table has those that it keeps.
+    Columns of a sketch are those of all its rows, and have no effect with an interval; its table has the rows
+    that it keeps.
     """
     found = []
+    each = alpha / len(tests)
     gaps = _missing(tables, sketches)
     for d, (test, share) in enumerate(zip(tests, sensitivity, strict=True)):
         one, two = sides = [
@@ -144,13 +151,14 @@ def summarise(
         first, second = (side.at_points(total) for side in sides)
         categorical = bool(tables[0].categorical[d])
         levels = tables[0].levels[d] if categorical else ()
-        standardised = None
+        standardised = effect = None
+        own = replace(units, first=min(units.first, len(first)), second=min(units.second, len(second)))
         if categorical:
             counts = [side.level_counts(levels) for side in sides]
             first, second = (
-                np.repeat(np.arange(float(len(levels))), _thinned(each.astype(int))) for each in counts
+                np.repeat(np.arange(float(len(levels))), _thinned(rows.astype(int))) for rows in counts
             )
-            x, y = (_shares(each, levels) for each in counts)
+            x, y = (_shares(rows, levels) for rows in counts)
             of_gaps = bool(tables[0].missing_of and tables[0].missing_of[d])
             top = sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
             top = top[::-1] if of_gaps else top
@@ -158,6 +166,7 @@ def summarise(
             what = "missing in" if of_gaps else f"{top[0]!r} is"
             change = f"{what} {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
             auc = 0.5 * (1.0 + abs(y[top[0]] - x[top[0]]))
+            effect = None if total else category_effect(first, second, levels, own, each)
         else:
             x, y = (side.moments() for side in sides)
             unit = tables[0].unit(d)
@@ -177,6 +186,7 @@ def summarise(
             if one.size and two.size:
                 auc = superiority(first, second)
                 standardised = _standardised(x, y) if total else standardised_difference(first, second)
+                effect = None if total else number_effect(first, second, own, each)
         missing, missing_pvalue = gaps.get(d, ((0.0, 0.0), None))
         summary = ColumnSummary(
             test.name,
@@ -194,10 +204,10 @@ def summarise(
             missing_pvalue,
             histogram(first, second, len(levels)) if one.size and two.size else None,
             tables[0].unit(d),
+            effect,
         )
         found.append(summary)
-    order = sorted(range(len(found)), key=lambda d: (tests[d].adjusted_pvalue, -tests[d].statistic))
-    return tuple(found[d] for d in order)
+    return tuple(sorted(found, key=lambda column: -column.effect.difference if column.effect else 0.0))
 
 
 def _missing(

@@ -10,7 +10,7 @@ from typing import Any
 
 STRUCTURE = "kembed"  # the first array of kembed's own files (`core/store.py`)
 FORMAT_1 = b"kembed-file"  # how these began before they were archives
-SCHEMA = 2  # the version of the keys that docs/json.md lists: a key that changes its meaning makes another
+SCHEMA = 3  # the version of the keys that docs/json.md lists: a key that changes its meaning makes another
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:

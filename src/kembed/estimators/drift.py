@@ -14,9 +14,10 @@ from kembed.core.threads import few_rows_one_thread
 from kembed.estimators.drift_file import read_detector, write_detector
 from kembed.tables.reader import read, read_tables
 from kembed.tables.stored import rows_from_parts, table_parts
+from kembed.testing.margin import Margin, read_margin
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.sketch import Sketch
-from kembed.testing.two_sample import mmd_test
+from kembed.testing.two_sample import mmd_test, with_margin
 
 MINIMUM_ROWS = 2  # that a test takes of either sample
 # Rows of a reference from which on batches are compared with a sketch of it: a test of all rows takes longer.
@@ -49,6 +50,9 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     strata
         The name of a column: batches are compared with the reference within its strata (a site, a weekday),
         as in `mmd_test`, whatever their shares are. The reference is then kept as rows.
+    margin
+        The largest difference that does not matter, as for `mmd_test`: a batch has drifted only if it differs
+        beyond that. It needs the rows of the reference: a loaded detector that has a sketch refuses it.
     nan_policy
         `"raise"`, or `"omit"` to drop rows with missing values.
     random_state
@@ -88,17 +92,19 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         alpha: float = 0.05,
         n_resamples: int = 999,
         strata: str | None = None,
+        margin: Any = None,
         nan_policy: str = "raise",
         random_state: Any = None,
     ) -> None:
         self.kernel, self.alpha, self.n_resamples, self.strata = kernel, alpha, n_resamples, strata
-        self.nan_policy, self.random_state = nan_policy, random_state
+        self.margin, self.nan_policy, self.random_state = margin, nan_policy, random_state
 
     @few_rows_one_thread
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
         checks.reachable(self.alpha, checks.resamples(self.n_resamples))
+        self._margin()
         table = self._table(X, reset=True)
         self.sketch_: Sketch | None = None
         if self.strata is not None:
@@ -112,6 +118,19 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     @few_rows_one_thread
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
         """The test of the batch against the reference; with `by_column` also of every column by itself."""
+        check_is_fitted(self, "reference_")
+        margin = self._margin()
+        if margin is None:
+            return self._test(X, by_column)
+        if self.reference_ is None:
+            seen = f"margin={self.margin!r} needs the rows of the reference, and this detector has a sketch"
+            raise ValueError(f"{seen}; use pvalue, set margin=None, or fit it on the reference again")
+        given = dict(zip("xy", (self.reference_, self._table(X, reset=False)), strict=True))
+        keep = [] if self.strata is None else [self.strata]
+        sources = read(given, nan_policy=self.nan_policy, minimum=2, keep=keep)
+        return with_margin(self._test(X, by_column), sources, margin, self.alpha, strata=self.strata)
+
+    def _test(self, X: Any, by_column: bool) -> TestOutcome:
         return mmd_test(*self._both(X), by_column=by_column, **self._options())
 
     def save(self, path: str | Path) -> Path:
@@ -140,13 +159,17 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
             options["kernel"] = self.sketch_.specification.kernel
         return {**options, "rng": checks.as_rng(self.random_state)}
 
+    def _margin(self) -> Margin | None:
+        return None if self.margin is None else read_margin(self.margin)
+
     def pvalue(self, X: Any) -> float:
         """The p-value of "this batch comes from the distribution of the reference"."""
-        return float(self.test(X).pvalue)
+        return float(self._test(X, by_column=False).pvalue)
 
     def predict(self, X: Any) -> bool:
-        """Whether the batch drifted: its p-value is at most `alpha`."""
-        return self.pvalue(X) <= self.alpha
+        """Whether the batch drifted: its p-value is at most `alpha`, and it differs beyond `margin`."""
+        result = self.test(X)
+        return result.pvalue <= self.alpha if result.margin is None else result.margin.verdict == "different"
 
     def witness(self, X: Any, **options: Any) -> Any:
         """Where the batch differs from the reference; options as in `kembed.witness`.
@@ -165,7 +188,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
         both, options = self._both(X), self._options()
         options["missing"] = options.pop("nan_policy")
-        return compare(*both, labels=labels, alpha=self.alpha, **options)
+        return compare(*both, labels=labels, alpha=self.alpha, margin=self.margin, **options)
 
     def _without_strata(self, table: Any) -> Any:
         """A sample without the column of strata, which is not compared."""

@@ -12,7 +12,7 @@ from kembed.tables.stored import rows_from_parts, table_parts
 from kembed.testing.sketch import DETECTOR, Sketch
 from kembed.testing.specification import known
 
-PARAMETERS = ("kernel", "alpha", "n_resamples", "strata", "nan_policy", "random_state")
+PARAMETERS = ("kernel", "alpha", "n_resamples", "strata", "margin", "nan_policy", "random_state")
 NAMES = ("n_features_in_", "feature_names_in_")  # what scikit-learn asks of later tables
 
 

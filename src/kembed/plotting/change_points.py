@@ -38,13 +38,23 @@ def plot_change_points(found: ChangePoints, ax: Any = None) -> Any:
 def _evidence(found: ChangePoints, ax: Any, *, last: bool) -> Any:
     times = _places(found)
     ax.plot(times[found.positions], found.evidence, color=BLUE, label="evidence for a change")
-    ax.axhline(found.threshold, color=GREY, linestyle="--", label=f"{100 * found.alpha:g}% of shuffled rows reach")
+    ax.axhline(
+        found.threshold, color=GREY, linestyle="--", label=f"{100 * found.alpha:g}% of shuffled rows reach"
+    )
     for change in found.changes:
         low, high = change.interval
         ax.axvspan(times[low], times[high], color=PALE, zorder=0)
         ax.axvline(times[change.position], color=VERMILION)
-        ax.annotate(change.label.removeprefix("at "), (times[change.position], 1.0), (3, -3), va="top", fontsize="small",
-                    xycoords=("data", "axes fraction"), textcoords="offset points", color=VERMILION)
+        ax.annotate(
+            change.label.removeprefix("at "),
+            (times[change.position], 1.0),
+            (3, -3),
+            va="top",
+            fontsize="small",
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            color=VERMILION,
+        )
     ax.set_ylabel("-log p")
     if last:
         _when(found, ax)

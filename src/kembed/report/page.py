@@ -15,6 +15,8 @@ from kembed.comparing.compare import Comparison
 from kembed.comparing.regions import Region
 from kembed.core.text import rows
 from kembed.report import figures, glyphs, words
+from kembed.testing.effect import rounded
+from kembed.testing.margin import MarginResult
 from kembed.testing.outcome import fused_evidence
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
@@ -23,9 +25,9 @@ PAIRS = 2  # of columns with a picture; more are told in words
 # A region that covers more than this share of a column's range says nothing about it.
 WIDE = 0.95
 # Functions that the template calls by their names.
-NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows)
+NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows, rounded)
 SENTENCES = (words.short, words.breakable, words.of_p, words.of_separation)
-EFFECTS = (words.of_column_effect, words.of_mean, words.of_sd, words.of_standardised)
+EFFECTS = (words.of_mean, words.of_sd, words.of_difference, words.of_shift)
 DRAWINGS = (glyphs.gauge, glyphs.of_column, glyphs.large)
 
 
@@ -51,12 +53,9 @@ def fill(comparison: Comparison, date: str, about: About) -> str:
     environment.filters |= {made.__name__: made for made in (*NUMBERS, *SENTENCES, *EFFECTS, *DRAWINGS)}
     files = resources.files("kembed.report")
     page, style = (files.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "style.css"))
-    w, columns, names = (
-        comparison.witness,
-        comparison.columns,
-        [one.name for one in comparison.test.columns or ()],
-    )
-    if not comparison.differ:  # no order that would point at a column
+    columns, names = comparison.columns, [one.name for one in comparison.test.columns or ()]
+    w = comparison.witness
+    if not (comparison.differ or comparison.margin_given):  # no order that would point at a column
         columns = tuple(sorted(columns, key=lambda column: names.index(column.name)))
     pictured = comparison.changed if comparison.differ else ()
     return environment.from_string(page).render(
@@ -137,7 +136,7 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
     if fused:
         statistic += f", {len(test.members)} members fused into one statistic"
         value = fused_evidence(test)
-    effect = [] if fused else [("Effect", f"{test.name} = {words.number(test.effect)}")]
+    effect = [] if fused else [("Effect", f"{test.name} = {words.number(test.effect_of_kernel)}")]
     drawn = len(test.null_distribution)
     resamples = f"all {drawn:,} arrangements" if test.enumerated else f"{drawn:,} resamples"
     shown: list[tuple[str, str]] = []
@@ -153,9 +152,15 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
         ("Null distribution", f"{test.null}, {resamples}"),
         ("Kernel of the test" + (", strongest" if fused else ""), repr(test.kernel)),
         *shown,
+        *([] if comparison.margin is None else [("Margin", _margin(comparison, comparison.margin))]),
         ("Columns", "each tested by itself with the same resamples, step-down maximum over all columns"),
         ("Seed", unknown if comparison.seed is None else str(comparison.seed)),
     ]
+
+
+def _margin(comparison: Comparison, margin: MarginResult) -> str:
+    usual = "" if comparison.margin_given else " (usual; none was given)"
+    return f"{margin.margin}{usual}, which is an effect size (MMD/√2) of {rounded(margin.effect)}"
 
 
 def _kernel_option(comparison: Comparison, word: str, own: str) -> str:
@@ -172,6 +177,7 @@ def in_python(comparison: Comparison, samples: str | None = None) -> str:
         f"labels={tuple(words.clean(label) for label in comparison.labels)!r},",
         _kernel_option(comparison, 'kernel="{}",', "kernel=...,  # as it was given"),
         f"alpha={comparison.alpha:g},",
+        f'margin="{comparison.margin.margin}",' if comparison.margin and comparison.margin_given else "",
         f"n_resamples={comparison.n_resamples},",
         f"target={comparison.shift.target!r}," if comparison.shift else "",
         'missing="omit",' if any(comparison.dropped) else "",
@@ -194,6 +200,7 @@ def at_a_shell(comparison: Comparison) -> str | None:
         f"--seed {comparison.seed}",
         _kernel_option(comparison, "--kernel {}", "--kernel ..."),
         f"--alpha {comparison.alpha:g}",
+        f"--margin '{comparison.margin.margin}'" if comparison.margin and comparison.margin_given else "",
         f"--resamples {comparison.n_resamples}",
         f"--target {shlex.quote(comparison.shift.target)}" if comparison.shift else "",
         "--missing omit" if any(comparison.dropped) else "",

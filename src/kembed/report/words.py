@@ -145,16 +145,6 @@ def of_separation(share: float) -> str:
     return next(said for below, said in SEPARATIONS if share < below)
 
 
-def of_column_effect(column: ColumnSummary) -> str:
-    """The effect size of a column, which compares across columns: an AUC with its interval.
-
-    >>> of_column_effect(ColumnSummary("age", False, 1.0, 1.0, 0.0, {}, {}, "", 0.64, (0.6, 0.68)))
-    '64% (60–68)'
-    """
-    low, high = column.auc_interval
-    return f"{column.auc:.0%} ({100 * low:.0f}–{100 * high:.0f})"
-
-
 def of_mean(column: ColumnSummary, side: int) -> str:
     """The mean of a column in one sample, with the digits that tell it from the other.
 
@@ -169,13 +159,31 @@ def of_mean(column: ColumnSummary, side: int) -> str:
     return usual if usual != number(other) else beside(own, abs(own - other)).replace("-", MINUS)
 
 
-def of_standardised(column: ColumnSummary) -> str:
-    """The difference of means in standard deviations, with its sign; a dash for categories.
+def of_difference(column: ColumnSummary) -> Markup | str:
+    """The largest difference of a column's distribution functions (or shares), with its interval.
 
-    >>> of_standardised(ColumnSummary("age", False, 1.0, 1.0, 0.0, {}, {}, "", 0.64, (0.6, 0.68), -0.5))
-    '−0.50'
+    >>> from kembed.comparing.column_effects import ColumnEffect
+    >>> effect = ColumnEffect(0.26, (0.12, 0.4), -0.5, (-0.75, -0.25))
+    >>> age = ColumnSummary("age", False, 1.0, 1.0, 0.0, {}, {}, "", standardised=-0.5, effect=effect)
+    >>> of_difference(age), of_shift(age)
+    (Markup('26% <small>12–40</small>'), Markup('−0.50 <small>−0.75 to −0.25</small>'))
     """
-    return "–" if column.standardised is None else f"{column.standardised:+.2f}".replace("-", MINUS)
+    if column.effect is None:
+        return "–"
+    value, low, high = (
+        100.0 * each for each in (column.effect.difference, *column.effect.difference_interval)
+    )
+    digits = 0 if high - low > 5.0 else 1
+    return Markup(f"{value:.{digits}f}% <small>{low:.{digits}f}–{high:.{digits}f}</small>")
+
+
+def of_shift(column: ColumnSummary) -> Markup | str:
+    """The difference of means in standard deviations, with its interval; a dash for categories."""
+    if column.effect is None or column.effect.shift is None or column.effect.shift_interval is None:
+        return "–"
+    # Numbers are rounded first, so that none is −0.00.
+    value, low, high = (round(each, 2) + 0.0 for each in (column.effect.shift, *column.effect.shift_interval))
+    return Markup(f"{value:+.2f} <small>{low:.2f} to {high:.2f}</small>".replace("-", MINUS))
 
 
 def of_range(name: str, span: tuple[Any, ...], unit: str = "") -> tuple[str, str]:

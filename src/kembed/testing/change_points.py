@@ -152,7 +152,9 @@ class Scan:
         return columns, find_columns(self.kernels, self.by_kernel, overall, self.columns, columns)
 
     @cached_property
-    def _elements(self) -> tuple[Int[np.ndarray, " E+1"], Float[np.ndarray, "E q"], Int[np.ndarray, " k"], int]:
+    def _elements(
+        self,
+    ) -> tuple[Int[np.ndarray, " E+1"], Float[np.ndarray, "E q"], Int[np.ndarray, " k"], int]:
         """Bins, in parts near the change; their features; edges a change can be at; and the likeliest."""
         edges, unit, size = self.edges, self.series.unit, int(self.edges[1] - self.edges[0])
         while True:
@@ -168,7 +170,9 @@ class Scan:
                 return edges, F, candidates, place
             size = unit * max(1, 2 * WINDOW * size // PARTS // unit)
             first, last = max(place - WINDOW, 0), min(place + WINDOW, len(edges) - 1)
-            parts = [np.arange(a, b, size) for a, b in zip(edges[first:last], edges[first + 1 :], strict=False)]
+            parts = [
+                np.arange(a, b, size) for a, b in zip(edges[first:last], edges[first + 1 :], strict=False)
+            ]
             edges = np.concatenate([edges[:first], *parts, edges[last:]])
 
     @property
@@ -184,7 +188,9 @@ class Scan:
         away, sizes = candidates - place, np.diff(edges)
         tried = candidates[(np.abs(away) <= NEAR) | (away % STEP == 0)]
         rng = np.random.default_rng(self.series.seed)
-        kept = np.flatnonzero((position_pvalues(principal(F, sizes), sizes, tried, rng) > 1.0 - LEVEL) | (tried == place))
+        kept = np.flatnonzero(
+            (position_pvalues(principal(F, sizes), sizes, tried, rng) > 1.0 - LEVEL) | (tried == place)
+        )
         # What was not tried, or is within a bin, may be where the change is.
         first = tried[kept[0] - 1] + 1 if kept[0] else candidates[0]
         last = tried[kept[-1] + 1] - 1 if kept[-1] + 1 < len(tried) else candidates[-1]

@@ -1,36 +1,107 @@
 """How large a difference is: MMD with a confidence interval, and the share of rows that differ.
 
-The squared MMD of Nyström features ψ is estimated by b = T - tr S, with T = |ŵ|², ŵ the difference of the
-mean features and S = Cov_x/n + Cov_y/m. If the squared MMD is δ², T has mean δ² + tr S and, by the central
-limit theorem, variance at most 4 δ² s + 2 tr S² with s = λ_max(S). The interval holds every δ² that T is not
-more than q standard deviations away from (as Wilson's for a proportion),
+With ψ features of a Gaussian at the median distance, ŵ the contrast of mean features of the two samples and
+S its covariance, the squared MMD is estimated by T - tr S, T = |ŵ|². By the central limit theorem T is
+|w + S^½z|² with z standard normal, whose spread is largest where w has the direction of the largest
+eigenvalue s of S. Then, if |w| = δ,
 
-    δ² = b + 2q²s ± √(4q⁴s² + 4q²s b + 2q² tr S²),
+    T = (δ + √s z)² + R,   R = Σ_{j>1} λ_j z_j²,
 
-where an interval with the variance at the estimate would be too short for small differences.
+R being gamma in distribution, with the same mean and variance. The interval holds every δ for which T lies
+between quantiles of this distribution. So the variance is that at δ, as in Wilson's interval of a share: with
+the variance at the estimate intervals of small differences would be too short.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core.backend import Float, Int
+from kembed.core.backend import Bool, Float, Int
 from kembed.core.linalg import log_sum_exp
 from kembed.core.writing import jsonable
 from kembed.features.bayes_factor import amplitudes, bayes_factor
-from kembed.features.rows import Sample
+from kembed.features.rows import Rows, Sample
 from kembed.kernels.discrete import space_kernel
-from kembed.kernels.space import make_space
-from kembed.permutation.pool import Pool
+from kembed.kernels.space import Space, make_space
+from kembed.permutation.designs import contrasts
+from kembed.permutation.exchange import exchange
+from kembed.permutation.pool import Pool, make_pool
+from kembed.tables.reader import tables_of
+from kembed.tables.source import Block, Source
 
-QUANTILE = 1.6448536269514722  # of the normal distribution at .95
-LANDMARKS = 256
+LEVEL = 0.05  # of either confidence limit
+HALVINGS = 60  # of the search for a limit
+GRID = np.linspace(-7.0, 7.0, 141)  # normal quantiles over which R is averaged
+ROUNDING = 1e-9  # of the largest eigenvalue: what is left of S without it
 LARGEST = 2.0**0.5  # MMD of distributions that have nothing in common, for a kernel with k(x, x) = 1
-ROUNDING = 1e-10  # eigenvalues of the matrix of landmarks below this share of the largest
+# Landmarks are drawn from so many rows, until they leave this share of the kernel's trace unexplained.
+CANDIDATES, LANDMARKS, UNEXPLAINED = 2_000, 256, 1e-8
+DRAWN = 10_000  # rows (clusters) of either sample for the covariance: the interval's ends are off by 1%
+BLOCK = 2**13  # rows whose features are held at once
+FAR_OUT = 5.0  # robust standard deviations: values further out are clipped for the standard deviation
 ENOUGH_ROWS = 500  # of either sample; with fewer the share of rows is underestimated
 MOST_ROWS = 20_000  # that the share of rows is estimated from
 DRAWS, EVALUATED = 400, 2_000  # posterior draws, and rows that each is averaged over
+
+
+class Moments(NamedTuple):
+    """T, and tr S, tr S² and the largest eigenvalue of S."""
+
+    squared: float
+    trace: float
+    squares: float
+    largest: float
+
+    @property
+    def square(self) -> float:
+        """The unbiased estimate of the squared MMD."""
+        return self.squared - self.trace
+
+    def interval(self, level: float = LEVEL) -> tuple[float, float]:
+        """Confidence limits of the MMD, either of which is wrong with probability at most `level`."""
+        # A negative estimate counts as 0: a T that is small by chance is no reason for a short interval.
+        likely = self._replace(squared=max(self.squared, self.trace))
+        return self._limit(1.0 - level), likely._limit(level)
+
+    def _limit(self, probability: float) -> float:
+        """The δ with which a smaller T has this probability; 0 where it is less likely at δ = 0."""
+        rest = self._rest()
+        low, high = 0.0, 1.0
+        while self._probability(high, *rest) > probability:
+            high *= 2.0
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self._probability(middle, *rest) > probability else (low, middle)
+        return low
+
+    def probability(self, mmd: float) -> float:
+        """The probability of a smaller T where this is the MMD."""
+        return self._probability(mmd, *self._rest())
+
+    def _rest(self) -> tuple[Float[np.ndarray, " v"], Float[np.ndarray, " v"]]:
+        """Values of R, and their probabilities."""
+        from scipy.special import gammaincinv, ndtr
+
+        mean, half_variance = self.trace - self.largest, self.squares - self.largest**2
+        if min(mean, half_variance) <= ROUNDING * self.largest**2:
+            return np.zeros(1), np.ones(1)
+        weights = np.exp(-0.5 * np.square(GRID))
+        shape, scale = 0.5 * mean**2 / half_variance, 2.0 * half_variance / mean
+        return scale * gammaincinv(shape, ndtr(GRID)), weights / weights.sum()
+
+    def _probability(
+        self, mmd: float, rest: Float[np.ndarray, " v"], weights: Float[np.ndarray, " v"]
+    ) -> float:
+        from scipy.special import ndtr
+
+        if not self.largest > 0.0:
+            return float(self.squared > mmd**2)
+        root = np.sqrt(np.maximum(self.squared - rest, 0.0) / self.largest)
+        centre = mmd / np.sqrt(self.largest)
+        return float(weights @ (ndtr(root - centre) - ndtr(-root - centre)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +119,11 @@ class EffectSize:
     share : tuple of float, optional
         Posterior median and 90% interval of the total variation distance, the share of rows that would have
         to change to make the distributions equal, at the resolution of the data: an estimate from below. None
-        with fewer than 500 rows in either sample.
+        with fewer than 500 rows in either sample, and where rows are weighted, clustered or stratified.
+    rows : tuple of int
+        Rows of either sample behind the estimate.
+    moments : Moments
+        What an interval at another level is made of.
 
     """
 
@@ -56,6 +131,8 @@ class EffectSize:
     interval: tuple[float, float]
     kernel: Any
     share: tuple[float, float, float] | None = None
+    rows: tuple[int, ...] = ()
+    moments: Moments | None = None
 
     @property
     def normalised(self) -> tuple[float, float, float]:
@@ -66,68 +143,264 @@ class EffectSize:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types, with the keys of docs/json.md."""
         values = {"mmd": self.mmd, "interval": self.interval, "normalised": self.normalised}
-        return jsonable({**values, "kernel": repr(self.kernel), "share": self.share})
+        return jsonable({**values, "kernel": repr(self.kernel), "share": self.share, "rows": self.rows})
 
     @property
     def words(self) -> str:
         """The normalised MMD with its interval, and the share of rows that differ."""
-        value, low, high = self.normalised
-        text = f"{value:.2f} (MMD/√2, 90% CI {low:.2f}-{high:.2f})"
+        value, low, high = map(rounded, self.normalised)
+        text = f"{value} (MMD/√2, 90% CI {low}-{high})"
         if self.share is None:
             return text
-        share, low, high = (100.0 * each for each in self.share)
-        return f"{text}; about {share:.2g}% of rows differ (90% interval {low:.2g}-{high:.2g}%)"
+        share, *ends = (100.0 * each for each in self.share)
+        return f"{text}; about {share:.2g}% of rows differ (90% interval {ends[0]:.2g}-{ends[1]:.2g}%)"
 
     def __repr__(self) -> str:
         low, high = self.interval
         return f"EffectSize(mmd={self.mmd:.3g}, 90% interval {low:.3g} to {high:.3g})"
 
 
-def effect_size(pool: Pool, clusters: Int[np.ndarray, " N"] | None = None) -> EffectSize:
-    """The MMD of pooled rows at the median distance, with an interval; rows of a cluster are dependent."""
-    lengthscale = pool.space.median()
-    sample = Sample(pool.space, pool.names, points=LANDMARKS)
-    values, vectors = np.linalg.eigh(sample.between_landmarks(lengthscale))
-    kept = values > ROUNDING * values[-1]
-    features = sample.gaussian(lengthscale) @ (vectors[:, kept] / np.sqrt(values[kept]))
-    mmd, interval = mmd_interval(features, pool.labels, clusters)
+def rounded(value: float) -> str:
+    """An effect size with two decimals, small ones with two digits.
+
+    >>> rounded(0.318), rounded(0.0312), rounded(0.0)
+    ('0.32', '0.031', '0')
+    """
+    return f"{value:.2f}" if value >= 0.095 or value == 1.0 else f"{value:.2g}"
+
+
+@dataclass(frozen=True, eq=False)
+class EffectFeatures:
+    """Features of a Gaussian of the distance of a space, at landmarks; `Rows` computes with its units."""
+
+    categorical: Bool[np.ndarray, " D"]
+    centre: Float[np.ndarray, " E"]
+    unit: Float[np.ndarray, " E"]
+    penalty: Float[np.ndarray, " C"]
+    landmarks: Float[np.ndarray, "m E+C"]
+    lengthscale: float
+    whitening: Float[np.ndarray, "m r"]
+
+    def kernel(self, values: Float[np.ndarray, "b D"]) -> Float[np.ndarray, "b m"]:
+        """The kernel of rows with the landmarks."""
+        return Rows(self, values).gaussian(self.lengthscale)
+
+    def __call__(self, values: Float[np.ndarray, "b D"]) -> Float[np.ndarray, "b r"]:
+        """Features whose products approximate the kernel."""
+        return self.kernel(values) @ self.whitening
+
+    def shifted(self, by: Float[np.ndarray, " E"]) -> "EffectFeatures":
+        """The features of rows whose numeric columns are moved by so many units."""
+        return replace(self, centre=self.centre - by * self.unit)
+
+
+def fit_features(space: Space) -> EffectFeatures:
+    """Landmarks by randomly pivoted Cholesky (Chen, Epperly, Tropp & Webber 2024), which also finds outliers.
+
+    It draws a landmark with probability proportional to what the landmarks before it leave unexplained of the
+    kernel k(x, x) = 1 of every row.
+    """
+    rng, lengthscale = np.random.default_rng(0), space.median()
+    rows = space.rows
+    if len(rows) > CANDIDATES:
+        rows = rows[np.sort(rng.permutation(len(rows))[:CANDIDATES])]
+    residual, factor = np.ones(len(rows)), np.zeros((len(rows), LANDMARKS))
+    chosen: list[int] = []
+    while len(chosen) < LANDMARKS and residual.mean() > UNEXPLAINED:
+        pivot, k = int(rng.choice(len(rows), p=residual / residual.sum())), len(chosen)
+        column = np.exp(space.distances(rows, rows[[pivot]])[:, 0] / (-2.0 * lengthscale**2))
+        column -= factor[:, :k] @ factor[pivot, :k]
+        factor[:, k] = column / np.sqrt(column[pivot])
+        residual = np.maximum(residual - np.square(factor[:, k]), 0.0)
+        residual[pivot] = 0.0
+        chosen.append(pivot)
+    whitening = np.linalg.inv(factor[chosen, : len(chosen)]).T  # K = FFᵀ at the landmarks
+    numeric = ~space.categorical
+    units = np.median(space.values[:, numeric], axis=0), space.spread[numeric], space.penalty
+    return EffectFeatures(space.categorical, *units, rows[chosen], lengthscale, whitening)
+
+
+@dataclass(frozen=True, eq=False)
+class EffectData:
+    """Two samples as a contrast of weighted rows: all of them, or some with the sources of the others."""
+
+    space: Space  # of the pooled rows that are in memory
+    values: Float[np.ndarray, "N D"]  # the same rows, in the order of what follows
+    names: tuple[str, ...]
+    labels: Float[np.ndarray, " N"]
+    weights: Float[np.ndarray, " N"]
+    contrast: Float[np.ndarray, " N"]  # sums to 1 over the one sample, to -1 over the other
+    cells: Int[np.ndarray, " N"]  # the sample and the stratum of every row
+    units: Int[np.ndarray, " N"] | None  # clusters, or pairs
+    sizes: tuple[int, ...]
+    sources: tuple[Source, ...] = ()  # where all rows are; cell 0 is the first of them
+
+    @property
+    def plain(self) -> bool:
+        """Whether all rows are independent and count alike."""
+        return self.units is None and self.cells.max() < 2 and np.ptp(self.weights) == 0.0
+
+    @cached_property
+    def features(self) -> EffectFeatures:
+        """The features that the effect is measured with."""
+        return fit_features(self.space)
+
+    @cached_property
+    def means(self) -> Float[np.ndarray, "C r"]:
+        """Mean features of every cell."""
+        return self.means_of(self.features)
+
+    def means_of(self, features: EffectFeatures) -> Float[np.ndarray, "C r"]:
+        """Mean features of every cell, over all rows."""
+        if self.sources:
+            parts = [source.fold(sum_kernel, features) for source in self.sources]
+            means = np.stack([part["sum"] / part["rows"] for part in parts])
+        else:
+            sums = summed(lambda rows: features.kernel(self.values[rows]), self.cells, self.weights)
+            means = sums / np.bincount(self.cells, self.weights)[:, None]
+        return means @ features.whitening
+
+    @property
+    def shares(self) -> Float[np.ndarray, " C"]:
+        """Shares of the cells in the pooled sample."""
+        weights = np.array(self.sizes, float) if self.sources else np.bincount(self.cells, self.weights)
+        return weights / weights.sum()
+
+    @property
+    def deviations(self) -> Float[np.ndarray, " E"]:
+        """Standard deviations of the numeric columns in units of the space, values far out clipped."""
+        numeric = np.clip(make_space(self.values, self.space.categorical).numeric, -FAR_OUT, FAR_OUT)
+        centred = numeric - np.average(numeric, axis=0, weights=self.weights)
+        return np.sqrt(np.average(np.square(centred), axis=0, weights=self.weights))
+
+
+def sum_kernel(block: Block, features: EffectFeatures) -> dict[str, Any]:
+    """Rows of a block, and the sum of their kernel with the landmarks."""
+    starts = range(0, len(block.values), BLOCK)
+    parts = [features.kernel(block.values[start : start + BLOCK]).sum(axis=0) for start in starts]
+    return {"rows": len(block.values), "sum": np.sum(parts, axis=0)}
+
+
+def summed(
+    features: Callable[[Any], Float[np.ndarray, "b m"]], codes: Int[np.ndarray, " N"], weights: Any
+) -> Float[np.ndarray, "C m"]:
+    """Weighted sums over the rows of every code, a block of rows at a time."""
+    from scipy.sparse import csr_array
+
+    N, count, total = len(codes), int(codes.max()) + 1, 0.0
+    for start in range(0, N, BLOCK):
+        rows = np.arange(start, min(start + BLOCK, N))
+        entries = weights[rows], (codes[rows], rows - start)
+        total = total + csr_array(entries, shape=(count, len(rows))) @ features(rows)
+    return np.asarray(total)
+
+
+def effect_data(
+    sources: Sequence[Source],
+    *,
+    weights: Any = None,
+    unit: Any = None,
+    strata: Any = None,
+    paired: bool = False,
+) -> EffectData:
+    """The rows of two samples; arguments as for `mmd_test`.
+
+    Of samples larger than memory means are taken over all rows, and covariances over some. Clusters and
+    strata need their rows together: with these the rows that are drawn are all that count.
+    """
+    held = all(source.held for source in sources) or paired or weights is not None
+    tables = tables_of(sources, paired, 2) if held else [each.sample(MOST_ROWS)[0] for each in sources]
+    parts = exchange(tables, unit, strata)
+    clusters = [np.arange(len(table.values)) for table in tables] if paired else parts.clusters
+    data = of_pool(make_pool(parts.tables, weights, "none", clusters, parts.strata))
+    if held or unit is not None or strata is not None:
+        return data
+    values = np.concatenate([table.values for table in tables])
+    labels = np.repeat([1.0, 0.0], [len(table.values) for table in tables])
+    contrast = np.where(labels == 1.0, 1.0 / labels.sum(), -1.0 / (1.0 - labels).sum())
+    rows: Any = {"values": values, "labels": labels, "cells": (labels == 0.0).astype(int)}
+    sizes = tuple(source.size for source in sources)
+    return replace(data, **rows, contrast=contrast, sizes=sizes, sources=tuple(sources))
+
+
+def of_pool(pool: Pool) -> EffectData:
+    """Pooled rows in memory."""
+    N = pool.size
+    weights = np.ones(N) if pool.weights is None else pool.weights
+    strata = np.zeros(N, dtype=int) if pool.strata is None else pool.strata
+    contrast = contrasts(pool.labels[:, None], weights, strata)[:, 0] * weights
+    cells = np.unique(2 * strata + (pool.labels == 0.0), return_inverse=True)[1].ravel()
+    rows = pool.space, pool.space.values, pool.names, pool.labels, weights, contrast, cells, pool.units
+    return EffectData(*rows, pool.sizes)
+
+
+def effect_size(data: EffectData, *, with_share: bool = True) -> EffectSize:
+    """The MMD at the median distance with an interval, and the share of rows that differ."""
+    moments = contrast_moments(data, data.features, data.means)
     share = None
-    if min(pool.sizes) >= ENOUGH_ROWS:
-        labels = pool.labels
-        if pool.size > MOST_ROWS:
-            rows = np.sort(np.random.default_rng(0).permutation(pool.size)[:MOST_ROWS])
-            labels = labels[rows]
-            space = make_space(pool.space.values[rows], pool.space.categorical)
-            sample = Sample(space, pool.names, points=LANDMARKS)
+    if with_share and data.plain and min(data.sizes) >= ENOUGH_ROWS:
+        values, labels = data.values, data.labels
+        if len(labels) > MOST_ROWS:
+            rows = np.sort(np.random.default_rng(0).permutation(len(labels))[:MOST_ROWS])
+            values, labels = values[rows], labels[rows]
+        sample = Sample(make_space(values, data.space.categorical), data.names, points=LANDMARKS)
         share = total_variation(sample, labels)
-    return EffectSize(mmd, interval, space_kernel(pool.space, lengthscale), share)
+    kernel = space_kernel(data.space, data.features.lengthscale)
+    mmd = float(np.sqrt(max(moments.square, 0.0)))
+    return EffectSize(mmd, moments.interval(), kernel, share, data.sizes, moments)
 
 
-def mmd_interval(
-    features: Float[np.ndarray, "N r"],
-    labels: Float[np.ndarray, " N"],
-    clusters: Int[np.ndarray, " N"] | None = None,
-) -> tuple[float, tuple[float, float]]:
-    """The MMD of two samples of features, with its 90% interval."""
-    means, covariance = [], np.zeros((features.shape[1],) * 2)
-    for label in (1.0, 0.0):
-        own = labels == label
-        rows = features[own]
-        means.append(rows.mean(axis=0))
-        units = rows - means[-1]
-        if clusters is not None:  # sums over clusters are independent, rows are not
-            numbers, place = np.unique(clusters[own], return_inverse=True)
-            summed = np.zeros((len(numbers), units.shape[1]))
-            np.add.at(summed, place.ravel(), units)
-            units = summed
-        covariance += units.T @ units * (len(units) / max(len(units) - 1, 1) / len(rows) ** 2)
-    difference = means[0] - means[1]
-    trace, squares = float(np.trace(covariance)), float(np.square(covariance).sum())
-    estimate = float(difference @ difference) - trace
-    widest = float(np.linalg.eigvalsh(covariance)[-1]) * QUANTILE**2
-    half = np.sqrt(max(4.0 * widest * (widest + estimate) + 2.0 * QUANTILE**2 * squares, 0.0))
-    low, high = (np.sqrt(max(estimate + 2.0 * widest + sign * half, 0.0)) for sign in (-1.0, 1.0))
-    return float(np.sqrt(max(estimate, 0.0))), (float(low), float(high))
+def contrast_moments(
+    data: EffectData,
+    features: Callable[[Float[np.ndarray, "b D"]], Float[np.ndarray, "b r"]],
+    means: Float[np.ndarray, "C r"],
+) -> Moments:
+    """The moments of a contrast of mean features.
+
+    The covariance is that of Σ_i a_i (ψ_i - mean of the cell of i), summed over the rows of a cluster or a
+    pair, since these sums are independent. Of more than 10,000 clusters of a kind some stand for all.
+    """
+    a, cells = np.abs(data.contrast), data.cells
+    units = np.arange(len(a)) if data.units is None else np.unique(data.units, return_inverse=True)[1].ravel()
+    size = np.bincount(cells, a)
+    inside, place = np.unique(units * len(size) + cells, return_inverse=True)
+    own = np.bincount(place.ravel(), a / np.where(size > 0.0, size, 1.0)[cells])
+    concentration = np.bincount(inside % len(size), np.square(own))  # 1 over the units of a cell, if equal
+    several = concentration < 1.0 - 1e-9
+    signs = np.sign(np.bincount(cells, data.contrast))
+    centre = means.copy()
+    for sign in (1.0, -1.0):
+        of_sample = signs == sign
+        if not (of_sample & several).any():  # of a single cluster nothing is known but the bounds
+            return Moments(LARGEST**2, LARGEST**2, LARGEST**4, LARGEST**2)
+        centre[of_sample & ~several] = size[of_sample] @ means[of_sample]  # strata with one row
+    factor = _drawn(units, data.labels) / np.where(several, 1.0 - concentration, 1.0)[cells]
+    if data.sources:
+        factor *= np.bincount(cells)[cells] / np.array(data.sizes)[cells]
+    rows = np.flatnonzero(factor)
+    codes = np.unique(units[rows], return_inverse=True)[1].ravel()
+    noise = (data.contrast * np.sqrt(factor))[rows]
+    sums = summed(lambda k: features(data.values[rows[k]]) - centre[cells[rows[k]]], codes, noise)
+    covariance = sums.T @ sums
+    difference = (signs * size) @ means
+    eigenvalues = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
+    traces = float(eigenvalues.sum()), float(np.square(eigenvalues).sum())
+    return Moments(float(difference @ difference), *traces, float(eigenvalues[-1]))
+
+
+def _drawn(units: Int[np.ndarray, " N"], labels: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    """How many units every unit stands for, 0 if it is not drawn: 10,000 each of x, of y and of both."""
+    rng, first, second = (
+        np.random.default_rng(0),
+        np.bincount(units, labels),
+        np.bincount(units, 1.0 - labels),
+    )
+    kind, factor = 2 * (first > 0.0) + (second > 0.0), np.zeros(len(first))
+    for one in (1, 2, 3):
+        of_kind = np.flatnonzero(kind == one)
+        chosen = rng.permutation(of_kind)[:DRAWN]
+        factor[chosen] = len(of_kind) / max(len(chosen), 1)
+    return factor[units]
 
 
 def total_variation(sample: Sample, labels: Float[np.ndarray, " N"]) -> tuple[float, float, float]:

@@ -14,6 +14,8 @@ from kembed.features.members import Named
 from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
 from kembed.permutation.fusion import Values, combined, fuse, refuse_non_finite
+from kembed.testing.effect import EffectSize
+from kembed.testing.margin import MarginResult
 from kembed.testing.procedure import Procedure
 
 SURE = 0.05  # findings at this level are told
@@ -87,10 +89,12 @@ class TestOutcome(Drawn):
     """The outcome of `mmd_test` or `hsic_test`; `statistic, pvalue = outcome` unpacks it.
 
     `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, -log of a mean
-    of their p-values, `kernel` is the one that spoke loudest and `effect` its MMD² (HSIC); for independence
-    kernels come in pairs. `members` has what every member of the fused test says, `findings` the columns and
-    pairs of columns that speak for themselves, the most certain first. `notes` are sentences on the data that
-    its reader should know: how text was read, repeated rows, rows in order, identifiers.
+    of their p-values, `kernel` is the one that spoke loudest and `effect_of_kernel` its MMD² (HSIC); for
+    independence kernels come in pairs. With a margin `effect` says how large the difference is, whatever the
+    kernel of the test, and `margin` whether it is beyond the margin. `members` has what every member of the
+    fused test says, `findings` the columns and pairs of columns that speak for themselves, the most certain
+    first. `notes` are sentences on the data that its reader should know: how text was read, repeated rows,
+    rows in order, identifiers.
     `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
     `bins` says that features of the rows were summed in so many bins of either sample, which change sides
     as a whole (for independence: of pairs of rows, whose second halves change places; with a multiplier:
@@ -106,7 +110,7 @@ class TestOutcome(Drawn):
     pvalue: float
     null_distribution: Float[np.ndarray, " B"]
     kernel: Any
-    effect: float
+    effect_of_kernel: float
     name: str  # "MMD²" or "HSIC"
     null: str
     sizes: tuple[int, ...]
@@ -119,6 +123,8 @@ class TestOutcome(Drawn):
     bins: tuple[int, ...] = ()  # of either sample (of pairs), where features were summed by bin
     notes: tuple[str, ...] = ()  # what the test does not say: how text was read, repeated rows, rows in order
     within: str = ""  # "3 strata of 'site'"
+    effect: EffectSize | None = None
+    margin: MarginResult | None = None
 
     @property
     def fused(self) -> bool:
@@ -156,7 +162,8 @@ class TestOutcome(Drawn):
         ]
         size = " + ".join(map(str, self.sizes))
         first = f"{value}, p = {self.pvalue:.4g} ({how}; {size} rows)"
-        return "\n".join([first, f"{which}: {kernel}", *lines, *(f"note: {note}" for note in self.notes)])
+        lines = [f"{which}: {kernel}", *([f"{self.margin!r}"] if self.margin else []), *lines]
+        return "\n".join([first, *lines, *(f"note: {note}" for note in self.notes)])
 
 
 def fused_evidence(result: TestOutcome) -> str:
@@ -172,7 +179,7 @@ def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
         "pvalue": result.pvalue,
         "statistic": result.statistic,
         "statistic_unit": "-log p" if result.fused else result.name,
-        "effect": result.effect,
+        "effect_of_kernel": result.effect_of_kernel,
         "effect_unit": result.name,
         "kernel_used": repr(result.kernel),
         "null": result.null,
@@ -222,7 +229,7 @@ def resampled_outcome(
         pvalue=pvalue,
         null_distribution=np.sort(shown) if enumerated else shown[1:],
         kernel=strongest.kernel,
-        effect=float(shown[0]) if averaged else strongest.statistic,
+        effect_of_kernel=float(shown[0]) if averaged else strongest.statistic,
         name=name,
         null=null,
         sizes=sizes,

@@ -6,6 +6,7 @@ what makes the test exact.
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from kembed.tables.reader import MissingValuesError, read, tables_of
 from kembed.tables.source import Source
 from kembed.tables.table import Tables
 from kembed.testing import dense, engine, outcome
+from kembed.testing.effect import LEVEL, effect_data, effect_size
+from kembed.testing.margin import Margin, decide, read_margin
 from kembed.testing.outcome import ColumnResults, TestOutcome, resampled_outcome
 from kembed.testing.procedure import QUIETLY, Procedure, is_by_features, is_fused, is_sketch, read_procedure
 from kembed.testing.wild import hidden_notes, persistence_of
@@ -48,6 +51,7 @@ def mmd_test(
     weights: tuple[Any, Any] | None = None,
     paired: bool = False,
     by_column: bool = False,
+    margin: Any = None,
     memory: float | None = None,
     rng: Any = None,
     nan_policy: str = "raise",
@@ -104,6 +108,13 @@ def mmd_test(
         Row i of x and row i of y belong together: sides are swapped within pairs.
     by_column
         Also test each column by itself, with p-values corrected for the number of columns.
+    margin
+        Also decide whether the difference is larger than matters: `"0.1 sd"`, the MMD that shifting every
+        numeric column of the pooled sample by .1 standard deviations would cause; `"2%"`, that of replacing
+        2% of the rows by copies of one row far from all others; or a number, an MMD/√2 between 0 and 1. The
+        result has the `effect` size with its interval, and `margin.verdict`: "different" (beyond the
+        margin), "equivalent" (within it) or "undecided", with the rows that would decide. The kernel of this
+        MMD is a Gaussian at the median distance, whatever `kernel` is, so that days and tables compare.
     memory
         Over how many steps the weights of `null="wild"` forget; None: chosen from the correlation of every
         row with the one before it.
@@ -131,12 +142,17 @@ def mmd_test(
     procedure = read_procedure(statistic, null, n_resamples, memory, rng)
     for flag, name in ((paired, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
+    if margin is not None:
+        margin = read_margin(margin)
+        if null == "wild":
+            seen = "margin needs independent rows or clusters, but null='wild' is for time series"
+            raise ValueError(f"{seen}; give unit=, a number of consecutive rows, or leave margin out")
     with showing_progress(progress), np.errstate(**QUIETLY):
         x, y = opened(x), opened(y)
         if is_sketch(x) or is_sketch(y):
             from kembed.testing.sketch import sketch_test
 
-            refuse_for_sketches(paired, weights, unit, strata)
+            refuse_for_sketches(paired, weights, unit, strata, margin)
             return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
         keep = [each for each in (unit, strata) if isinstance(each, str)]
         try:
@@ -144,7 +160,22 @@ def mmd_test(
         except MissingValuesError as error:
             return outcome.nothing("MMD²", null, error.sizes)
         how: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": paired}
-        return samples_test(sources, kernel, procedure, by_column=by_column, **how)
+        result = samples_test(sources, kernel, procedure, by_column=by_column, **how)
+        return result if margin is None else with_margin(result, sources, margin, **how)
+
+
+def with_margin(
+    result: TestOutcome,
+    sources: Sequence[Source],
+    margin: Margin | None,
+    level: float = LEVEL,
+    **how: Any,
+) -> TestOutcome:
+    """The result with its effect size, and the verdict at a margin; `how` as for `effect_data`."""
+    data = effect_data(sources, **how)
+    effect = effect_size(data, with_share=False)
+    decided = None if margin is None else decide(margin, data, effect, result.pvalue, level)
+    return replace(result, effect=effect, margin=decided)
 
 
 def samples_test(
@@ -309,10 +340,10 @@ def opened(value: Any) -> Any:
     return value
 
 
-def refuse_for_sketches(paired: bool, weights: Any, unit: Any, strata: Any) -> None:
+def refuse_for_sketches(paired: bool, weights: Any, unit: Any, strata: Any, margin: Any = None) -> None:
     """A sketch has sums, and no rows to pair, to weigh or to keep together."""
     given = {"paired": paired, "weights": weights is not None, "unit": unit is not None}
-    given["strata"] = strata is not None
+    given |= {"strata": strata is not None, "margin": margin is not None}
     for name in (name for name, there in given.items() if there):
         remedy = "make a sketch of every stratum, and test each" if name == "strata" else f"leave {name} out"
         raise ValueError(f"{name} needs the rows of both samples, and a sketch has none; {remedy}")
