@@ -2,10 +2,12 @@
 
 import re
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from kembed import __version__
 from kembed.comparing.changes import Change, pair_changes
 from kembed.comparing.column_effects import Independent
 from kembed.comparing.summaries import summarise
@@ -16,7 +18,7 @@ from kembed.core.ordering import row_order
 from kembed.core.progress import showing_progress
 from kembed.core.text import counted, listing, plain
 from kembed.core.threads import few_rows_one_thread
-from kembed.core.writing import jsonable
+from kembed.core.writing import SCHEMA, jsonable
 from kembed.tables import diagnostics
 from kembed.tables.reader import POLICIES, read, tables_of
 from kembed.tables.table import Table
@@ -104,7 +106,8 @@ class ChangePoints(Drawn):
         """The answer in words."""
         rows = counted(len(self.table.values), "row")
         if not self.changes:
-            return f"No change was found in {rows} (p = {self.pvalue:.2g}). That does not prove that nothing changed."
+            seen = f"No change was found in {rows} (p = {self.pvalue:.2g})"
+            return f"{seen}. That does not prove that nothing changed."
         if len(self.changes) == 1:
             return f"One change was found in {rows}: {self.changes[0]}."
         listed = [one.label for one in self.changes]
@@ -113,15 +116,18 @@ class ChangePoints(Drawn):
     def to_dict(self) -> dict[str, Any]:
         """Everything that can be said in JSON, in the words of docs/json.md."""
         scan = {"position": self.positions, "time": self.times.at(self.positions), "value": self.evidence}
+        used = {"name": self.table.label, "rows": self.table.given, "used": len(self.table.values)}
         told = {
+            "kembed": __version__,
+            "schema": SCHEMA,
             "verdict": self.verdict,
-            "changed": self.changed,
+            "differ": self.changed,
+            "samples": [used],
             "pvalue": self.pvalue,
             "statistic": self.statistic,
             "changes": [asdict(one) for one in self.changes],
             "evidence": scan,
             "threshold": self.threshold,
-            "rows": len(self.table.values),
             "columns": self.table.names,
             "order": self.times.name,
             "block": self.block,
@@ -271,7 +277,7 @@ def change_points(
     series = Series(rows.values, rows.categorical, rows.names, moments, block, least, n_resamples, seed)
     with showing_progress(progress), np.errstate(**QUIETLY):
         whole = series.scan(0, n, by_column=True)
-        if whole is None or (2.0 / len(whole.statistics) > alpha and whole.enumerated):
+        if whole is None or (whole.enumerated and 2.0 / len(whole.statistics) > alpha):
             seen = f"the orders of {counted(n // block, 'block')} give no p-value of {alpha:g} or less"
             raise ValueError(f"{seen}; give more rows, or smaller block or min_segment")
         found = find_changes(series, alpha)
@@ -279,7 +285,7 @@ def change_points(
     changes = [_described(rows, times, *each, alpha) for each in zip(found, edges, edges[2:], strict=False)]
     notes = diagnostics.of_sides([rows], ordered=True)
     if block == 1:  # beside the changes, which make neighbours alike
-        first, last = max(zip(edges, edges[1:], strict=False), key=lambda pair: pair[1] - pair[0])
+        first, last = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
         notes += tuple(diagnostics.ordered_rows(replace(rows, values=rows.values[first:last]), REMEDY))
     positions, evidence = whole.over_time()
     return ChangePoints(
@@ -314,7 +320,9 @@ def in_order(table: Table, order: str | None, rng: np.random.Generator) -> tuple
     if table.categorical[place]:
         raise ValueError(f"order={order!r} holds text; name a column of dates or numbers")
     if not table.observed(place).all():
-        raise ValueError(f"order={order!r} has missing values; leave those rows out (nan_policy='omit')")
+        raise ValueError(
+            f"order={order!r} has missing values; leave those rows out (nan_policy='omit', --missing omit)"
+        )
     kept = [d for d, name in enumerate(table.names) if name != order]
     if not kept:
         raise ValueError(f"order={order!r} is the only column; give at least one more to compare")

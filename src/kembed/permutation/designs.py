@@ -113,7 +113,10 @@ class Reordered:
         movable = np.flatnonzero(self.classes >= 0)
         every = factorial(len(movable)) if len(movable) <= FEW_LABELS else inf
         if every <= n_resamples + 1:
-            moved, enumerated = np.array(list(permutations(movable.tolist()))).T, True  # in order, so the data first
+            moved, enumerated = (
+                np.array(list(permutations(movable.tolist()))).T,
+                True,
+            )  # in order, so the data first
         else:
             moved = np.tile(movable[:, None], (1, n_resamples + 1))
             moved[:, 1:], enumerated = rng.permuted(moved[:, 1:], axis=0), False

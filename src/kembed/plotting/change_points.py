@@ -1,14 +1,15 @@
 """Changes over time: the evidence of a scan, and the columns that changed below it."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from kembed.comparing.change_points import ChangePoints
-from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, count_in, finished, literal, short
+from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, count_in, finished, literal
 from kembed.tables.times import DAYS
 
-MOST, LEAST = 4, 2  # columns that are shown at most, and the shape of their panels
+MOST = 4  # columns that are shown
 POINTS = 400  # more rows are shown by the means of as many groups of consecutive rows
 
 
@@ -20,8 +21,8 @@ def plot_change_points(found: ChangePoints, ax: Any = None) -> Any:
     """
     import matplotlib.pyplot as plt
 
-    names = dict.fromkeys(one.name for change in found.changes for one in change.columns)
-    names = list(names)[:MOST] or list(found.table.names)[:1]
+    changed = dict.fromkeys(one.name for change in found.changes for one in change.columns)
+    names = list(changed)[:MOST] or list(found.table.names)[:1]
     if ax is not None:
         return _evidence(found, ax, last=True)
     ratios = [1.5, *[1.0] * len(names)]
@@ -39,7 +40,10 @@ def _evidence(found: ChangePoints, ax: Any, *, last: bool) -> Any:
     times = _places(found)
     ax.plot(times[found.positions], found.evidence, color=BLUE, label="evidence for a change")
     ax.axhline(
-        found.threshold, color=GREY, linestyle="--", label=f"{100 * found.alpha:g}% of shuffled rows reach"
+        found.threshold,
+        color=GREY,
+        linestyle="--",
+        label=f"highest in {100 * (1.0 - found.alpha):g}% of shuffled tables",
     )
     for change in found.changes:
         low, high = change.interval
@@ -69,8 +73,9 @@ def _column(found: ChangePoints, ax: Any, name: str) -> None:
     edges = [0, *(change.position for change in found.changes), len(values)]
     label = literal(name)
     if table.categorical[d]:
-        parts = [values[a:b] for a, b in zip(edges, edges[1:], strict=False)]
-        shares = np.array([[np.mean(part == code) for code in range(len(table.levels[d]))] for part in parts])
+        parts = [values[a:b] for a, b in pairwise(edges)]
+        codes = range(len(table.levels[d]))
+        shares = np.array([[np.mean(part == code) for code in codes] for part in parts])
         code = int(np.argmax(np.ptp(shares, axis=0)))
         values, label = (values == code).astype(float), f"share of {literal(table.levels[d][code])}"
     groups = max(1, len(values) // (POINTS if not table.categorical[d] else 40))
@@ -78,7 +83,7 @@ def _column(found: ChangePoints, ax: Any, name: str) -> None:
     count = np.add.reduceat(there.astype(float), start)
     means = np.add.reduceat(np.where(there, values, 0.0), start) / np.where(count > 0.0, count, np.nan)
     ax.plot(times[start + np.minimum(groups, len(values) - start) // 2], means, ".", color=GREY, markersize=3)
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges):
         if there[a:b].any():
             ax.hlines(values[a:b][there[a:b]].mean(), times[a], times[b], color=BLUE, linewidth=2.0)
     for change in found.changes:

@@ -40,6 +40,7 @@ POSITIONS = 64  # that are tested at most; the change is then located among all
 FEW, QUIET = 99, 0.2  # orders, and p-value: 1% of all orders reach it once in 10¹⁵ such draws, 5% in 10⁷
 LEVEL, DRAWS = 0.95, 99  # of the interval for a position, and orders drawn for each
 NEAR, STEP = 32, 4  # positions beside the likeliest that are all tried for the interval, and steps beyond
+ALIKE = 1.0  # -log p that is about the same: of so many orders it cannot be much above log B
 COMPONENTS = 32  # principal features that the interval looks at
 WINDOW, PARTS = 4, 256  # bins on either side of a position that are looked at in parts, and how many
 
@@ -103,7 +104,7 @@ class Series:
                 self.names, tuple(float(each[0]) for each in own_columns), np.stack(own_columns, axis=1)
             )
         best = int(np.argmax(found.evidence[0][0]))
-        kernel = kernel_features(ensembles[0], int(np.argmax(found.kernels[best])), sample)
+        kernel = kernel_features(ensembles[0], clearest(found.kernels[best], found.excess[best]), sample)
         return Scan(
             self, start, step, values, moments, edges, edges[positions], found.evidence[0],
             T[0], enumerated, columns, found.by_kernel, ensembles[0].kernels, sample, kernel,
@@ -185,24 +186,24 @@ class Scan:
     def interval(self) -> tuple[int, int]:
         """From the first to the last position that is not rejected."""
         edges, F, candidates, place = self._elements
-        away, sizes = candidates - place, np.diff(edges)
-        tried = candidates[(np.abs(away) <= NEAR) | (away % STEP == 0)]
+        sizes, steps = np.diff(edges), np.arange(len(candidates)) - int(np.searchsorted(candidates, place))
+        tried = np.flatnonzero((np.abs(steps) <= NEAR) | (steps % STEP == 0))
         rng = np.random.default_rng(self.series.seed)
-        kept = np.flatnonzero(
-            (position_pvalues(principal(F, sizes), sizes, tried, rng) > 1.0 - LEVEL) | (tried == place)
-        )
+        p = position_pvalues(principal(F, sizes), sizes, candidates[tried], rng)
+        kept = np.flatnonzero((p > 1.0 - LEVEL) | (steps[tried] == 0))
         # What was not tried, or is within a bin, may be where the change is.
-        first = tried[kept[0] - 1] + 1 if kept[0] else candidates[0]
-        last = tried[kept[-1] + 1] - 1 if kept[-1] + 1 < len(tried) else candidates[-1]
+        first = candidates[tried[kept[0] - 1] + 1 if kept[0] else 0]
+        last = candidates[tried[kept[-1] + 1] - 1 if kept[-1] + 1 < len(tried) else -1]
         low, high = self.at([edges[first - 1] + 1, edges[last + 1] - 1]).tolist()
         return low, high
 
 
 class Evidence(NamedTuple):
-    """-log p at every position (T): of every ensemble, for the data (first) and every order; and of kernels."""
+    """-log p at every position, for the data (first) and every order: of every ensemble, and of kernels."""
 
     evidence: list[Float[np.ndarray, "C T"]]
     kernels: Float[np.ndarray, "T J"]  # of the first ensemble, for the data
+    excess: Float[np.ndarray, "T J"]  # of their statistics over those of other orders, in standard deviations
     by_kernel: Float[np.ndarray, "C J"]  # -log of the mean of p over positions
 
 
@@ -212,18 +213,35 @@ def evidence_at(
     """The fused test of the bins before every position and the others, on the same orders."""
     C = places.shape[1]
     evidence = [np.empty((C, len(positions))) for _ in fitted]
-    kernels, total = [], np.zeros((C, 1))
+    kernels, excess, total = [], [], np.zeros((C, 1))
     with progress_bar(len(positions), 1e3 * places.size * len(positions), "scan", "position") as shown:
         for k, position in enumerate(positions.tolist()):
             draws = split(places, sums.weight, position)
             for own, (ensemble, entry) in zip(evidence, fitted, strict=True):
-                fused = fuse(evaluate(ensemble, entry, sums, draws), ensemble.plan)
+                values = evaluate(ensemble, entry, sums, draws)
+                fused = fuse(values, ensemble.plan)
                 own[:, k] = fused.whole
                 if own is evidence[0]:
                     kernels.append(fused.kernels[0])
+                    excess.append(_excess(values.statistics))
                     total = total + np.exp(fused.kernels)
             shown.update(1)
-    return Evidence(evidence, np.array(kernels), np.log(total / len(positions)))
+    return Evidence(evidence, np.array(kernels), np.array(excess), np.log(total / len(positions)))
+
+
+def _excess(statistics: Float[np.ndarray, "C J"]) -> Float[np.ndarray, " J"]:
+    others = statistics[1:]
+    spread = others.std(axis=0)
+    return (statistics[0] - others.mean(axis=0)) / np.where(spread > 0.0, spread, np.inf)
+
+
+def clearest(evidence: Float[np.ndarray, " J"], excess: Float[np.ndarray, " J"]) -> int:
+    """The kernel that locates a change: of those about as significant as any, the one furthest out.
+
+    >>> clearest(np.array([4.0, 3.5, 1.0]), np.array([5.0, 20.0, 50.0]))
+    1
+    """
+    return int(np.argmax(np.where(evidence >= evidence.max() - ALIKE, excess, -np.inf)))
 
 
 @dataclass(frozen=True, eq=False)
