@@ -49,6 +49,7 @@ def run_test(
         return sketches.test_against(screen, pair, testing, by_column)
     from kembed import bayes_factor, mmd_test
     from kembed.cli import samples
+    from kembed.testing.outcome import effect_to_dict
     from kembed.testing.two_sample import with_margin
 
     keep = weights, unit, strata
@@ -91,10 +92,8 @@ def run_test(
     facts = [*loaded.facts(result.sizes), *effect, *(probable.facts if probable else [])]
     more: dict[str, Any] = {"by_pair_of_samples": None, "bayes": probable and probable.to_dict()}
     decided = result.margin
-    more |= {"margin": decided and decided.to_dict()}
-    more |= {"beyond_margin": decided and bool(decided.verdict == "different" or loaded.differences)}
-    more |= {"effect": result.effect and result.effect.normalised[0]}
-    more |= {"effect_size": result.effect and result.effect.to_dict()}
+    beyond = decided and bool(decided.verdict == "different" or loaded.differences)
+    more |= {**effect_to_dict(result), "beyond_margin": beyond}
     return show_outcome(screen, loaded, result, testing, sentence, facts, "differ", **more)
 
 

@@ -137,7 +137,7 @@ class TestOutcome(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that can be said in JSON, in the words of docs/json.md."""
-        return jsonable(outcome_to_dict(self))
+        return jsonable(outcome_to_dict(self) | ({} if self.effect is None else effect_to_dict(self)))
 
     def __repr__(self) -> str:
         value, which = f"{self.name} = {self.statistic:.4g}", "kernel"
@@ -189,6 +189,16 @@ def outcome_to_dict(result: TestOutcome) -> dict[str, Any]:
         "notes": list(result.notes),
         "by_column": columns,
         "findings": [vars(finding) for finding in result.findings if finding.adjusted_pvalue <= SURE],
+    }
+
+
+def effect_to_dict(result: TestOutcome) -> dict[str, Any]:
+    """How large the difference is and whether that matters, in the words of docs/json.md."""
+    effect, margin = result.effect, result.margin
+    return {
+        "effect": None if effect is None else effect.normalised[0],
+        "effect_size": None if effect is None else effect.to_dict(),
+        "margin": None if margin is None else margin.to_dict(),
     }
 
 
