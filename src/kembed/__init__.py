@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Background": "graphs.background",
+    "Balance": "comparing.balance",
     "BayesFactorResult": "testing.bayes",
     "CausalGraph": "graphs.graph",
     "ConditionalOutcome": "conditional.result",
@@ -40,11 +41,13 @@ _HOME = {
     "OnColumns": "kernels.discrete",
     "PosteriorEmbedding": "embeddings.posterior",
     "Product": "kernels.composite",
+    "QuantileEffects": "comparing.quantiles",
     "RationalQuadratic": "kernels.stationary",
     "Scaled": "kernels.composite",
     "Sketch": "testing.sketch",
     "Sum": "kernels.composite",
     "assert_same_distribution": "comparing.gate",
+    "balance": "comparing.balance",
     "bayes_factor": "testing.bayes",
     "change_points": "comparing.change_points",
     "choose_landmarks": "embeddings.landmarks",
@@ -62,6 +65,7 @@ _HOME = {
     "load_ozone": "tables.datasets",
     "mmd_test": "testing.two_sample",
     "pc": "graphs.pc",
+    "quantile_effects": "comparing.quantiles",
     "sample_kernel": "learning.nuts",
     "scheduler": "tables.scheduling",
     "shrinkage": "embeddings.shrinkage",
@@ -71,11 +75,15 @@ _HOME = {
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
+    from kembed.comparing.balance import Balance as Balance
+    from kembed.comparing.balance import balance as balance
     from kembed.comparing.change_points import ChangePoints as ChangePoints
     from kembed.comparing.change_points import change_points as change_points
     from kembed.comparing.compare import Comparison as Comparison
     from kembed.comparing.compare import compare as compare
     from kembed.comparing.gate import assert_same_distribution as assert_same_distribution
+    from kembed.comparing.quantiles import QuantileEffects as QuantileEffects
+    from kembed.comparing.quantiles import quantile_effects as quantile_effects
     from kembed.comparing.witness import Witness as Witness
     from kembed.comparing.witness import witness as witness
     from kembed.conditional.independence import conditional_test as conditional_test

@@ -1,7 +1,7 @@
 """Numbers, names and counts as people write them: one formatter for figures, pages, tables and errors."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # exponents
 
@@ -92,3 +92,16 @@ def rows(count: int) -> str:
 def counted(count: int, noun: str) -> str:
     """So many of something."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def aligned(table: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table of text: the first column set left, numbers set right.
+
+    >>> aligned([["", "n"], ["age", "12"], ["site", "4"]])
+    ['       n', 'age   12', 'site   4']
+    """
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in table
+    ]

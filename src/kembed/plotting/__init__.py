@@ -13,10 +13,12 @@ from kembed.plotting.null import plot_test
 from kembed.plotting.pairs import plot_pair
 from kembed.plotting.shift import plot_shift
 from kembed.plotting.style import axes_or_new
+from kembed.plotting.treatment import plot_balance, plot_quantile_effects
 from kembed.plotting.witness import plot_witness
 
 __all__ = [
     "axes_or_new",
+    "plot_balance",
     "plot_change_points",
     "plot_columns",
     "plot_comparison",
@@ -24,6 +26,7 @@ __all__ = [
     "plot_graph",
     "plot_learned",
     "plot_pair",
+    "plot_quantile_effects",
     "plot_samples",
     "plot_shift",
     "plot_test",
@@ -32,12 +35,14 @@ __all__ = [
 
 # The picture of every kind of result, by the name of its class: what `result.plot()` calls.
 PLOTS = {
+    "Balance": plot_balance,
     "CausalGraph": plot_graph,
     "ChangePoints": plot_change_points,
     "Comparison": plot_comparison,
     "Embedding": plot_embedding,
     "KernelSamples": plot_samples,
     "LearnedKernel": plot_learned,
+    "QuantileEffects": plot_quantile_effects,
     "Shift": plot_shift,
     "TestOutcome": plot_test,
     "Witness": plot_witness,
