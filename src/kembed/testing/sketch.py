@@ -137,7 +137,7 @@ class Sketch:
             maps, coding = specification.maps, recoding(specification.schema, source)
             found = source.fold(sum_recoded, coding, bins, specification.basis, maps)
         steps = zip(found.features, maps, strict=True)
-        sums = tuple(_in_steps(table[:-1], each.steps) for table, each in steps)  # without held-out rows
+        sums = tuple(in_steps(table[:-1], each.steps) for table, each in steps)  # without held-out rows
         return cls(specification, bins.powers, found.weight[:-1], sums)
 
     @property
@@ -192,7 +192,7 @@ class Sketch:
         )
         whole = np.vstack([kept, left + tables[0][-1] + tables[1][-1]])
         weight, *sums = np.split(whole, np.cumsum(widths)[:-1], axis=1)
-        return Sketch(self.specification, powers, weight[:, 0], tuple(_in_steps(part, 1.0) for part in sums))
+        return Sketch(self.specification, powers, weight[:, 0], tuple(in_steps(part, 1.0) for part in sums))
 
     __add__ = merge
 
@@ -288,7 +288,7 @@ def as_rows(value: Any, argument: str, nan_policy: str, keep: tuple[str, ...] = 
     return source
 
 
-def _in_steps(sums: Float[np.ndarray, "A+1 p"], steps: Any) -> Int[np.ndarray, "A+1 p"]:
+def in_steps(sums: Float[np.ndarray, "A+1 p"], steps: Any) -> Int[np.ndarray, "A+1 p"]:
     """Whole numbers of steps, as short as they can be held."""
     found = sums / steps
     refuse_non_finite(found)
