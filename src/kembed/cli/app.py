@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kembed import __version__
-from kembed.cli import graphs, one_sample, sketches, tour, two_samples
+from kembed.cli import graphs, monitor, one_sample, sketches, tour, two_samples
 from kembed.cli.words import UsageError
 
 # What stands below the help of every command, and of all.
@@ -27,6 +27,7 @@ COMMANDS = {
     "witness": two_samples.run_witness,
     "report": two_samples.run_report,
     "summarise": sketches.run_summarise,
+    "monitor": monitor.run_monitor,
     "independence": one_sample.run_independence,
     "when": one_sample.run_when,
     "graph": graphs.run_graph,

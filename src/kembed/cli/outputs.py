@@ -13,24 +13,26 @@ FIGURES = (".png", ".svg", ".pdf")  # what matplotlib writes and browsers and pa
 PAGES = (".html", ".htm")
 
 
-def check_target(path: Path | None, suffixes: tuple[str, ...], inputs: Iterable[str | None] = ()) -> None:
+def check_target(
+    path: Path | None, suffixes: tuple[str, ...], inputs: Iterable[str | None] = (), option: str = "-o "
+) -> None:
     """Refuse a place where no file of this kind can be written, or that is one of the inputs."""
     if path is None:
         return
-    name = label(path)
+    name = f"{option}{label(path)}"
     if path.suffix.lower() not in suffixes:
-        raise UsageError(f"-o {name} must end in {' or '.join(suffixes)}; change its ending")
+        raise UsageError(f"{name} must end in {' or '.join(suffixes)}; change its ending")
     if path.is_dir():
-        raise UsageError(f"-o {name} is a folder; name a file in it")
+        raise UsageError(f"{name} is a folder; name a file in it")
     place = place_of(path)
     if not place.parent.is_dir():
-        raise UsageError(f"the folder of -o {name} does not exist; make it, or choose another place")
+        raise UsageError(f"the folder of {name} does not exist; make it, or choose another place")
     pipe = place.exists() and not place.is_file()
     if not os.access(place if pipe else place.parent, os.W_OK):
-        what = f"-o {name}" if pipe else f"the folder of -o {name}"
+        what = f"{name}" if pipe else f"the folder of {name}"
         raise UsageError(f"{what} cannot be written to; choose another place")
     if any(source and Path(source).exists() and path.exists() and path.samefile(source) for source in inputs):
-        raise UsageError(f"-o {name} is one of the inputs; choose another name")
+        raise UsageError(f"{name} is one of the inputs; choose another name")
 
 
 def folder(path: Path, option: str = "-o") -> Path:

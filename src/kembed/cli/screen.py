@@ -160,13 +160,14 @@ class Screen:
         """Name the files that were written."""
         self.more(*(f"wrote {label(file)}" for file in files))
 
-    def finish(self, payload: dict[str, Any], how: str = "") -> None:
+    def finish(self, payload: dict[str, Any], how: str = "", *, repeatable: bool = True) -> None:
         """What was written, and how to get the same again; with `--json`, the one object."""
         if payload.get("output") is not None:
             self.wrote([payload["output"]])
-        seed = payload.get("seed")  # None where nothing is drawn
-        title = f"kembed {__version__}{'' if seed is None else f', seed {seed}'}{how}. To repeat:"
-        self.more(title, f"  {self.repeated(seed)}", style="dim")
+        if repeatable:
+            seed = payload.get("seed")  # None where nothing is drawn
+            title = f"kembed {__version__}{'' if seed is None else f', seed {seed}'}{how}. To repeat:"
+            self.more(title, f"  {self.repeated(seed)}", style="dim")
         if self.json:
             try:
                 sys.stdout.write(self.as_json(payload) + "\n")

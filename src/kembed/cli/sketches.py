@@ -17,6 +17,7 @@ from kembed.core.writing import is_store
 
 if TYPE_CHECKING:
     from kembed.cli.samples import Samples
+    from kembed.tables.schema import Schema
     from kembed.testing.sketch import Sketch
 
 SUFFIX = ".kembed"
@@ -132,29 +133,45 @@ def _source(
 
     Of the latter columns it has those of the sketch, text where that has text.
     """
-    from kembed.cli.samples import labelled, options_of, own_columns, sources_of
+    from kembed.cli.samples import labelled, sources_of
 
     wanted = split(reading.columns)
-    how: dict[str, Any] = {"columns": wanted, "minimum": 2}
     if like is not None:
         for option, given in (("--columns", wanted), ("--as-text", reading.as_text)):
             if given is not None:
                 seen = f"{option} is for new sketches, and this has the columns of another"
                 raise UsageError(f"{seen}; leave it out")
-        text = tuple(one["name"] for one in like.to_dict()["by_column"] if one["kind"] == "categories")
-        how |= {"columns": list(like.columns), "options": options_of(reading)._replace(as_text=text)}
+        return source_like(file, like.specification.schema, reading, screen)
     policy = "omit" if reading.missing == "omit" else "raise"  # a sketch has no place for missing values
-    (source,) = sources_of({"data": labelled(file, screen)}, reading, screen, nan_policy=policy, **how)
+    how: dict[str, Any] = {"columns": wanted, "minimum": 2, "nan_policy": policy}
+    (source,) = sources_of({"data": labelled(file, screen)}, reading, screen, **how)
     screen.remark(source.notes)
-    left_out = source.left_out
-    if like is not None:
-        excluded = split(reading.exclude) or []
-        others = [name for name in source.parts[0].names if name not in (*own_columns(source), *excluded)]
-        left_out = left_out | dict.fromkeys(others, f"only {source.label} has it")
-        if others:
-            they, are, them = ("column", "is", "it") if len(others) == 1 else ("columns", "are", "them")
-            screen.note(f"{they} {listing(others)} {are} left out: only {source.label} has {them}")
-    return source, left_out
+    return source, source.left_out
+
+
+def source_like(
+    file: str,
+    schema: Schema,
+    reading: options.Reading,
+    screen: Screen,
+    more: tuple[str, ...] = (),
+    minimum: int = 2,
+) -> tuple[Any, dict[str, str]]:
+    """A table with the columns of a schema and `more`, text where that has text; and the columns left out."""
+    from kembed.cli.samples import labelled, options_of, own_columns, sources_of
+
+    text = tuple(name for name, kind in zip(schema.names, schema.categorical, strict=True) if kind)
+    how: dict[str, Any] = {"columns": [*schema.names, *more], "minimum": minimum}
+    how |= {"options": options_of(reading)._replace(as_text=text)}
+    how |= {"nan_policy": "omit" if reading.missing == "omit" else "raise"}
+    (source,) = sources_of({"data": labelled(file, screen)}, reading, screen, **how)
+    screen.remark(source.notes)
+    excluded = split(reading.exclude) or []
+    others = [name for name in source.parts[0].names if name not in (*own_columns(source), *excluded)]
+    if others:
+        they, are, them = ("column", "is", "it") if len(others) == 1 else ("columns", "are", "them")
+        screen.note(f"{they} {listing(others)} {are} left out: only {source.label} has {them}")
+    return source, source.left_out | dict.fromkeys(others, f"only {source.label} has it")
 
 
 def sketches_in(*files: str | None) -> dict[str, Sketch]:

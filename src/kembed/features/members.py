@@ -53,7 +53,8 @@ class FeatureMember:
     def statistics(self, contrast: Any) -> Float[np.ndarray, "J C"]:
         """|Lᵀ Σ w_b S_b|² of every kernel, S_b the sums of features over bins."""
         single = self.linear is not None and self.cuts == (self.linear.shape[1],)
-        if single and self.linear.shape[0] > len(contrast.weights):  # more features than bins
+        bins, contrasts = contrast.weights.shape
+        if single and bins < min(self.linear.shape[0], contrasts):  # fewer bins than features and contrasts
             return contrast.gram(self.features, self.linear)[None]
         difference = contrast.difference(self.features)
         found = difference if self.linear is None else self.linear.T @ difference

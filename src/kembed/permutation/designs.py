@@ -19,7 +19,7 @@ from kembed.core.backend import Float, Int
 Columns = Float[np.ndarray, "S C"]
 Labels = Float[np.ndarray, " S"]
 Codes = Int[np.ndarray, " S"]
-# More labels than this have more arrangements than anybody waits for; their number is not even computed.
+# More labels than this, two or more of either kind, have more arrangements than anybody waits for.
 FEW_LABELS = 24
 
 
@@ -185,7 +185,7 @@ def arrangements(labels: Labels, classes: Codes) -> float:
     _, places = np.unique(classes[kept], return_inverse=True)
     sizes, firsts = np.bincount(places), np.bincount(places, labels[kept])
     return prod(
-        float(comb(int(n), int(k))) if n <= FEW_LABELS or k in (0, n) else inf
+        float(comb(int(n), int(k))) if n <= FEW_LABELS or min(k, n - k) <= 1 else inf
         for n, k in zip(sizes.tolist(), firsts.tolist(), strict=True)
     )
 

@@ -9,6 +9,7 @@ from kembed.plotting.comparison import plot_columns, plot_comparison
 from kembed.plotting.embedding import plot_embedding
 from kembed.plotting.graphs import plot_graph
 from kembed.plotting.learning import plot_learned, plot_samples
+from kembed.plotting.monitor import plot_monitor
 from kembed.plotting.null import plot_test
 from kembed.plotting.pairs import plot_pair
 from kembed.plotting.shift import plot_shift
@@ -25,6 +26,7 @@ __all__ = [
     "plot_embedding",
     "plot_graph",
     "plot_learned",
+    "plot_monitor",
     "plot_pair",
     "plot_quantile_effects",
     "plot_samples",
@@ -42,6 +44,7 @@ PLOTS = {
     "Embedding": plot_embedding,
     "KernelSamples": plot_samples,
     "LearnedKernel": plot_learned,
+    "Monitor": plot_monitor,
     "QuantileEffects": plot_quantile_effects,
     "Shift": plot_shift,
     "TestOutcome": plot_test,

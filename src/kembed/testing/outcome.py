@@ -265,6 +265,19 @@ def _pvalues(T: Float[np.ndarray, "C J"]) -> tuple[Float[np.ndarray, " J"], Floa
     return nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
 
 
+def subjects(kernels: tuple[Any, ...]) -> tuple[dict[tuple[str, ...], int], Int[np.ndarray, " J"]]:
+    """Columns and pairs that kernels look at, each with its number, and the number of every kernel.
+
+    It is -1 for a kernel of all columns; a kernel object that names columns does so by place.
+    """
+    places: dict[tuple[str, ...], int] = {}
+    where = [
+        places.setdefault(kernel.columns, len(places)) if isinstance(kernel, Named) and kernel.columns else -1
+        for kernel in kernels
+    ]
+    return places, np.array(where)
+
+
 def find_columns(
     kernels: tuple[Any, ...],
     surprises: Float[np.ndarray, "C J"],
@@ -276,11 +289,7 @@ def find_columns(
 
     Where columns were tested individually, those tests stand for the columns.
     """
-    places: dict[tuple[str, ...], int] = {}
-    where = np.array([
-        places.setdefault(kernel.columns, len(places)) if isinstance(kernel, Named) and kernel.columns else -1
-        for kernel in kernels  # a kernel object that names columns does so by place
-    ])  # fmt: skip
+    places, where = subjects(kernels)
     if len(places) < 2:
         return ()
     T = combined(surprises, where)

@@ -153,7 +153,7 @@ class Sketch:
             drawn = source.size, keep_rows, int(generator.integers(2**62))
             found = source.fold(sum_reference, coding, bins, specification, *drawn)
         steps = zip(found.sums.features, maps, strict=True)
-        sums = tuple(_in_steps(table[:-1], each.steps) for table, each in steps)  # without held-out rows
+        sums = tuple(in_steps(table[:-1], each.steps) for table, each in steps)  # without held-out rows
         missing = np.array(getattr(source, "missing", None) or [0] * len(source.schema.names))
         totals = replace(found.totals, given=source.given, missing=missing[list(coding.places)])
         levels = tuple(source.schema.levels[place] for place in coding.places)
@@ -212,7 +212,7 @@ class Sketch:
         )
         whole = np.vstack([kept, left + tables[0][-1] + tables[1][-1]])
         weight, *sums = np.split(whole, np.cumsum(widths)[:-1], axis=1)
-        steps = tuple(_in_steps(part, 1.0) for part in sums)
+        steps = tuple(in_steps(part, 1.0) for part in sums)
         totals, rows = self.totals.plus(other.totals), self.kept.plus(other.kept)
         return Sketch(self.specification, powers, weight[:, 0], steps, totals, rows)
 
@@ -382,7 +382,7 @@ def as_rows(value: Any, argument: str, nan_policy: str, keep: tuple[str, ...] = 
     return source
 
 
-def _in_steps(sums: Float[np.ndarray, "A+1 p"], steps: Any) -> Int[np.ndarray, "A+1 p"]:
+def in_steps(sums: Float[np.ndarray, "A+1 p"], steps: Any) -> Int[np.ndarray, "A+1 p"]:
     """Whole numbers of steps, as short as they can be held."""
     found = sums / steps
     refuse_non_finite(found)

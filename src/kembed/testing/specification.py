@@ -34,6 +34,7 @@ from kembed.kernels import composite, discrete, stationary
 from kembed.kernels.space import make_space
 from kembed.learning.evidence import Evidence
 from kembed.learning.kernel_words import unwrapped
+from kembed.permutation.bins import ClusterBins
 from kembed.permutation.dyadic import DyadicBins
 from kembed.permutation.sums import Layout, StoredSums, Sums, sum_features
 from kembed.tables.schema import Schema
@@ -148,9 +149,9 @@ class Specification:
 
 
 def fit_specification(
-    source: Source, bins: DyadicBins, kernel: Any, rng: np.random.Generator
+    source: Source, bins: DyadicBins | ClusterBins, kernel: Any, rng: np.random.Generator
 ) -> Specification:
-    """Fit features on the held-out rows of a source."""
+    """Fit features on the held-out rows of a source: those whose place in their bin is below 0."""
     rows, own = source.fold(take_held_out, bins).table, source.schema
     levels = tuple(
         tuple(own.levels[c][int(code)] for code in np.unique(rows[:, c])) if kind else ()
@@ -222,7 +223,7 @@ def _quantiles(column: Float[np.ndarray, " k"]) -> Float[np.ndarray, " L"]:
     return np.unique(np.quantile(column, places, method="inverted_cdf")) if many else values
 
 
-def take_held_out(block: Block, bins: DyadicBins) -> Stacked:
+def take_held_out(block: Block, bins: DyadicBins | ClusterBins) -> Stacked:
     """The held-out rows of a block."""
     return Stacked((block.values[bins.of(block.first, len(block.values))[1] < 0],))
 
@@ -250,8 +251,8 @@ def sum_recoded(
     return sum_features(coding(block), Layout(tuple(range(len(coding.places)))), bins, basis, maps)
 
 
-def recoding(schema: Schema, source: Source) -> Recoding:
-    """Match a source to a schema: columns by name, or by place where they have none.
+def recoding(schema: Schema, source: Source, owner: str = "sketch") -> Recoding:
+    """Match a source to the schema of a sketch or reference: columns by name, or by place if they have none.
 
     Raises
     ------
@@ -269,7 +270,7 @@ def recoding(schema: Schema, source: Source) -> Recoding:
         more = [name for name in own.names if name not in schema.names]
         seen = f"{label} has no {listing(missing)}"
         seen += f" and only {label} has {listing(more)}" if more else ""
-        wanted = f"{label} must have the columns of the sketch, {listing(schema.names)}"
+        wanted = f"{label} must have the columns of the {owner}, {listing(schema.names)}"
         raise ValueError(f"{wanted}, but {seen}; rename or drop columns until the names agree")
     places = tuple(own.names.index(name) for name in schema.names)
     codes: list[Any] = []
@@ -277,15 +278,15 @@ def recoding(schema: Schema, source: Source) -> Recoding:
         kind, seen = schema.categorical[c], f"column {name!r} of {label}"
         if kind != own.categorical[place]:
             held = ("text", "numbers") if own.categorical[place] else ("numbers", "text or categories")
-            raise TypeError(f"{seen} holds {held[0]} where the sketch has {held[1]}; give it the same type")
+            raise TypeError(f"{seen} holds {held[0]} where the {owner} has {held[1]}; give it the same type")
         if schema.units and own.units:
             unit, kept = own.units[place], schema.units[c]
             if unit != kept and {unit, kept} & set(HOLDS):
-                has = f"{seen} holds {held_by(unit)} where the sketch has {held_by(kept)}"
+                has = f"{seen} holds {held_by(unit)} where the {owner} has {held_by(kept)}"
                 raise TypeError(f"{has}; give it the same kind")
         if schema.styles and (style := own.styles[place] if own.styles else "") != schema.styles[c]:
             written = schema.styles[c] or "plain numbers"
-            has = f"text of {seen} reads as {style or 'plain numbers'} where that of the sketch reads as"
+            has = f"text of {seen} reads as {style or 'plain numbers'} where that of the {owner} reads as"
             raise ValueError(f"{has} {written}; write it alike")
         code = {level: number for number, level in enumerate(schema.levels[c])}
         table = np.array([code.get(level, len(code)) for level in own.levels[place]], dtype=int)

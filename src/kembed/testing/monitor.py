@@ -1,0 +1,513 @@
+"""Watch a stream of batches for a change, with evidence that holds at any time: `Monitor`."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from kembed.core import checks
+from kembed.core.backend import Float
+from kembed.core.drawing import Drawn
+from kembed.core.text import listing, plain
+from kembed.core.threads import few_rows_one_thread
+from kembed.core.writing import jsonable
+from kembed.permutation import nulls
+from kembed.permutation.designs import Draws
+from kembed.permutation.fusion import Values, combined, fuse
+from kembed.permutation.reservoir import Bins, Stream, pooled
+from kembed.permutation.sums import StoredSums
+from kembed.tables.reader import read
+from kembed.tables.source import Source
+from kembed.testing.anytime import EvidenceProcess
+from kembed.testing.direction import Training, coordinates, directions, projected, split
+from kembed.testing.engine import evaluate
+from kembed.testing.monitor_file import PLAIN, read_monitor, write_monitor
+from kembed.testing.outcome import subjects
+from kembed.testing.procedure import QUIETLY
+from kembed.testing.sketch import Sketch, as_rows
+from kembed.testing.specification import Specification
+from kembed.testing.stream import (
+    WHOLE,
+    Strata,
+    Stratum,
+    begin,
+    bin_batch,
+    is_several,
+    read_reference,
+    texts_of,
+    width_of,
+)
+
+SCALES = ((1, 1 / 2), (4, 1 / 4), (16, 1 / 4))  # batches of a block, and its share of the level
+DIRECTED = 1 / 2  # the share of tests in a learned direction, one for each batch
+UNITS = ("row", "batch")
+RESAMPLES = 199
+LARGEST = 690.0  # logarithm of the largest evidence that is shown: a number of 300 digits
+
+
+class State(NamedTuple):
+    """All that changes with a batch."""
+
+    strata: Strata
+    processes: tuple[EvidenceProcess, ...]
+    labels: tuple[str, ...]  # of the batches since the reference
+    evidence: Float[np.ndarray, " t"]  # logarithm, after each of them
+    peaks: Float[np.ndarray, " Q"]  # the largest so far, of every hypothesis
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MonitorResult:
+    """What a monitor says after a batch.
+
+    Attributes
+    ----------
+    label : str
+        The batch.
+    batches : int
+        How many there have been since the reference.
+    alarm : bool
+        Whether the evidence has reached the threshold, at this batch or before.
+    evidence, threshold : float
+        Evidence for a change after this batch, and where the alarm is.
+    since : str or None
+        The batch at which the evidence first reached the threshold.
+    began : str or None
+        The batch at which the change began, as far as the p-values say.
+    columns : tuple of str
+        Columns that changed, each at the level of the monitor for all of them.
+    pairs : tuple of (str, str)
+        Pairs of other columns whose dependence changed, at the level for all pairs.
+    pvalue : float
+        The p-value of this batch alone, against all before it.
+    by_column : dict of str to float
+        The largest evidence for each column so far.
+    notes : tuple of str
+        What to know of the batch.
+
+    """
+
+    label: str
+    batches: int
+    alarm: bool
+    evidence: float
+    threshold: float
+    since: str | None
+    began: str | None
+    columns: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    pvalue: float
+    by_column: dict[str, float]
+    alpha: float | None
+    mean_time: float | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The result in words."""
+        limit = f"alarm at {self.threshold:,.0f}"
+        if not self.alarm:
+            many = "batch" if self.batches == 1 else "batches"
+            return f"No alarm after {self.batches:,} {many}: evidence {_short(self.evidence)}, {limit}."
+        at = f"ALARM at {self.label}" if self.since == self.label else f"ALARM since {self.since}"
+        changed = [f'column "{name}"' for name in self.columns]
+        changed += [f'columns "{a}" and "{b}" together' for a, b in self.pairs]
+        where = f"; {', '.join(changed)}" if changed else ""
+        chance = f"at most {100 * (self.alpha or 0.0):g}% of such monitors would ever alarm"
+        if self.mean_time is not None:
+            chance = f"such monitors would alarm once in {self.mean_time:,g} batches or more, on average"
+        return (
+            f"{at}: evidence {_short(self.evidence)} ({limit}). The change began about {self.began}{where}. "
+            f"If nothing had changed, {chance}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON types, with the keys of docs/json.md."""
+        columns = [
+            {"name": name, "evidence": value, "changed": name in self.columns}
+            for name, value in self.by_column.items()
+        ]
+        found = {name: value for name, value in vars(self).items() if name not in ("columns", "pairs")}
+        changed = {"changed_columns": self.columns, "changed_pairs": self.pairs}
+        return jsonable({"verdict": self.verdict, **found, **changed, "by_column": columns})
+
+    def __repr__(self) -> str:
+        return "\n".join([self.verdict, *(f"note: {note}" for note in self.notes)])
+
+
+def _short(evidence: float) -> str:
+    return plain(evidence, 3 if evidence >= 1.0 else 2)
+
+
+class Monitor(Drawn):
+    """Watch batches of rows for a change since a reference: few false alarms however long one watches.
+
+    Every batch is compared with everything before it, reference and earlier batches, by an exact permutation
+    test under fresh randomness; so are the last 4 and the last 16 batches together. The p-values become
+    evidence that holds at any time: if nothing ever changes, the probability that it *ever* reaches 1/alpha
+    is at most alpha. With `mean_time` it reaches its threshold once in so many batches on average, or less
+    often.
+
+    That holds if rows are exchangeable while nothing changes: no order within a batch, no effect of the batch
+    (a day) on all of its rows. Give the batches of the reference (`batches=`), and this is checked. Where
+    days differ among themselves take whole batches as units (`unit="batch"`); where weekdays do, compare
+    within these (`by=`). The number of rows of a batch must not depend on what is in them.
+
+    Parameters
+    ----------
+    reference : array_like, data frame, path, Sketch, or list of tables
+        Rows from when all was well. A list of tables, or of files, is one batch each. Columns and levels are
+        those of the reference; a level that it does not have is evidence.
+    alpha : float
+        The probability of ever raising a false alarm.
+    mean_time : float, optional
+        In place of alpha: the mean number of batches between false alarms.
+    by : str, optional
+        A column, such as the weekday or a site: rows are compared with those of the same value.
+    unit : {"row", "batch"}
+        What is exchangeable while nothing changes: rows, or only whole batches. The latter needs the batches
+        of the reference, 40 or more.
+    batches : str, optional
+        The column of the reference that says which batch a row belongs to; it is not compared.
+    kernel : str, Kernel, callable or list
+        As in `mmd_test`.
+    n_resamples : int
+        Relabelings of a test.
+    nan_policy : {"raise", "omit"}
+        With `"omit"` rows with missing values count for nothing.
+    rng : int or numpy.random.Generator
+        Seed; tests count on from it, so that no random number is used twice.
+
+    Attributes
+    ----------
+    result : MonitorResult or None
+        That of the last batch.
+    notes : tuple of str
+        What to know of the reference.
+
+    References
+    ----------
+    Vovk (2021), "Testing randomness online", Statistical Science 36. Ville (1939), "Étude critique de la
+    notion de collectif". Shiryaev (1963), "On optimum methods in quickest detection problems".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kembed import Monitor
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = Monitor(rng.normal(size=(500, 2)))
+    >>> for day in range(8):
+    ...     result = monitor.update(rng.normal(size=(50, 2)), label=f"day {day}")
+    >>> print(result)
+    No alarm after 8 batches: evidence 0.2, alarm at 20.
+    >>> for day in range(8, 12):
+    ...     result = monitor.update(rng.normal(size=(50, 2)) + [0.0, 1.0], label=f"day {day}")
+    >>> print(result.alarm, result.began, result.columns)
+    True day 8 ('column 1',)
+
+    """
+
+    def __init__(
+        self,
+        reference: Any,
+        *,
+        alpha: float = 0.05,
+        mean_time: float | None = None,
+        by: str | None = None,
+        unit: str = "row",
+        batches: str | None = None,
+        kernel: Any = "fused",
+        n_resamples: int = RESAMPLES,
+        nan_policy: str = "raise",
+        rng: Any = 0,
+    ) -> None:
+        self.alpha = checks.level(alpha, "alpha")
+        self.mean_time = None if mean_time is None else checks.number(mean_time, "mean_time")
+        if self.mean_time is not None and self.mean_time < 1.0:
+            raise ValueError(f"mean_time is a number of batches of at least 1, but {mean_time!r} was given")
+        self.by, self.unit = by, checks.choice(unit, "unit", UNITS)
+        self.kernel, self.n_resamples = kernel, checks.resamples(n_resamples)
+        self.nan_policy = checks.choice(nan_policy, "nan_policy", ("raise", "omit"))
+        self.seed, self.counter = int(checks.generator(rng).integers(2**62)), 0
+        self.earlier: tuple[str, ...] = ()  # labels of batches before the last restart
+        self._begin(reference, batches)
+
+    def _begin(self, reference: Any, batches: str | None) -> None:
+        """Fit the features, and start without evidence."""
+        rng = self._generator()
+        with np.errstate(**QUIETLY):
+            if isinstance(reference, Sketch):
+                if self.by is not None or self.unit == "batch" or batches is not None:
+                    raise ValueError("a sketch has no strata and no batches; give the rows of the reference")
+                specification, strata = reference.specification, {WHOLE: Stratum(reference)}
+                notes: tuple[str, ...] = ()
+            elif self.by is None and batches is None and not is_several(reference) and self.unit == "row":
+                source = as_rows(reference, "reference", self.nan_policy)
+                sketch = Sketch.of(source, kernel=self.kernel, rng=rng)
+                specification, strata, notes = sketch.specification, {WHOLE: Stratum(sketch)}, source.notes
+            else:
+                rows = read_reference(reference, self.by, batches, self.nan_policy)
+                specification, strata = begin(rows, self.unit, self.kernel, rng)
+                notes = rows.source.notes
+        self._specified(specification, notes)
+        hypotheses = 1 + len(self._subjects)
+        periods = [(period, share * (1.0 - self._learned)) for period, share in SCALES]
+        periods += [(1, DIRECTED)] if self._learned else []
+        processes = tuple(
+            EvidenceProcess.begun(share, period, self.mean_time is not None, hypotheses)
+            for period, share in periods
+        )
+        self.state = State(strata, processes, (), np.empty(0), np.full(hypotheses, -np.inf))
+        self.result: MonitorResult | None = None
+
+    def _specified(self, specification: Specification, notes: tuple[str, ...]) -> None:
+        """Keep the features."""
+        self.specification, self.notes = specification, notes
+        self._subjects, self._places = subjects(specification.fitted.ensemble.kernels)
+        self._coordinates = coordinates(specification, self._subjects) if self.unit == "row" else None
+
+    @property
+    def _learned(self) -> float:
+        """The share of the level of tests in a learned direction."""
+        return 0.0 if self._coordinates is None else DIRECTED
+
+    def _generator(self) -> np.random.Generator:
+        """Random numbers that nothing else has used."""
+        self.counter += 1
+        return np.random.default_rng([self.seed, self.counter])
+
+    @property
+    def threshold(self) -> float:
+        """The evidence at which the monitor alarms.
+
+        Between alarms: the share of sequences of tests that reach a multiple λ of their mean by batch n is at
+        most n/λ for all together, which makes the mean time λ/2 or more.
+        """
+        return 1.0 / self.alpha if self.mean_time is None else 2.0 * self.mean_time
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are compared."""
+        return self.specification.schema.names
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The batches since the reference."""
+        return self.state.labels
+
+    @property
+    def evidence(self) -> Float[np.ndarray, " t"]:
+        """The evidence after each of them."""
+        return np.exp(np.minimum(self.state.evidence, LARGEST))
+
+    @few_rows_one_thread
+    def update(self, batch: Any, label: Any = None) -> MonitorResult:
+        """Take in a batch, and say whether anything has changed.
+
+        Parameters
+        ----------
+        batch : array_like, data frame or path
+            Rows with the columns of the reference. Where it cannot be used the monitor stays as it was.
+        label : optional
+            What to call the batch, such as its date; each only once. Unless given, its number.
+
+        Returns
+        -------
+        MonitorResult
+            Alarm or not, the evidence, since when, and which columns.
+
+        Raises
+        ------
+        ValueError
+            If the label has been seen, the batch is empty, has missing values or lacks a column.
+        TypeError
+            If a column holds another kind of values than in the reference.
+
+        """
+        label = f"batch {len(self.labels) + 1}" if label is None else str(label)
+        if label in self.labels or label in self.earlier:
+            raise ValueError(
+                f"the monitor has seen {label!r} already; give every batch once, under its own label"
+            )
+        rng = np.random.default_rng([self.seed, self.counter + 1])
+        with np.errstate(**QUIETLY):
+            source, strata_of_rows, notes = self._read(batch)
+            state, pvalue = self._after(source, strata_of_rows, label, rng)
+        self.counter += 1
+        self.state = state
+        self.result = self._result(pvalue, notes)
+        return self.result
+
+    def _read(self, batch: Any) -> tuple[Source, np.ndarray, tuple[str, ...]]:
+        """The rows of a batch, the stratum of each, and notes."""
+        names = self.columns if self.by is None else (*self.columns, self.by)
+        source = batch
+        if not isinstance(batch, Source):
+            (source,) = read({"batch": batch}, nan_policy=self.nan_policy, minimum=1, keep=names)
+        strata = np.full(source.size, WHOLE) if self.by is None else texts_of(source, self.by)
+        notes = tuple(
+            f"column {name!r} is left out: the reference does not have it"
+            for c, name in enumerate(source.schema.names)
+            if name not in names and name != f"column {c}"
+        )
+        return source, strata, (*source.notes, *notes)
+
+    def _after(
+        self, source: Source, names: np.ndarray, label: str, rng: np.random.Generator
+    ) -> tuple[State, float]:
+        """The state after a batch, and its p-value."""
+        old, rows = self.state, self.unit == "row"
+        places = None if self._coordinates is None else self._coordinates.places
+        sizes = tuple(period if rows else 1 for period, _ in SCALES)
+        strata = dict(old.strata)
+        for name, count in zip(*np.unique(names, return_counts=True), strict=True):
+            stratum, units = strata.get(name, Stratum(None)), int(count) if rows else 1
+            if not stratum.streams:
+                stratum = stratum.begun(units, sizes, width_of(self.specification), places, rng)
+            strata[name] = stratum.fitting(units)
+        binned = bin_batch(source, names, strata, self.specification, self.unit, rng)
+        number, processes = len(old.labels) + 1, list(old.processes)
+        streams = {name: list(stratum.streams) for name, stratum in strata.items()}
+        training = {name: stratum.training for name, stratum in strata.items()}
+        for name, batch in binned.items():
+            parts = [batch] * len(SCALES)
+            if places is not None:
+                train, test = split(batch, places)
+                training[name] = training[name].with_batch(train)
+                parts.append(test)
+            streams[name] = [stream.joined(part) for stream, part in zip(streams[name], parts, strict=True)]
+        learned = None if places is None else self._directions([each for each in training.values() if each])
+        for k, process in enumerate(processes):
+            if number % process.period:
+                continue
+            block = {name: each[k].completed() for name, each in streams.items() if each}
+            direction = learned if k == len(SCALES) else None
+            processes[k] = process.after(*self._test(list(block.values()), direction, rng))
+            for name, stream in block.items():
+                streams[name][k] = stream.absorbed(rng)
+        strata = {
+            name: replace(
+                stratum,
+                streams=tuple(streams[name]),
+                training=training[name] and training[name].later(),
+            )
+            for name, stratum in strata.items()
+        }
+        log_evidence = np.max([process.log_evidence for process in processes], axis=0)
+        evidence, peaks = np.append(old.evidence, log_evidence[0]), np.maximum(old.peaks, log_evidence)
+        state = State(strata, tuple(processes), (*old.labels, label), evidence, peaks)
+        return state, float(processes[0].pvalues[-1])
+
+    def _directions(self, training: list[Training]) -> Float[np.ndarray, "q Q"]:
+        """What training halves have learned, for all hypotheses."""
+        return directions(training, self._coordinates.subject, len(self._subjects))
+
+    def _test(
+        self, streams: list[Stream], learned: Float[np.ndarray, "q Q"] | None, rng: np.random.Generator
+    ) -> tuple[Float[np.ndarray, " Q"], int]:
+        """P-values of all hypotheses: a block against its past; and the size of the grid they are on.
+
+        With `learned` directions the statistics are differences of means along these.
+        """
+        made = pooled(streams)
+        if made is None:  # nothing to compare with
+            return np.ones(1 + len(self._subjects)), 1
+        table, design = made
+        draws = design.draw(table[:, 0], self.n_resamples, rng)
+        if learned is not None:
+            T = projected(table, draws, learned)
+        else:
+            fused = fuse(self._values(table, draws), self.specification.fitted.ensemble.plan)
+            T = np.column_stack([fused.statistic, combined(fused.kernels, self._places)])
+        return nulls.column_pvalues(T[0], T[1:]), len(T)
+
+    def _values(self, table: Bins, draws: Draws) -> Values:
+        """The statistics of all kernels from a table of bins."""
+        fitted = self.specification.fitted
+        starts = np.cumsum([1, *(len(each.steps) for each in fitted.ensemble.maps)])
+        parts = zip(fitted.ensemble.maps, starts[:-1], starts[1:], strict=True)
+        sums = StoredSums(table[:, 0], {each: table[:, start:end] for each, start, end in parts})
+        return evaluate(*fitted, sums, draws)
+
+    def _result(self, pvalue: float, notes: tuple[str, ...]) -> MonitorResult:
+        """The result after the last batch."""
+        state, limit = self.state, np.log(self.threshold)
+        crossed = np.flatnonzero(state.evidence >= limit)
+        alarm = len(crossed) > 0
+        single = np.array([len(names) == 1 for names in self._subjects], dtype=bool)
+        family = np.where(single, single.sum(), (~single).sum())
+        sure = [
+            names
+            for names, peak, count in zip(self._subjects, state.peaks[1:], family, strict=True)
+            if alarm and peak >= limit + np.log(count)
+        ]
+        columns = {names[0] for names in sure if len(names) == 1}
+        return MonitorResult(
+            label=state.labels[-1],
+            batches=len(state.labels),
+            alarm=alarm,
+            evidence=float(self.evidence[-1]),
+            threshold=self.threshold,
+            since=state.labels[crossed[0]] if alarm else None,
+            began=state.labels[self._beginning(limit)] if alarm else None,
+            columns=tuple(names[0] for names in sure if len(names) == 1),
+            pairs=tuple((names[0], names[1]) for names in sure if len(names) == 2 and not {*names} & columns),
+            pvalue=pvalue,
+            by_column={
+                names[0]: float(np.exp(min(peak, LARGEST)))
+                for names, peak in zip(self._subjects, state.peaks[1:], strict=True)
+                if len(names) == 1
+            },
+            alpha=self.alpha if self.mean_time is None else None,
+            mean_time=self.mean_time,
+            notes=notes,
+        )
+
+    def _beginning(self, limit: float) -> int:
+        """The batch at which the change began, by the finest sequence of tests that is sure of one."""
+        found = [process.beginning for process in self.state.processes if len(process.pvalues)]
+        return next((batch for evidence, batch in found if evidence >= limit), max(found)[1])
+
+    def restart(self, reference: Any, batches: str | None = None) -> None:
+        """Start again with a new reference: features, past and evidence; labels that were seen stay so."""
+        before, labels = self.counter, self.labels
+        try:
+            self._begin(reference, batches)
+        except BaseException:
+            self.counter = before
+            raise
+        self.earlier += labels
+
+    def save(self, path: str | Path) -> Path:
+        """Write the monitor to a file, atomically: arrays and JSON, no code."""
+        return write_monitor(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read the monitor in a file that `save` has written; it goes on as if it had never been away.
+
+        Raises
+        ------
+        FileError
+            If the file is missing or damaged, or holds something else.
+
+        """
+        return read_monitor(cls, path)
+
+    @classmethod
+    def from_parts(cls, parts: dict[str, Any]) -> Self:
+        """Make it from what was read."""
+        made = cls.__new__(cls)
+        for name in PLAIN:
+            setattr(made, name, parts[name])
+        made._specified(parts["specification"], parts["notes"])
+        made.state = State(**{name: parts[name] for name in State._fields})
+        made.result = None
+        if made.labels:
+            made.result = made._result(float(made.state.processes[0].pvalues[-1]), ())
+        return made
+
+    def __repr__(self) -> str:
+        if self.result is None:
+            return f"Monitor of {listing(self.columns)}: no batch yet, alarm at {self.threshold:,.0f}"
+        return repr(self.result)
