@@ -4,51 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from tests import reference as ref
 
 from kembed.core.ordering import sorted_rows
 from kembed.learning import density as module
-from kembed.learning.density import Kernels, fit_density, fit_student, stacking_weights
+from kembed.learning.density import fit_density, fit_student, stacking_weights
 
 
 def fitted(x, seed=0):
     return fit_density(sorted_rows(np.asarray(x, dtype=float)), np.random.default_rng(seed))
-
-
-def test_kernel_density_by_loops():
-    rng = np.random.default_rng(0)
-    y, new = rng.normal(size=(2, 30, 2))
-    axes, h = np.array([[1.0, 0.5], [0.0, 2.0]]), rng.uniform(0.5, 1.0, 30)
-    density = Kernels(y @ axes, h, np.zeros(2), axes, 30)
-    for point, value in zip(new, density.log_density(new), strict=True):
-        inverse = np.linalg.inv(axes)
-        terms = [
-            ref._normal_density(point, c, w * w * inverse.T @ inverse) for c, w in zip(y, h, strict=True)
-        ]
-        assert value == pytest.approx(math.log(np.mean(terms)), abs=1e-9)
-
-
-@pytest.mark.parametrize("E", [1, 2])
-def test_left_out_kernels_are_those_without_the_row(E):
-    """Fixed, variable and reflected bandwidths, against kernels of the other rows."""
-    y = np.random.default_rng(1).normal(size=(40, E))
-    student, _ = fit_student(y)
-    fits = list(module._kernel_fits(y, student))
-    assert len(fits) == 9 * E + (18 if E == 1 else 0)
-    for log_density, left_out in fits:
-        kernels = log_density.__self__
-        variable = np.ptp(kernels.bandwidths) > 0.0
-        for i in (0, 17):
-            others = np.delete(np.arange(len(kernels.centres)), range(i, len(kernels.centres), 40))
-            h = kernels.bandwidths[others]
-            if variable:
-                x = kernels.centres[others]
-                away = np.sqrt(np.sort(((x[:, None] - x) ** 2).sum(axis=2), axis=1)[:, 10] / E)
-                factor = min(module.FACTORS, key=lambda f: abs(np.median(h) / np.median(away) - f))
-                h = factor * away
-            again = kernels._replace(centres=kernels.centres[others], bandwidths=h, n=39)
-            if again.log_density(y[[i]])[0] > -30.0:  # beyond, kernels are cut
-                assert left_out[i] == pytest.approx(again.log_density(y[[i]])[0], abs=1e-6)
 
 
 def test_stacking_weights_maximise_the_left_out_likelihood():
@@ -123,16 +86,6 @@ def test_wild_rows_do_no_harm(D):
     assert fitted(cauchy).log_density(new).mean() > truth - 0.15 * D
 
 
-def test_an_edge_is_seen():
-    rng = np.random.default_rng(8)
-    density = fitted(rng.random((300, 1)))
-    inside = density.log_density(np.array([[0.02], [0.5], [0.98]]))
-    outside = density.log_density(np.array([[-0.1], [1.1]]))
-    assert (np.abs(inside) < 0.4).all()
-    assert (outside < -1.5).all()
-    assert module._edges(np.arange(10.0)) == [(-1.0, np.inf), (-np.inf, 10.0), (-1.0, 10.0)]
-
-
 @pytest.mark.parametrize(("n", "E"), [(5, 1), (5, 2), (12, 30), (40, 60)])
 def test_few_rows(n, E):
     rng = np.random.default_rng(9)
@@ -144,7 +97,7 @@ def test_few_rows(n, E):
 
 
 def test_columns_that_determine_each_other(monkeypatch):
-    """Two thin sheets of other slopes: the Gaussian mixtures follow them, kernels and the t do not."""
+    """Two thin sheets of other slopes: the Gaussian mixtures follow them, the t does not."""
     rng = np.random.default_rng(10)
     x, new = (
         np.column_stack([r, slope * r + 0.02 * rng.normal(size=len(r))])
@@ -185,7 +138,7 @@ def test_correlated_columns_are_whitened():
 
 
 def test_many_rows_use_all_of_them(monkeypatch):
-    """Kernels and weights from a subsample, the t and mixtures from all rows: close to the fit of all."""
+    """Weights from a subsample, the t and mixtures from all rows: close to the fit of all."""
     rng = np.random.default_rng(11)
     x, new = rng.gamma(3.0, size=(500, 1)), rng.gamma(3.0, size=(500, 1))
     whole = fitted(x)
