@@ -71,6 +71,7 @@ CALLS = {
     "witness posterior": "kembed.witness(x, y, kernel='posterior').where()",
     "KernelLearner": "kembed.KernelLearner().fit(x).transform(x)",
     "MeanEmbedding": "kembed.MeanEmbedding().fit([x, y]).transform([x, y])",
+    "DistributionRegressor": "kembed.DistributionRegressor().fit([x, y, x[:9]], [0, 1, 2]).predict([x])",
     "Sketch": "kembed.mmd_test(kembed.Sketch.of(x), y, rng=0)",
     "fit_embedding": "kembed.fit_embedding(x, kembed.Gaussian(1.0)).interval(x[:2])",
     "convolved": "kembed.Matern32().convolved(kembed.GaussianMeasure(np.zeros(3), np.eye(3))).gram(x, x)",

@@ -22,6 +22,7 @@ _HOME = {
     "Convolved": "kernels.convolution",
     "Delta": "kernels.discrete",
     "Comparison": "comparing.compare",
+    "DistributionRegressor": "estimators.distribution_regressor",
     "DriftDetector": "estimators.drift",
     "Embedding": "embeddings.empirical",
     "EmpiricalMeasure": "kernels.measures",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
     from kembed.embeddings.posterior import PosteriorEmbedding as PosteriorEmbedding
     from kembed.embeddings.posterior import fit_embedding as fit_embedding
     from kembed.embeddings.shrinkage import shrinkage as shrinkage
+    from kembed.estimators.distribution_regressor import DistributionRegressor as DistributionRegressor
     from kembed.estimators.drift import DriftDetector as DriftDetector
     from kembed.estimators.kernel_learner import KernelLearner as KernelLearner
     from kembed.estimators.mean_embedding import MeanEmbedding as MeanEmbedding

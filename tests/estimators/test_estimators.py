@@ -26,11 +26,24 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import kembed
-from kembed import DriftDetector, Gaussian, KernelLearner, Matern32, MeanEmbedding, MultiScale
+from kembed import (
+    DistributionRegressor,
+    DriftDetector,
+    Gaussian,
+    KernelLearner,
+    Matern32,
+    MeanEmbedding,
+    MultiScale,
+)
 from kembed.core.checks import as_rng
 from kembed.estimators.kernel_learner import as_pattern
 
-CHECKED = [KernelLearner(), MeanEmbedding(kernel="median"), DriftDetector(n_resamples=99)]
+CHECKED = [
+    KernelLearner(),
+    MeanEmbedding(kernel="median"),
+    DriftDetector(n_resamples=99),
+    DistributionRegressor(kernel="median"),
+]
 # A verdict on a batch is not a label of each row. What these two are after is tested below for batches:
 # the order of rows does not matter, and a batch too small to judge is refused.
 EXCLUDED = {

@@ -61,11 +61,7 @@ def make_coordinates(
     bags: Sequence[Rows], kernel: Kernel, landmarks: Float[np.ndarray, "m D"], noise: float | str
 ) -> Coordinates:
     """Axes and prior from the pooled rows; the noise is "pooled", "full" (each bag's own) or one τ²."""
-    eigenvalues, vectors = np.linalg.eigh(kernel.gram(landmarks))
-    kept = np.flatnonzero(eigenvalues > LEAST_EIGENVALUE * eigenvalues[-1])[::-1]
-    # eigh may return either sign of a vector; the same data should give the same features everywhere.
-    largest = np.abs(vectors[:, kept]).argmax(axis=0)
-    axes = vectors[:, kept] * np.sign(vectors[largest, kept]) / np.sqrt(eigenvalues[kept])
+    axes = feature_axes(kernel, landmarks)
     measure = GaussianMeasure.of(np.concatenate(bags))
     prior = axes.T @ kernel.convolved(measure).gram(landmarks) @ axes
     blank = Coordinates(kernel, landmarks, axes, prior, None)
@@ -77,3 +73,12 @@ def make_coordinates(
     several = [x for x in bags if len(x) > 1] or [np.concatenate(bags)]
     total = sum((len(x) - 1) * blank.moments(x, want_covariance=True)[1] for x in several)
     return replace(blank, noise=np.asarray(total) / sum(len(x) - 1 for x in several))
+
+
+def feature_axes(kernel: Kernel, landmarks: Float[np.ndarray, "m D"]) -> Float[np.ndarray, "m q"]:
+    """W of these landmarks: coordinates are Wᵀk(z, ·)."""
+    eigenvalues, vectors = np.linalg.eigh(kernel.gram(landmarks))
+    kept = np.flatnonzero(eigenvalues > LEAST_EIGENVALUE * eigenvalues[-1])[::-1]
+    # eigh may return either sign of a vector; the same data should give the same features everywhere.
+    largest = np.abs(vectors[:, kept]).argmax(axis=0)
+    return vectors[:, kept] * np.sign(vectors[largest, kept]) / np.sqrt(eigenvalues[kept])

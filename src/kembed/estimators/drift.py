@@ -4,15 +4,15 @@ import copy
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kembed.core import checks
 from kembed.core.text import listing
 from kembed.core.threads import few_rows_one_thread
 from kembed.estimators.drift_file import read_detector, write_detector
-from kembed.tables.reader import read, read_tables
+from kembed.estimators.validation import validated_table
+from kembed.tables.reader import read
 from kembed.tables.stored import rows_from_parts, table_parts
 from kembed.testing.margin import Margin, read_margin
 from kembed.testing.outcome import TestOutcome
@@ -203,33 +203,11 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         return rows_from_parts(table_parts(kept, framed=True))
 
     def _table(self, X: Any, reset: bool) -> Any:
-        """A table as `mmd_test` reads it, checked as scikit-learn does where it holds numbers alone."""
-        checks.choice(self.nan_policy, "nan_policy", ("raise", "omit"))
-        X = checks.some_rows(X, "X")
-        if isinstance(X, dict):  # a table that scikit-learn does not know
-            return read_tables({"X": X}, self.nan_policy, minimum=MINIMUM_ROWS) and X
-        if hasattr(X, "columns") or _has_text(X):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            read_tables({"X": X}, self.nan_policy, minimum=MINIMUM_ROWS)
-            return X
-        finite = True if self.nan_policy == "raise" else "allow-nan"
-        options = {"ensure_all_finite": finite, "ensure_min_samples": MINIMUM_ROWS}
-        with np.errstate(invalid="ignore", over="ignore"):  # scikit-learn looks for gaps by adding up
-            return validate_data(self, X, reset=reset, dtype=np.float64, **options)
+        """A table as `mmd_test` reads it."""
+        return validated_table(self, X, reset=reset, minimum=MINIMUM_ROWS)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.allow_nan = self.nan_policy == "omit"
         return tags
-
-
-def _has_text(X: Any) -> bool:
-    """Whether lists or arrays hold text; not what scikit-learn refuses (sparse matrices, ragged lists)."""
-    if getattr(getattr(X, "dtype", None), "kind", "O") in "biufc" or hasattr(X, "nnz"):
-        return False
-    try:
-        entries = np.asarray(X, dtype=object)
-    except ValueError:  # ragged: scikit-learn says so
-        return False
-    return any(isinstance(entry, str) for entry in entries.ravel())

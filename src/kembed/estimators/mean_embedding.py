@@ -11,6 +11,7 @@ from kembed.core.backend import to_numpy
 from kembed.core.threads import few_rows_one_thread
 from kembed.embeddings.landmarks import as_rule, choose_landmarks
 from kembed.estimators.coordinates import make_coordinates
+from kembed.estimators.validation import as_tables
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.space import make_space
 from kembed.learning.kernel_words import choose_kernel
@@ -127,7 +128,7 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _bags(self, X: Any, reset: bool) -> list[np.ndarray]:
         """Every bag as a checked table of the same columns."""
-        tables = _as_tables(X)
+        tables = as_tables(X)
         if tables is None:
             X = checks.some_rows(X, "X")
             rows = validate_data(self, X, reset=reset, ensure_min_samples=1 + reset, **ROWS)
@@ -139,25 +140,3 @@ class MeanEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             except ValueError as error:
                 raise ValueError(f"bag {i} (X[{i}]): {error}") from None
         return bags
-
-
-def _as_tables(X: Any) -> list[Any] | None:
-    """The bags as they were given; None if X is itself a table, one point a bag."""
-    if isinstance(X, np.ndarray) and X.ndim != 1:
-        return list(X) if X.ndim == 3 else None
-    if not isinstance(X, list | tuple | np.ndarray) or not len(X):
-        return None
-    try:
-        ndims = {np.ndim(bag) for bag in X}
-    except ValueError:  # a ragged bag: scikit-learn says so
-        return None
-    if 2 in ndims:
-        if ndims != {2}:
-            i = next(i for i, bag in enumerate(X) if np.ndim(bag) != 2)
-            seen = f"X[{i}] has {np.ndim(X[i])} dimension(s) where other bags are (n_i, D) tables"
-            raise ValueError(f"{seen}; give every bag as a table, x.reshape(-1, 1) if it has one column")
-        return list(X)
-    if ndims == {1} and all(isinstance(bag, np.ndarray) for bag in X):
-        remedy = "write [x.reshape(-1, 1) for x in X] for bags, np.array(X) for one point a bag"
-        raise ValueError(f"X is a list of vectors, which may be bags of numbers or points; {remedy}")
-    return None

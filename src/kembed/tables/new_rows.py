@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,25 +17,30 @@ from kembed.tables.schema import parsed_numbers, plain_numbers
 from kembed.tables.table import Table
 
 
-def read_like(value: Any, argument: str, table: Table) -> Float[np.ndarray, "p D"]:
+def read_like(
+    value: Any, argument: str, table: Table, *, exclude: Iterable[str] = (), gaps: bool = False
+) -> Float[np.ndarray, "p D"]:
     """New rows with the columns of a table, in its codes: data frames by name, everything else by place.
 
-    A level that the table does not have is -1, which equals none.
+    A level that the table does not have is -1, which equals none. Columns of `exclude` are not read. Missing
+    values are refused; with `gaps` they are nan.
     """
-    opened = open_value(value, argument)
+    opened, without = open_value(value, argument), set(exclude)
+    given = tuple(name for name in opened.names if name not in without)
     indicators = [bool(of) for of in table.missing_of] or [False] * len(table.names)
     wanted = tuple(name for name, is_one in zip(table.names, indicators, strict=True) if not is_one)
     if opened.framed:
-        if set(opened.names) != set(wanted):
+        if set(given) != set(wanted):
             seen = f"{argument} must have the columns {listing(wanted)}"
-            raise ValueError(f"{seen}, but has {listing(opened.names)}")
+            raise ValueError(f"{seen}, but has {listing(given)}")
         names = wanted
-    elif len(opened.names) != len(wanted):
-        seen = f"{argument} has {counted(len(opened.names), 'column')} where the samples have {len(wanted)}"
+    elif len(given) != len(wanted):
+        seen = f"{argument} has {counted(len(given), 'column')} where the samples have {len(wanted)}"
         raise ValueError(f"{seen}; give the same variables in the same order")
     else:
-        names = opened.names
-    refuse_gaps(opened, surveyed(opened, names, frozenset(names), Rules()), names)
+        names = given
+    if not gaps:
+        refuse_gaps(opened, surveyed(opened, names, frozenset(names), Rules()), names)
     columns = [_encoded_like(opened, name, table, d) for d, name in enumerate(names)]
     values = np.column_stack(columns)
     return np.hstack([values, np.zeros((len(values), sum(indicators)))])
@@ -59,7 +65,7 @@ def _encoded_like(opened: Opened, name: str, table: Table, d: int) -> np.ndarray
                     raise TypeError(f"{where} holds {held} where the samples hold {expected}")
                 found.append(numbers)
             elif column.is_text:
-                code = {level: float(place) for place, level in enumerate(table.levels[d])}
+                code = {level: float(place) for place, level in enumerate(table.levels[d])} | {None: np.nan}
                 found.append(np.array([code.get(level, -1.0) for level in column.values.to_list()]))
             else:
                 found.append(column.values)

@@ -100,6 +100,8 @@ def open_value(
 ) -> Opened:
     """One sample, whatever it is; of files nothing is read but what tells the columns and where rows are."""
     first, name = 0, argument
+    if isinstance(value, Opened):
+        return value
     if isinstance(value, Labelled):
         value, name, first = value.value, value.label, 1
     if is_dask(value):
@@ -218,7 +220,7 @@ def read(
     checked(options.as_text, dict.fromkeys(name for one in opened for name in one.names), opened[0].label)
     only: dict[str, int] = {}
     if same_columns:
-        chosen, only = _matched(opened, chosen, common)
+        chosen, only = match_columns(opened, chosen, common)
     surveys = [surveyed(one, names, frozenset(), rules) for one, names in zip(opened, chosen, strict=True)]
     for one, survey in zip(opened, surveys, strict=True):
         checks.size(survey.size, max(minimum, 1), one.label)
@@ -318,7 +320,7 @@ def _chosen(opened: Opened, columns: list[str] | None, exclude: Iterable[str]) -
     return left
 
 
-def _matched(
+def match_columns(
     opened: list[Opened], chosen: list[tuple[str, ...]], common: bool
 ) -> tuple[list[tuple[str, ...]], dict[str, int]]:
     """The same columns of all samples, and those that not all have, with the sample that has each."""
