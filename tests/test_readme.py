@@ -23,6 +23,7 @@ README = ROOT / "README.md"
 PAGES = [
     "quickstart",
     "howto/drift",
+    "howto/when",
     "howto/ab-test",
     "howto/independence",
     "howto/causal",

@@ -355,6 +355,12 @@ def test_names_cannot_paint_the_terminal(call):
         ("learn missing.csv", "missing values in 10 of 60 rows.*--missing omit"),
         ("learn missing.csv --missing include", "--missing takes omit, raise, but 'include' was given"),
         ("learn one.csv", "one.csv has 1 row; at least 5 are needed: give more rows"),
+        ("when one.csv", "one.csv has 1 row, but two segments of at least 5 are needed"),
+        ("when before.csv --order day", "has no column 'day'|is not a column"),
+        ("when before.csv --order city", "order='city' holds text; name a column of dates or numbers"),
+        ("when before.csv --block 0", "--block must be a whole number of at least 1, got '0'"),
+        ("when before.csv --resamples 9", "use --resamples 20 or more"),
+        ("when before.csv --plot curve.doc", "must end in .png or .svg or .pdf"),
         ("reproduce figure9", "there is no figure 'figure9'; give figure1, figure2, figure3, ozone or all"),
         ("reproduce figure1 -o before.csv", "is, or lies in, a file"),
         ("demo -o before.csv/x", "is, or lies in, a file"),
@@ -443,6 +449,26 @@ def test_independence(answer, call, place):
     assert code == 0
     assert out.startswith("No dependence was found at the 5% level: p = ")
     assert out.splitlines()[0].endswith("That is not a proof of independence.")
+
+
+def test_when(answer, place, call):
+    rows = pl.concat([pl.read_csv(place / name) for name in ("before.csv", "after.csv")])
+    rows.with_row_index("t").reverse().write_csv(place / "series.csv")
+    how = ["series.csv", "--order", "t", "--columns", "v,w", *QUICK[2:]]
+    found = answer("when", *how, "--plot", "changes.png")
+    direct = kembed.change_points(
+        pl.read_csv(place / "series.csv").select("t", "v", "w"), order="t", n_resamples=39
+    )
+    assert found["changes"] == json.loads(json.dumps(direct.to_dict()["changes"]))
+    assert found["samples"] == [{"name": "series.csv", "rows": 2 * ROWS, "used": 2 * ROWS}]
+    assert found["columns"] == ["v", "w"]
+    assert (place / "changes.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = call("when", *how, "--fail-on-difference")
+    assert code == 1
+    assert out.startswith("One change was found in 120 rows: at ")
+    assert any(line.startswith(f"at {found['changes'][0]['time']:g}") for line in out.splitlines())
+    code, out, _ = call("when", "before.csv", "--columns", "w", *QUICK[2:], "--fail-on-difference")
+    assert (code, out[:19]) == (0, "No change was found")
 
 
 def test_learn(answer, place, call):

@@ -19,6 +19,7 @@ CALLS = {
     "report": ["report", "a.csv", "b.csv", *BOTH, "--margin", "0.1sd", *QUICK],
     "independence": ["independence", "a.csv", "--x", "v", "--y", "u,w", *QUICK],
     "witness": ["witness", "a.csv", "b.csv", *V, "--kernel", "median"],
+    "when": ["when", "steps.csv", "--order", "t", *QUICK],
     "learn": ["learn", "a.csv", *V],
     "summarise": ["summarise", "a.csv", "-o", "a.kembed"],
     "graph": ["graph", "a.csv", "--test", "fisher-z", "--bootstrap", "2"],
@@ -58,6 +59,9 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("json")
     v, w = np.random.default_rng(0).normal(size=(2, ROWS))
     pl.DataFrame({"v": v, "w": v + 0.3 * w, "u": w}).write_csv(folder / "a.csv")
+    step = np.where(np.arange(ROWS) < 25, v, v + 4.0)
+    frame = {"t": np.arange(ROWS), "v": step, "w": np.where(np.arange(ROWS) < 25, w, 0.1 * w - v)}
+    pl.DataFrame(frame).write_csv(folder / "steps.csv")
     pl.DataFrame({"v": v + 2.0, "w": w, "town": ["Rome", "Oslo"] * (ROWS // 2)}).write_csv(folder / "b.csv")
     return folder
 

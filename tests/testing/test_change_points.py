@@ -187,15 +187,15 @@ def test_principal_features_are_a_rotation_of_few(rng, monkeypatch):
 
 def test_the_true_position_is_rejected_at_the_level():
     """Of 100 series the share with p at most .2 is within three standard errors; far off, p is small."""
-    hits = []
+    hits, sizes, every = [], np.ones(24, dtype=int), np.arange(1, 24)
     for seed in range(100):
         rng = np.random.default_rng(seed)
         F = rng.normal(size=(24, 2))
         F[8:, 0] += 1.5
-        hits.append(position_pvalues(F, np.ones(24, dtype=int), np.array([8]), rng)[0] <= 0.2)
+        hits.append(position_pvalues(F, sizes, every, np.array([8]), rng)[0] <= 0.2)
     assert np.mean(hits) <= 0.2 + 3.0 * np.sqrt(0.2 * 0.8 / 100)
     F[8:, 0] += 5.0
-    p = position_pvalues(F, np.ones(24, dtype=int), np.array([3, 8, 16]), rng)
+    p = position_pvalues(F, sizes, every, np.array([3, 8, 16]), rng)
     assert p[0] <= 0.02 < 0.05 < p[1]
     assert p[2] <= 0.02
 

@@ -189,7 +189,7 @@ class Scan:
         sizes, steps = np.diff(edges), np.arange(len(candidates)) - int(np.searchsorted(candidates, place))
         tried = np.flatnonzero((np.abs(steps) <= NEAR) | (steps % STEP == 0))
         rng = np.random.default_rng(self.series.seed)
-        p = position_pvalues(principal(F, sizes), sizes, candidates[tried], rng)
+        p = position_pvalues(principal(F, sizes), sizes, candidates, candidates[tried], rng)
         kept = np.flatnonzero((p > 1.0 - LEVEL) | (steps[tried] == 0))
         # What was not tried, or is within a bin, may be where the change is.
         first = candidates[tried[kept[0] - 1] + 1 if kept[0] else 0]
@@ -357,22 +357,23 @@ def _centred(F: Float[np.ndarray, "E q"], sizes: Int[np.ndarray, " E"]) -> Float
 def position_pvalues(
     F: Float[np.ndarray, "E q"],
     sizes: Int[np.ndarray, " E"],
-    candidates: Int[np.ndarray, " k"],
+    candidates: Int[np.ndarray, " c"],
+    tried: Int[np.ndarray, " k"],
     rng: np.random.Generator,
 ) -> Float[np.ndarray, " k"]:
-    """P-values of "the change is there, and nowhere else", for changes after so many elements.
+    """P-values of "the change is there, and at no other candidate", for changes after so many elements.
 
     If so, elements on either side are exchangeable: the p-value is the rank of the largest of the
     `squared_sums` among those of elements that are put into another order within their sides (conformal
     localization, Ramdas & Hore 2026). It is exact whatever the features are.
     """
     found = []
-    for k in candidates.tolist():
+    for k in tried.tolist():
         before = np.arange(len(sizes)) < k
         orders = np.tile(np.arange(len(sizes)), (DRAWS + 1, 1))
         for group in _alike(before, sizes):
             orders[1:, group] = rng.permuted(orders[1:, group], axis=1)
-        largest = np.array([squared_sums(F[order], sizes).max() for order in orders])
+        largest = np.array([squared_sums(F[each], sizes)[candidates - 1].max() for each in orders])
         found.append(nulls.resampled_pvalue(float(largest[0]), largest[1:]))
     return np.array(found)
 
