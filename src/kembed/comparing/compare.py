@@ -27,6 +27,7 @@ from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
 from kembed.permutation.exchange import exchange, unit_codes
 from kembed.permutation.pool import Pool, make_pool, row_weights
+from kembed.tables.matching import matched
 from kembed.tables.reader import POLICIES, read, tables_of
 from kembed.tables.source import Source, in_memory
 from kembed.tables.table import Tables
@@ -239,7 +240,7 @@ def compare(
     unit: Any = None,
     strata: Any = None,
     weights: Any = None,
-    paired: bool = False,
+    paired: bool | str = False,
     target: str | None = None,
     missing: str = "include",
     rng: Any = 0,
@@ -276,9 +277,10 @@ def compare(
         of columns are of rows drawn with probabilities proportional to their weights, as many as the
         effective sample size (Σw)²/Σw² of each sample.
     paired
-        Whether row i of `x` belongs to row i of `y`: sides of pairs are swapped in the tests, and both rows
-        of a pair are in one fold of the AUC. Bands of the witness and intervals of single columns assume
-        independent samples.
+        Whether row i of `x` belongs to row i of `y`, or the name of a column whose values say which rows
+        belong together, as for `mmd_test`: sides of pairs are swapped in the tests, and both rows of a pair
+        are in one fold of the AUC. Bands of the witness and intervals of single columns assume independent
+        samples.
     target
         A column that the others, the inputs, are to predict (a label, an outcome, a model's score): also test
         whether P(inputs), P(target) and P(target | inputs) changed, and where the last did; see `Shift`.
@@ -313,10 +315,13 @@ def compare(
     exchanged: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": paired}
     if target is not None:
         _refuse_with_target(exchanged)
-    keep = [each for each in (unit, strata, target) if isinstance(each, str)]
+    key = paired if isinstance(paired, str) else None
+    keep = [each for each in (unit, strata, target, key) if isinstance(each, str)]
     sources = read({"x": x, "y": y}, nan_policy=missing, minimum=2, common=True, keep=keep)
     if target is not None:
         check_target(target, sources[0].schema.names, getattr(sources[0], "left_out", {}))
+    if key is not None:
+        sources, exchanged["paired"] = list(matched(sources, key)), True
     only = {name: labels[place] for name, place in getattr(sources[0], "only", {}).items()}
     generator = checks.generator(rng)
     procedure = read_procedure("auto", "permutation", n_resamples, None, generator)
