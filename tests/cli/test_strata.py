@@ -48,7 +48,10 @@ def test_strata_and_clusters_give_the_answers_of_python(place, answer):
     [
         (["--strata", "sites"], "x.csv has no column 'sites'; did you mean 'site'?"),
         (["--strata", "site", "--paired"], "the rows of pair 1 lie in two strata"),
-        (["--columns", "site", "--strata", "site"], "--unit and --strata leave no column to compare"),
+        (
+            ["--columns", "site", "--strata", "site"],
+            "--unit, --strata and --paired-by leave no column to compare",
+        ),
         (["--group", "site", "--weights", "w"], "--weights is for two samples"),
     ],
 )

@@ -870,9 +870,9 @@ def test_swaps_of_pairs_have_the_statistics_of_the_kernel_matrices(rng):
 
 def test_flags_are_flags(rng):
     x, y = rng.normal(size=(2, 20))
-    for name in ("paired", "by_column"):
-        with pytest.raises(TypeError, match=f"{name} must be True or False, but 'no'"):
-            mmd_test(x, y, **{name: "no"})
+    for name, value in (("paired", 1), ("by_column", "no")):
+        with pytest.raises(TypeError, match=f"{name} must be True or False, but {value!r}"):
+            mmd_test(x, y, **{name: value})
 
 
 def test_findings_go_by_name_where_all_columns_are_text(rng):

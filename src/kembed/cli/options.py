@@ -46,6 +46,9 @@ GraphFile = Annotated[
 Page = Annotated[Path, output("The page to write.", *TO_FILE)]
 ByColumn = Annotated[bool, method("Also test every column by itself.", "", "--by-column")]
 Paired = Annotated[bool, method("Row i of A and row i of B belong together.", "", "--paired")]
+PairedBy = Annotated[
+    Text, method("Rows with the same value of this column belong together.", "COLUMN", "--paired-by")
+]
 Weights = Annotated[Text, data("Weigh rows by this column, which is not compared.", "COLUMN")]
 Unit = Annotated[Text, data("Clusters of rows (a customer, a day), which are exchanged whole.", "COLUMN")]
 Strata = Annotated[Text, data("Compare within the strata of this column (a site, a weekday).", "COLUMN")]

@@ -210,15 +210,25 @@ def _drawn(source: Any, most: int, seed: int, paired: bool, screen: Screen) -> A
     return rows_of(source, replace(table, values=rows) if paired else table)
 
 
-def exchanged(loaded: Samples, unit: str | None, strata: str | None) -> tuple[Samples, dict[str, Any]]:
-    """The samples, whose columns of clusters and strata are not compared, and both as arguments of a test."""
-    named = {"unit": unit, "strata": strata}
+def exchanged(
+    loaded: Samples, unit: str | None, strata: str | None, paired_by: str | None = None, paired: bool = False
+) -> tuple[Samples, dict[str, Any]]:
+    """The samples, whose columns of clusters, strata and pairs are not compared, and arguments of a test."""
+    named = {"unit": unit, "strata": strata, "paired-by": paired_by}
     for option, column in named.items():
         check_named(loaded, column, f"--{option}")
     rest = [column for column in loaded.columns if column not in named.values()]
     if not rest:
-        raise UsageError("--unit and --strata leave no column to compare; name others")
-    return replace(loaded, columns=rest), named
+        raise UsageError("--unit, --strata and --paired-by leave no column to compare; name others")
+    return replace(loaded, columns=rest), {"unit": unit, "strata": strata, "paired": paired_by or paired}
+
+
+def refuse_drawn_pairs(reading: Grouping, paired_by: str | None) -> None:
+    """Rows that are drawn from either sample have few partners left."""
+    if paired_by is not None and reading.max_rows is not None:
+        raise UsageError(
+            "--max-rows draws rows before --paired-by finds their partners; leave one of them out"
+        )
 
 
 def check_named(loaded: Samples, column: str | None, option: str) -> None:

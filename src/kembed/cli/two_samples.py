@@ -35,6 +35,7 @@ def run_test(
     testing: options.Testing,
     null: options.Null = "permutation",
     paired: options.Paired = False,
+    paired_by: options.PairedBy = None,
     by_column: options.ByColumn = False,
     margin: options.Margin = None,
     bayes: options.Bayes = False,
@@ -43,7 +44,7 @@ def run_test(
     """Do samples differ? An exact test, by files or by the groups of one file."""
     limit = margin_of(margin)
     if kept := sketches.sketches_in(a, b):
-        of_rows = {"paired": paired, "weights": weights, "null": null != "permutation", "fast": fast}
+        of_rows = {"paired": bool(paired or paired_by), "weights": weights, "null": null != "permutation"}
         of_rows |= {"unit": unit, "strata": strata, "bayes": bayes, "margin": margin}
         pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
         return sketches.test_against(screen, pair, testing, by_column)
@@ -52,10 +53,11 @@ def run_test(
     from kembed.testing.outcome import effect_to_dict
     from kembed.testing.two_sample import with_margin
 
-    keep = weights, unit, strata
+    samples.refuse_drawn_pairs(reading, paired_by)
+    keep = weights, unit, strata, paired_by
     loaded = samples.load_samples(a, b, reading, screen, testing.seed, keep=keep, paired=paired)
-    special = {"--paired": paired, "--weights": weights, "--null": null != "permutation"}
-    special |= {"--unit": unit, "--strata": strata}
+    special = {"--paired": paired, "--paired-by": paired_by, "--weights": weights, "--unit": unit}
+    special |= {"--strata": strata, "--null": null != "permutation"}
     if bayes and (used := [name for name, given in special.items() if given]):
         raise UsageError(f"--bayes assumes independent rows of equal weight; leave {used[0]} out")
     if limit is not None and null != "permutation":
@@ -71,10 +73,10 @@ def run_test(
     own = None
     if weights is not None:
         loaded, own = samples.weighed(loaded, weights)
-    loaded, named = samples.exchanged(loaded, unit, strata)
+    loaded, named = samples.exchanged(loaded, unit, strata, paired_by, paired)
     with screen.waiting(f"comparing {loaded.given[0]:,} + {loaded.given[1]:,} rows") as bar:
         how = testing.settings(bar, fast)
-        how |= {"by_column": by_column, "paired": paired, "null": null, "weights": own, **named}
+        how |= {"by_column": by_column, "null": null, "weights": own, **named}
         result = mmd_test(*loaded.sources, **how)
         if null == "permutation":
             rows: dict[str, Any] = {"weights": own, "paired": paired, **named}
@@ -213,36 +215,40 @@ def run_report(
     testing: options.Testing,
     margin: options.Margin = None,
     paired: options.Paired = False,
+    paired_by: options.PairedBy = None,
     target: options.Target = None,
     output: options.Page = Path("report.html"),
 ) -> bool:
     """Everything about two samples on one page: verdict, columns, pictures, how to repeat it."""
     outputs.check_target(output, outputs.PAGES, (a, b))
     alone = {"--weights": weights, "--unit": unit, "--strata": strata, "--paired": paired}
+    alone["--paired-by"] = paired_by
     if target is not None and (used := [name for name, given in alone.items() if given]):
         raise UsageError(f"--target takes rows as independent and of equal weight; leave {used[0]} out")
     limit = margin_of(margin)
     from kembed import compare
     from kembed.cli import samples
 
-    keep = weights, unit, strata, target
+    samples.refuse_drawn_pairs(reading, paired_by)
+    keep = weights, unit, strata, target, paired_by
     own: Any = None
     named: dict[str, Any] = {}
     if kept := sketches.sketches_in(a, b):
-        of_rows = {"paired": paired, "weights": weights, "unit": unit, "strata": strata, "target": target}
-        pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
+        of_rows = {"paired": bool(paired or paired_by), "weights": weights, "unit": unit, "strata": strata}
+        pair = sketches.load_against(screen, a, b, kept, reading, target=target, **of_rows)
     else:
         pair = samples.load_pair(a, b, reading, screen, testing.seed, keep, paired=paired)
         if weights is not None:
             pair, own = samples.weighed(pair, weights)
-        pair, named = samples.exchanged(pair, unit, strata)
+        pair, named = samples.exchanged(pair, unit, strata, paired_by, paired)
         samples.check_named(pair, target, "--target")
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
-        how = testing.settings(bar) | {"weights": own, "paired": paired, "target": target, **named}
-        how["margin"] = limit
+        how = testing.settings(bar) | {"weights": own, "target": target, "margin": limit, **named}
         found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
-        again = None if weights or unit or strata or paired else samples.in_python(a, b, reading, pair)
+        again = (
+            None if weights or unit or strata or named.get("paired") else samples.in_python(a, b, reading, pair)
+        )
         about: Any = {"notes": screen.notes, "left_out": pair.left_out, "samples": again}
         found.save_report(output, command=screen.repeated(testing.seed), **about)
     sentence = pair.told(found.verdict, found.test.sizes)

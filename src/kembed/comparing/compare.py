@@ -29,6 +29,7 @@ from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
 from kembed.permutation.exchange import exchange, unit_codes
 from kembed.permutation.pool import Pool, make_pool, row_weights
+from kembed.tables.matching import matched
 from kembed.tables.reader import POLICIES, read, tables_of
 from kembed.tables.source import Source, in_memory
 from kembed.tables.table import Tables
@@ -327,7 +328,7 @@ def compare(
     unit: Any = None,
     strata: Any = None,
     weights: Any = None,
-    paired: bool = False,
+    paired: bool | str = False,
     target: str | None = None,
     margin: Any = None,
     missing: str = "include",
@@ -366,9 +367,10 @@ def compare(
         of columns are of rows drawn with probabilities proportional to their weights, as many as the
         effective sample size (Σw)²/Σw² of each sample.
     paired
-        Whether row i of `x` belongs to row i of `y`: sides of pairs are swapped in the tests, and both rows
-        of a pair are in one fold of the AUC. Bands of the witness and AUC of single columns assume
-        independent samples.
+        Whether row i of `x` belongs to row i of `y`, or the name of a column whose values say which rows
+        belong together, as for `mmd_test`: sides of pairs are swapped in the tests, and both rows of a pair
+        are in one fold of the AUC. Bands of the witness and intervals of single columns assume independent
+        samples.
     target
         A column that the others, the inputs, are to predict (a label, an outcome, a model's score): also test
         whether P(inputs), P(target) and P(target | inputs) changed, and where the last did; see `Shift`.
@@ -414,14 +416,17 @@ def compare(
         if sketched:
             raise ValueError("target= needs rows, but a sketch was given; give the tables")
         _refuse_with_target(exchanged)
+    key = paired if isinstance(paired, str) else None
     if sketched:
-        refuse_for_sketches(paired, weights, unit, strata)
+        refuse_for_sketches(bool(paired), weights, unit, strata)
         sources = read_sides(x, y, missing)
     else:
-        keep = [each for each in (unit, strata, target) if isinstance(each, str)]
+        keep = [each for each in (unit, strata, target, key) if isinstance(each, str)]
         sources = read({"x": x, "y": y}, nan_policy=missing, minimum=2, common=True, keep=keep)
     if target is not None:
         check_target(target, sources[0].schema.names, getattr(sources[0], "left_out", {}))
+    if key is not None:
+        sources, exchanged["paired"] = list(matched(sources, key)), True
     only = {name: labels[place] for name, place in getattr(sources[0], "only", {}).items()}
     generator = checks.generator(rng)
     procedure = read_procedure("auto", "permutation", n_resamples, None, generator)
@@ -471,7 +476,7 @@ def compare(
     stage("summing up columns", 0.7)
     needed = np.full(len(tables[0].names), np.nan) if difference is None else difference.sensitivity
     kept: Any = tuple(source if is_sketch(source) else None for source in sources)
-    units = independent_units(tables, clusters, paired)
+    units = independent_units(tables, clusters, bool(paired))
     columns = summarise(tables, test.columns or (), needed, labels, units, alpha, kept)
     if strata is None:  # columns are described over all strata
         columns = tuple(replace(one, effect=one.effect and one.effect.at(limit)) for one in columns)

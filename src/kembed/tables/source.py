@@ -102,6 +102,7 @@ class Memory(Source):
     only: dict[str, int] = field(
         default_factory=dict
     )  # columns that not all samples have, and which has each
+    missing: tuple[int, ...] = ()  # missing values of every column, where they are known to have been filled
 
     @property
     def size(self) -> int:  # type: ignore[override]

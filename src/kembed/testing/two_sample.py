@@ -23,6 +23,7 @@ from kembed.permutation.designs import Given, SignedPairs, arrangements
 from kembed.permutation.exchange import Exchange, exchange, notes_of_strata, one_sided_strata
 from kembed.permutation.pool import Pool, make_pool
 from kembed.tables import diagnostics
+from kembed.tables.matching import matched
 from kembed.tables.reader import MissingValuesError, read, tables_of
 from kembed.tables.source import Source
 from kembed.tables.table import Tables
@@ -49,7 +50,7 @@ def mmd_test(
     unit: Any = None,
     strata: Any = None,
     weights: tuple[Any, Any] | None = None,
-    paired: bool = False,
+    paired: bool | str = False,
     by_column: bool = False,
     margin: Any = None,
     memory: float | None = None,
@@ -105,7 +106,9 @@ def mmd_test(
         if a row's weight does not depend on the sample it is in (survey weights); weights that carry one
         sample to the other's distribution are not of that kind.
     paired
-        Row i of x and row i of y belong together: sides are swapped within pairs.
+        Row i of x and row i of y belong together: sides are swapped within pairs. Or the name of a column of
+        both samples (a patient, a customer): rows with the same value belong together, those without a
+        partner are left out, and the column is not compared.
     by_column
         Also test each column by itself, with p-values corrected for the number of columns.
     margin
@@ -140,7 +143,8 @@ def mmd_test(
 
     """
     procedure = read_procedure(statistic, null, n_resamples, memory, rng)
-    for flag, name in ((paired, "paired"), (by_column, "by_column")):
+    key = paired if isinstance(paired, str) else None
+    for flag, name in ((paired if key is None else True, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
     if margin is not None:
         margin = read_margin(margin)
@@ -152,14 +156,16 @@ def mmd_test(
         if is_sketch(x) or is_sketch(y):
             from kembed.testing.sketch import sketch_test
 
-            refuse_for_sketches(paired, weights, unit, strata, margin)
+            refuse_for_sketches(bool(paired), weights, unit, strata, margin)
             return sketch_test(x, y, kernel, procedure, by_column=by_column, nan_policy=nan_policy)
-        keep = [each for each in (unit, strata) if isinstance(each, str)]
+        keep = [each for each in (unit, strata, key) if isinstance(each, str)]
         try:
             sources = read({"x": x, "y": y}, nan_policy=nan_policy, minimum=2, keep=keep)
         except MissingValuesError as error:
             return outcome.nothing("MMD²", null, error.sizes)
-        how: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": paired}
+        if key is not None:
+            sources = list(matched(sources, key))
+        how: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": bool(paired)}
         result = samples_test(sources, kernel, procedure, by_column=by_column, **how)
         return result if margin is None else with_margin(result, sources, margin, **how)
 
