@@ -245,21 +245,27 @@ def test_identifiers_are_left_out(tmp_path):
     assert (source.schema.names, source.notes) == (("v",), ())
 
 
-def test_text_of_very_many_values_is_left_out(tmp_path):
+def test_text_of_very_many_values_is_compared_in_groups(tmp_path):
     rng, n = np.random.default_rng(0), 24_000
     for name, most in (("a", 30_000), ("c", 50)):
         words = [f"k{i}" for i in rng.integers(0, most, n)]
         pl.DataFrame({"who": words, "v": rng.normal(size=n)}).write_parquet(tmp_path / f"{name}.parquet")
     paths = (tmp_path / "a.parquet", tmp_path / "c.parquet")
-    for order in (paths, paths[::-1]):
-        x, y = read(dict(zip("xy", order, strict=True)), rows=7_000)
-        assert x.schema == y.schema
-        assert x.schema.names == ("v",)
-        assert x.left_out == {"who": "it has more than 10,000 different values"}
-    with pytest.raises(ValueError, match="has more than 10,000 different values, which are too many"):
-        read(dict(zip("xy", paths, strict=True)), columns=["who", "v"])
-    (source,) = read({"x": paths[1]}, rows=7_000)
-    assert len(source.schema.levels[0]) == 50
+    x, y = read(dict(zip("xy", paths, strict=True)), rows=7_000)
+    assert x.schema.levels[0][0] == "group 1 of 4,096"
+    assert x.schema == y.schema
+    note = "column 'who' has more than 10,000 different values; they are compared in 4,096 groups by a hash"
+    assert x.notes == y.notes == (note,)
+    seen: dict[str, set[float]] = {}
+    for source, path in zip((x, y), paths, strict=True):
+        groups = source.fold(take_rows).table[:, 0]
+        for word, group in zip(pl.read_parquet(path)["who"], groups, strict=True):
+            seen.setdefault(word, set()).add(group)
+    assert all(len(groups) == 1 for groups in seen.values())  # of a word the same in both samples
+    assert len(set().union(*seen.values())) > 3_900
+    quick = {"kernel": kembed.OnColumns(kembed.Delta(), [0]), "n_resamples": 19, "rng": 0}
+    found = kembed.mmd_test(*paths, **quick)
+    assert (found.pvalue, found.notes) == (0.05, (note,))
 
 
 def test_missing_and_infinite_values_name_file_and_row(folder, tmp_path, table):

@@ -343,7 +343,7 @@ def test_whole_numbers_that_would_merge_are_refused(dtype):
         array = values.to_numpy()[:, None]
         array.tofile("x")
         for x in (array, np.memmap("x", "i8", "r", shape=(20, 1)), da.from_array(array, chunks=(6, 1))):
-            with pytest.raises((TypeError, ValueError), match="column 0"):
+            with pytest.raises(ValueError, match="column 0"):
                 kembed.mmd_test(x, x, **QUICK)
 
 

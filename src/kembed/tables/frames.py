@@ -24,10 +24,8 @@ from kembed.tables import times
 if TYPE_CHECKING:
     import polars as pl
 
-EXACT = 2**53  # whole numbers up to it are floats; larger ones may be merged
-LONG = "whole numbers beyond 2^53, which floats merge"
+EXACT = 2**53  # whole numbers up to it are floats
 _REMEDIES = {
-    LONG: "subtract what they have in common, or make them categories",
     "nested values": "spread them over several columns, or drop the column",
     "complex numbers": "give the real and the imaginary part as two columns",
     "bytes": "decode them to text, or drop the column",
@@ -46,6 +44,7 @@ class Column(NamedTuple):
     values: Any
     unit: str = ""  # what numbers count, where the type says so
     declared: bool = False  # categories by type, whatever their text looks like
+    inexact: str = ""  # a whole number that no float holds
     floats: Any = None  # of text that reads as numbers throughout, these (polars)
 
     @property
@@ -232,12 +231,13 @@ def _column_of(column: Any, where: str, first: int) -> Column | Refused:
         zoned = isinstance(column.dtype, types.Datetime) and column.dtype.time_zone is not None
         if zoned:
             column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        if column.dtype.is_integer() and _is_long(column):
-            return Refused(LONG)
-        column = (column.cast(types.Float64) if column.dtype.is_numeric() else column).to_numpy()
+        if column.dtype.is_integer() and len(column) and _beyond(column.min(), column.max()):
+            column = np.array(column.to_list(), dtype=object)  # one by one: floats cannot tell them apart
+        else:
+            column = (column.cast(types.Float64) if column.dtype.is_numeric() else column).to_numpy()
     kind = column.dtype.kind
-    if kind in "iu" and _is_long(column):
-        return Refused(LONG)
+    if kind in "iu" and len(column) and _beyond(column.min(), column.max()):
+        column, kind = column.astype(object), "O"
     if kind in "mM":
         try:
             values = times.numbers_of(column)
@@ -253,8 +253,8 @@ def _column_of(column: Any, where: str, first: int) -> Column | Refused:
     return Refused(_KINDS.get(kind, f"values of type {column.dtype}"))
 
 
-def _is_long(column: Any) -> bool:
-    ends = (column.min(), column.max()) if len(column) else ()
+def _beyond(*ends: Any) -> bool:
+    """Whether whole numbers are so large that floats leave some of them out."""
     return any(end is not None and abs(int(end)) > EXACT for end in ends)
 
 
@@ -292,7 +292,9 @@ def _of_objects(column: np.ndarray, where: str, first: int) -> Column | Refused:
                 return number
             values[row] = number
     if not seen[True]:
-        return Column(values)
+        whole = [one for one in present if isinstance(one, int | np.integer) and _beyond(one)]
+        odd = next((str(one) for one in whole if np.isfinite(_float(one)) and int(_float(one)) != one), "")
+        return Column(values, inexact=odd)
     if not seen[False]:
         text_only = [None if gap else entry for entry, gap in zip(entries, missing, strict=True)]
         return _of_text(pl.Series("column", text_only, dtype=pl.String))
@@ -349,8 +351,6 @@ def _number(entry: Any, where: str, row: int) -> float | Refused:
         raise TypeError(
             f"{where} mixes times with numbers or text ({entry!r} in row {row}); give a column of each"
         )
-    if isinstance(entry, int | np.integer) and abs(int(entry)) > EXACT:
-        return Refused(LONG, f" ({entry!r} in row {row})")
     if not isinstance(entry, numbers.Real | Decimal | np.bool_):
         seen = next((word for kinds, word in _SEEN if isinstance(entry, kinds)), "")
         return Refused(seen or f"objects of type {type(entry).__name__}", f" ({entry!r} in row {row})")

@@ -399,7 +399,9 @@ class Encoder(NamedTuple):
             return np.full(len(values), float(self.missing_level)) if self.missing_level >= 0 else values
         import polars as pl
 
-        if spec.categorical:
+        if spec.groups:
+            codes = grouped(values, spec.groups)
+        elif spec.categorical:
             places = values.cast(pl.Enum(list(spec.levels)), strict=False).to_physical()
             if places.null_count() != values.null_count():
                 raise part.changed()
@@ -416,6 +418,14 @@ def _plain(values: pl.Series) -> np.ndarray:
     import polars as pl
 
     return values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+
+
+def grouped(text: pl.Series, groups: int) -> np.ndarray:
+    """The group of every value by a hash, nan for nulls."""
+    import polars as pl
+
+    codes = (text.hash(seed=0) % groups).cast(pl.Float64).to_numpy()
+    return np.where(text.is_null().to_numpy(), np.nan, codes)
 
 
 class Call(NamedTuple):

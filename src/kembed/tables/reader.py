@@ -484,7 +484,7 @@ def _encoding(specs: list[Spec], pooled: list[list[Profile]], include: bool) -> 
         code = -1
         if gaps and spec.categorical:
             level = missing_level(spec.levels)
-            own = tuple(sorted((*spec.levels, level)))
+            own = (*spec.levels, level) if spec.groups else tuple(sorted((*spec.levels, level)))
             spec, code = spec._replace(levels=own), own.index(level)
         elif gaps:
             indicators.append(spec.name)

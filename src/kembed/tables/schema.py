@@ -7,7 +7,7 @@ cut into batches or on which sample a row is in, except that no two samples may 
 
 from __future__ import annotations
 
-import heapq
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from kembed.tables import text
-from kembed.tables.frames import EXACT, LONG, Column, Refused
+from kembed.tables.frames import EXACT, Column, Refused
 from kembed.tables.times import DAYS, HOURS, ZONED, held_by, numbers_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 LEVELS = 10_000  # of a category: the table of more would be long, and travel with every batch
+# Of text with more levels: two different values are taken for equal once in so many pairs, which weakens a
+# test and leaves it exact, since a value's group does not know its sample.
+GROUPS = 4_096
 LARGEST = 1e300  # multiples of numbers, which are lengthscales, must stay numbers
 SMALLEST = 1e-318  # parts of numbers, which are lengthscales, must not be 0
 UNNAMED = "unnamed"  # and its place: a column without a name
@@ -30,7 +33,6 @@ ROW_NUMBERS = (UNNAMED, "Unnamed: ", "rownames")
 NUMBERS, PLAIN, TEXT, DECLARED = "numbers", "plain text", "text", "categories"
 IDENTIFIER = "every value is different, as in an identifier"
 COUNTER = "it numbers the rows"
-MANY = f"it has more than {LEVELS:,} different values"
 EMPTY = "it is empty"
 NOTHING: tuple[str, ...] = (EMPTY, "it is empty and has no name")
 REMEDY = (
@@ -40,34 +42,46 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class Values:
-    """Different values of a column and how often each occurs; of too many the first in the alphabet.
+    """Different values of a column and how often each occurs; of too many those with certain hashes.
 
-    Which are held depends on the set of values alone, so that the counts of two batches can be added.
+    A value is held if the lowest `bits` bits of its hash are 0. Which are held depends on the set of values
+    alone, so that the counts of two batches can be added.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
-    many: bool = False  # whether there are more than LEVELS
+    bits: int = 0
 
     @classmethod
     def of(cls, values: pl.Series) -> Values:
         """Those of text without nulls."""
-        found = values.alias("value").value_counts()
-        held = found.bottom_k(LEVELS, by="value") if found.height > LEVELS else found
-        counts = dict(zip(held["value"].to_list(), held["count"].to_list(), strict=True))
-        return cls(counts, held.height < found.height)
+        found = values.value_counts()
+        return cls._held(found.to_series(0), found.to_series(1), 0)
 
     @classmethod
-    def _held(cls, counts: dict[str, int], many: bool = False) -> Values:
-        if len(counts) <= LEVELS:
-            return cls(counts, many)
-        return cls({value: counts[value] for value in heapq.nsmallest(LEVELS, counts)}, True)
+    def _held(cls, values: pl.Series, counts: pl.Series, bits: int) -> Values:
+        if bits or len(values) > LEVELS:
+            hashes = values.hash(seed=0)
+            while (keep := hashes % (1 << bits) == 0).sum() > LEVELS:
+                bits += 1
+            values, counts = values.filter(keep), counts.filter(keep)
+        return cls(dict(zip(values.to_list(), counts.to_list(), strict=True)), bits)
 
     def plus(self, other: Values) -> Values:
         """Of both."""
+        import polars as pl
+
         counts = dict(self.counts)
         for value, count in other.counts.items():
             counts[value] = counts.get(value, 0) + count
-        return self._held(counts, self.many or other.many)
+        bits = max(self.bits, other.bits)
+        if self.bits == other.bits and len(counts) <= LEVELS:
+            return Values(counts, bits)
+        return self._held(pl.Series(list(counts), dtype=pl.String), pl.Series(list(counts.values())), bits)
+
+    @property
+    def all(self) -> bool:
+        """Whether no value is left out."""
+        return not self.bits
 
     @property
     def most(self) -> int:
@@ -88,6 +102,7 @@ class Profile:
     values: Values = field(default_factory=Values)  # of text
     styles: frozenset[str] | None = None  # under which all text reads; None where there is no text
     odd: str = ""  # the first text that is no plain number
+    inexact: str = ""  # a whole number that no float holds
     holds: str = ""  # what it holds that cannot be compared
 
     @property
@@ -100,7 +115,7 @@ class Profile:
         """Whether all entries are equal."""
         if self.low <= self.high:
             return self.low == self.high
-        return len(self.values.counts) < 2
+        return self.values.all and len(self.values.counts) < 2
 
     def plus(self, other: Self) -> Self:
         """Of both, one after the other."""
@@ -118,6 +133,7 @@ class Profile:
             values=self.values.plus(other.values),
             styles=styles,
             odd=self.odd or other.odd,
+            inexact=self.inexact or other.inexact,
             holds=self.holds or other.holds,
         )
 
@@ -145,10 +161,9 @@ def profile(column: Column | Refused, name: str, where: str, as_text: bool = Fal
     numbers = plain_numbers(present, None if column.floats is None else column.floats.drop_nulls())
     if numbers is not None and not as_text:
         found = replace(_of_numbers(Column(numbers), where), rows=rows, missing=missing)
-        if present.str.contains("^[-+]?[0-9]{16,}$").any() and max(-found.low, found.high) > EXACT:
-            return Profile(rows, holds=LONG)
         counter = _of_counter(numbers) if name.startswith(ROW_NUMBERS) else Values()
-        return replace(found, kinds={PLAIN: where}, units=(), values=counter)
+        inexact = _inexact(present) if max(-found.low, found.high) >= EXACT else ""
+        return replace(found, kinds={PLAIN: where}, units=(), values=counter, inexact=inexact)
     different = Values.of(present)
     styles = text.styles(present.unique())
     odd = "" if numbers is not None else _odd(present)
@@ -175,13 +190,20 @@ def _odd(present: pl.Series) -> str:
     return str(strange[0]) if len(strange) else str(present[0])
 
 
+def _inexact(present: pl.Series) -> str:
+    """The first whole number in text that no float holds."""
+    long = present.filter(present.str.len_bytes() > 15)
+    whole = long.filter(long.str.contains(r"^[-+]?[0-9]+$")).to_list() if len(long) else []
+    return next((one for one in whole if int(float(one)) != int(one)), "")
+
+
 def _of_numbers(column: Column, where: str) -> Profile:
     values = column.values
     missing = int(np.count_nonzero(np.isnan(values)))
     if missing == len(values):
         return Profile(len(values), missing, units=(column.unit,) if column.unit else ())
     ends = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
-    return Profile(len(values), missing, {NUMBERS: where}, (column.unit,), *ends)
+    return Profile(len(values), missing, {NUMBERS: where}, (column.unit,), *ends, inexact=column.inexact)
 
 
 def _of_counter(values: np.ndarray) -> Values:
@@ -200,6 +222,7 @@ class Spec(NamedTuple):
     levels: tuple[str, ...] = ()  # sorted
     unit: str = ""  # of numbers
     style: str = ""  # how text is read as numbers; "" for plain numbers and for categories
+    groups: int = 0  # in place of levels, so many groups by a hash
     left_out: str = ""  # why it is not compared
     note: str = ""  # how it was read
 
@@ -224,11 +247,12 @@ def decide(
     pooled = there[0][1]
     for _, one in there[1:]:
         pooled = pooled.plus(one)
+    _refuse_inexact(where, pooled.inexact)
     kinds = set(pooled.kinds)
     if DECLARED in kinds:
         if kinds & {NUMBERS}:
             raise _mixed(title, there, {NUMBERS: "numbers", DECLARED: "categories"})
-        return _categories(name, pooled, title, kept)
+        return _categories(name, pooled, title)
     if kinds == {NUMBERS} or kinds == {PLAIN} or kinds == {NUMBERS, PLAIN}:
         spec = Spec(name, unit=_one_unit(where, there))
         if kinds == {NUMBERS, PLAIN} and spec.unit:
@@ -249,6 +273,7 @@ def decide(
         raise ValueError(f"{where}{joint}{reading.error}{late}; {REMEDY}")
     if reading.style:
         unit = style_unit(reading.style)
+        _refuse_inexact(where, "" if unit else _long_integer(pooled.values, reading.style))
         if (
             not (kept or unit)
             and name.startswith(ROW_NUMBERS)
@@ -264,7 +289,26 @@ def decide(
         raise _mixed(title, there, {NUMBERS: "numbers", TEXT: f"text ({pooled.odd!r})"})
     if not kept and _is_identifier(pooled.values, len(profiles)):
         return Spec(name, left_out=IDENTIFIER)
-    return _categories(name, pooled, title, kept)
+    return _categories(name, pooled, title)
+
+
+def _refuse_inexact(where: str, odd: str) -> None:
+    if odd:
+        seen = f"{where} has whole numbers beyond 2^{EXACT.bit_length() - 1} that no float holds ({odd})"
+        raise ValueError(f"{seen}; subtract what they have in common, or make them categories")
+
+
+def _long_integer(values: Values, style: str) -> str:
+    """A whole number among text of a style that no float holds."""
+    import polars as pl
+
+    long = [value for value in values.counts if len(value) > 15]
+    read = text.parse(pl.Series(long, dtype=pl.String), style).cast(pl.Float64).to_list()
+    for value, number in zip(long, read, strict=True):
+        digits = re.sub(r"[^0-9]", "", value)
+        if float(digits) == abs(number) and int(float(digits)) != int(digits):  # else it has decimals
+            return value
+    return ""
 
 
 def _is_identifier(values: Values, samples: int) -> bool:
@@ -279,13 +323,14 @@ def _examples(pooled: Profile) -> list[str]:
     return list(dict.fromkeys([*odd, *listed[:: max(1, len(listed) // 100)]]))
 
 
-def _categories(name: str, pooled: Profile, title: str, kept: bool) -> Spec:
-    if not pooled.values.many:
+def _categories(name: str, pooled: Profile, title: str) -> Spec:
+    if pooled.values.all:
         return Spec(name, True, tuple(sorted(pooled.values.counts)))
-    if kept:
-        seen = f"{title} has more than {LEVELS:,} different values, which are too many for categories"
-        raise ValueError(f"{seen}; leave it out, or put values together")
-    return Spec(name, left_out=MANY)
+    levels = tuple(f"group {place:,} of {GROUPS:,}" for place in range(1, GROUPS + 1))
+    many = (
+        f"{title} has more than {LEVELS:,} different values; they are compared in {GROUPS:,} groups by a hash"
+    )
+    return Spec(name, True, levels, groups=GROUPS, note=many)
 
 
 def _one_unit(where: str, there: Sequence[tuple[str, Profile]]) -> str:
