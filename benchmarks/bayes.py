@@ -1,6 +1,8 @@
-"""The Bayes factor and the interval of the MMD: level, calibration, growth, coverage.
+"""The Bayes factor, the interval of the MMD, the posterior of a kernel: level, calibration, coverage.
 
-    KEMBED_WORKERS=1 OMP_NUM_THREADS=1 python -m benchmarks.bayes null|calibration|growth|coverage [COUNT]
+    KEMBED_WORKERS=1 OMP_NUM_THREADS=1 python -m benchmarks.bayes PART [COUNT]
+
+PART is one of these:
 
 - `null`: share of labelings with BF > 20 and with e-value > 20, 2,000 labelings of COUNT (10) draws from each
   distribution of `SUITE` and `NULLS`, both samples from one.
@@ -9,10 +11,13 @@
 - `growth`: log BF over n for two nulls and three alternatives, COUNT (20) draws.
 - `coverage`: of the 90% interval of the MMD and of its 95% upper bound, COUNT (200) draws, 24 cells. The true
   MMD of normal columns and independent categories has a closed form.
+- `quadrature`: the posterior of a lengthscale by quadrature beside NUTS, 4 chains of COUNT (1,500) draws: 5%,
+  50% and 95% of the lengthscale with the Monte-Carlo error of NUTS, and the 80% band of the witness.
 """
 
 import itertools
 import sys
+import time
 import zlib
 
 import numpy as np
@@ -20,11 +25,13 @@ import polars as pl
 
 from benchmarks._workers import SEED, spread
 from benchmarks.alternatives import NULLS, SUITE
-from kembed import bayes_factor, mmd_test
+from benchmarks.shapes import two_clusters
+from kembed import bayes_factor, learn_kernel, mmd_test, sample_kernel, witness
 from kembed.features.bayes_factor import SCALES, amplitudes
 from kembed.features.bayes_factor import bayes_factor as member_of
 from kembed.features.rows import Sample
 from kembed.kernels.space import make_space
+from kembed.learning.nuts import published_prior
 from kembed.permutation.pool import make_pool
 from kembed.tables.reader import read_tables
 from kembed.testing.effect import effect_size, of_pool
@@ -209,11 +216,61 @@ def coverage(count: int) -> None:
                 print(f"| {name} | {shift:g} | {n} | {inside:.3f} | {below:.3f} | {width:.3f} |", flush=True)
 
 
+def two_samples(name: str) -> np.ndarray:
+    """Two samples of one size."""
+    rng = seeded("quadrature", name)
+    if name.startswith("N(0, 1) and Laplace"):
+        n = int(name.split()[-1])
+        return np.stack([rng.normal(size=(n, 1)), rng.laplace(0.0, 0.5**0.5, (n, 1))])
+    if name == "normal, D = 3":
+        return rng.normal(size=(2, 100, 3)) + np.array([0.0, 0.5])[:, None, None]
+    return rng.permutation(two_clusters(rng, 100)).reshape(2, 100, 1)
+
+
+def quadrature(draws: int) -> None:
+    """NUTS over quadrature: quantiles of the lengthscale, widths and centres of the witness's band."""
+    import arviz
+
+    print(
+        f"4 chains of 300 + {draws}; NUTS less quadrature in %, Monte-Carlo error of NUTS in brackets\n\n"
+        "| data | objective | CPU s | R-hat | 5% | 50% | 95% | widths of bands | centres, of half a width |"
+    )
+    print("|---" * 9 + "|")
+    first, *rest = (
+        "N(0, 1) and Laplace, n = 50",
+        "N(0, 1) and Laplace, n = 400",
+        "normal, D = 3",
+        "two clusters",
+    )
+    published = {"objective": "paper", "noise": 1.0, "landmarks": 20, "prior": published_prior}
+    for name, how in [(first, {}), *((other, {}) for other in rest), (first, published)]:
+        x, y = two_samples(name)
+        rows, start = np.concatenate([x, y]), time.process_time()
+        exact, middle = learn_kernel(rows, **how).posterior, time.process_time()
+        samples = sample_kernel(rows, n_draws=draws, progress=False, **how)
+        taken = f"{middle - start:.2f}, {time.process_time() - middle:.0f}"
+        cells = []
+        for q in (0.05, 0.5, 0.95):
+            truth, found = float(exact.quantile(q)), float(np.quantile(samples.lengthscale, q))
+            errors = arviz.mcse(samples.to_arviz(), method="quantile", prob=q)
+            error = max(float(np.max(each.values)) for each in errors.values())
+            cells.append(f"{100 * (found / truth - 1):+.1f} ({100 * error / truth:.1f})")
+        points = np.quantile(rows, np.linspace(0.02, 0.98, 81), axis=0)
+        bands = [witness(x, y, kernel=one, n_kernels=200, level=0.8).at(points) for one in (exact, samples)]
+        widths = [band.upper - band.lower for band in bands]
+        centres = [band.upper + band.lower for band in bands]
+        changes = 100 * (widths[1] / widths[0] - 1.0), 100 * (centres[1] - centres[0]) / widths[0]
+        cells += [f"{change.min():+.1f} to {change.max():+.1f}" for change in changes]
+        objective = "published, τ² = 1" if how else "leave-one-out"
+        print(f"| {name} | {objective} | {taken} | {samples.rhat:.3f} | {' | '.join(cells)} |", flush=True)
+
+
 PARTS = {
     "null": (null, 10),
     "calibration": (calibration, 1_000),
     "growth": (growth, 20),
     "coverage": (coverage, 200),
+    "quadrature": (quadrature, 1_500),
 }
 
 

@@ -1,68 +1,51 @@
-"""Value and gradient of the paper's objective, as a multiple of a bare exp over an n x m array.
+"""Value and slope of the paper's objective in NumPy, as a multiple of a bare exp over an n x m array.
 
-Limit: at n = 100,000, m = 100, D = 2 at most 3 times a single-threaded `numpy.exp` of an n x m array in the
-same run, peak memory below 1 GiB, and linear growth in n up to a million rows.
+    OMP_NUM_THREADS=1 python -m benchmarks.pseudolikelihood
+
+Processor time, memory, and time should grow linearly in n up to a million rows.
 """
 
 import resource
-import subprocess
-import sys
 import time
 
 import numpy as np
 
-SEED = 0
-LANDMARKS = 100
+from kembed import Gaussian, Lebesgue, log_pseudolikelihood
+from kembed.learning.paper.pseudolikelihood import value_and_slopes
+
+SEED, LANDMARKS, REPEATS = 0, 100, 5
+SIZES = ((1_000, 2), (10_000, 2), (100_000, 1), (100_000, 2), (100_000, 3), (100_000, 5), (1_000_000, 2))
 
 
-def measure(n: int, D: int, repeats: int) -> tuple[float, float, float, float]:
-    """Median seconds of exp and of value+gradient (interleaved), compile seconds, peak GiB without exp."""
-    import jax
-    import jax.numpy as jnp
-
-    jax.config.update("jax_enable_x64", True)
-    from kembed import Gaussian, log_pseudolikelihood
-
-    x = np.random.default_rng(SEED).normal(size=(n, D))
-    rows, z = jnp.asarray(x), jnp.asarray(x[:LANDMARKS])
-
-    @jax.jit
-    @jax.value_and_grad
-    def objective(parameters: jax.Array) -> jax.Array:
-        kernel = Gaussian(parameters[0])
-        return log_pseudolikelihood(rows, kernel=kernel, noise=parameters[1], landmarks=z)
-
-    at = jnp.array([1.0, 1.0])
-    start = time.perf_counter()
-    jax.block_until_ready(objective(at))
-    compiled = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    exponents = -0.5 * np.random.default_rng(SEED).chisquare(D, size=(min(n, 100_000), LANDMARKS))
-    bare, ours = [], []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        np.exp(exponents)
-        bare.append((time.perf_counter() - start) * n / len(exponents))
-        start = time.perf_counter()
-        jax.block_until_ready(objective(at))
-        ours.append(time.perf_counter() - start)
-    return float(np.median(bare)), float(np.median(ours)), compiled, peak
+def seconds(function: object) -> float:
+    """Median processor seconds of a call."""
+    taken = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        function()
+        taken.append(time.process_time() - start)
+    return float(np.median(taken))
 
 
 def main() -> None:
-    print(f"Seed {SEED}, m = {LANDMARKS}, x ~ N(0, I), Gaussian(1), gradient in lengthscale and noise.\n")
-    print("| n | D | exp, ms | value+gradient, ms | ratio | first call, s | peak memory, GiB |")
+    print(f"Seed {SEED}, m = {LANDMARKS}, x ~ N(0, I), Gaussian(1), slope in the lengthscale, one thread.\n")
+    print("| n | D | exp, ms | value, ms | value and slope, ms | over exp | peak memory, GiB |")
     print("|---|---|---|---|---|---|---|")
-    for n, D in [(10_000, 2), (100_000, 2), (1_000_000, 2), (100_000, 1), (100_000, 3), (100_000, 5)]:
-        command = [sys.executable, "-m", "benchmarks.pseudolikelihood", str(n), str(D)]
-        line = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        print(line, end="", flush=True)
+    kernel = Gaussian(1.0)
+    for n, D in SIZES:
+        x = np.random.default_rng(SEED).normal(size=(n, D))
+        z = x[:LANDMARKS]
+        few = min(n, 10_000)
+        exponents = -0.5 * np.random.default_rng(SEED).chisquare(D, size=(few, LANDMARKS))
+        times = [
+            seconds(lambda array=exponents: np.exp(array)) * n / few,
+            seconds(lambda x=x, z=z: log_pseudolikelihood(x, kernel=kernel, noise=1.0, landmarks=z)),
+            seconds(lambda x=x, z=z: value_and_slopes(kernel, 1.0, x, z, Lebesgue())),
+        ]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        shown = " | ".join(f"{1e3 * each:.1f}" for each in times)
+        print(f"| {n:,} | {D} | {shown} | {times[2] / times[0]:.1f} | {peak:.2f} |", flush=True)
 
 
 if __name__ == "__main__":
-    size, dimension = int(sys.argv[1]), int(sys.argv[2])
-    bare, ours, first, peak = measure(size, dimension, repeats=15 if size < 1_000_000 else 5)
-    print(
-        f"| {size:,} | {dimension} | {1e3 * bare:.1f} | {1e3 * ours:.1f} | {ours / bare:.2f} "
-        f"| {first:.1f} | {peak:.2f} |"
-    )
+    main()

@@ -15,6 +15,7 @@ from kembed.experiments.output import save
 from kembed.experiments.ozone_study import KERNELS, Plan, mark, measure, shares, take_out
 from kembed.graphs.graph import CausalGraph, Edge
 from kembed.graphs.pc import pc
+from kembed.kernels.space import make_space
 from kembed.tables.datasets import OZONE_VARIABLES, load_ozone
 
 SMALL = Plan(orders=3, resamples=2, lengthscales=(0.3, 1.0), landmarks=(10,), signs=19, workers=1)
@@ -68,12 +69,12 @@ def test_each_graph_is_what_pc_says(study):
 
 
 def test_the_paper_s_own_rule_is_the_published_objective_with_unit_noise(study):
-    """Nothing given, the kernel of temperature is what `learn_kernel` says of that column."""
+    """Nothing given, the kernel of temperature is what `learn_kernel` says of that column over its spread."""
     column = take_out(table(), 7.0)[0]["temp"].to_numpy()
-    column = (column - column.mean()) / column.std()
-    learned = learn_kernel(column, objective="paper", noise=1.0, landmarks=Landmarks("subset", 10))
+    space = make_space((column[:, None] - column.mean()) / column.std(), np.array([False]))
+    learned = learn_kernel(space.numeric, objective="paper", noise=1.0, landmarks=Landmarks("subset", 10))
     found = study.scales["published, 10 landmarks"][0]
-    assert found == pytest.approx(learned.kernel.lengthscale, rel=1e-6)
+    assert found == pytest.approx(learned.kernel.lengthscale * space.spread[0], rel=1e-6)
     assert list(study.published) == [10]
     assert "10 landmarks, lengthscales" in "\n".join(ozone.report(study))
     assert "10" in json.loads(ozone.TEXTS["ozone.json"](study))["published_objective"]

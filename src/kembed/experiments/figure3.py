@@ -1,10 +1,11 @@
 """Figure 3: N(0,1) against Laplace(0, √½), the witness with all hyperparameters integrated out.
 
-(A) the two densities; (B, C) draws of the witness μ_P - μ_Q for n = 50 and n = 400 in each sample, with their
-80% band. Beside them what the paper does not show: the posterior of the lengthscale; a null twin of C, where
-both samples are N(0,1) and a calibrated 80% band excludes 0 on a fifth of the line on average (a witness is
-smooth, so in one sample it is often none of the line or most of it; averages over many samples are measured
-too); and the paper's objective over (ℓ, τ²), which rises along a ridge until its priors stop it at 2n(m-D).
+(A) the two densities; (B, C) the witness μ_P - μ_Q for n = 50 and n = 400 in each sample, with its 80% band,
+integrated over the lengthscale by quadrature and by NUTS. Beside them what the paper does not show: the
+posterior of the lengthscale; a null twin of C, where both samples are N(0,1) and a calibrated 80% band
+excludes 0 on a fifth of the line on average (a witness is smooth, so in one sample it is often none of the
+line or most of it; averages over many samples are measured too); and the paper's objective over (ℓ, τ²),
+which rises along a ridge until its priors stop it at 2n(m-D).
 """
 
 from collections.abc import Callable
@@ -14,19 +15,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from kembed.comparing.bands import Bands
+from kembed.comparing.witness import Witness, witness
 from kembed.core.progress import progress_bar, showing_progress
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks
-from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
+from kembed.embeddings.posterior import fit_embedding
 from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
 from kembed.experiments.published import paper_surface
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.kernel_samples import KernelSamples
+from kembed.learning.learn import learn_kernel
 from kembed.learning.nuts import sample_kernel
 from kembed.learning.paper.likelihood import log_pseudolikelihood
+from kembed.learning.quadrature import KernelPosterior
 
 SEED = 3
 SCALE = 0.5**0.5  # of the Laplace distribution: variance 1
 LEVEL = 0.8
+QUANTILES = 0.05, 0.5, 0.95
 RIDGE_LANDMARKS = 20
 
 
@@ -36,8 +42,8 @@ class Plan(NamedTuple):
     sizes: tuple[int, ...] = (50, 400)
     chains: int = 4
     warmup: int = 200
-    draws: int = 200  # of the kernel, a chain
-    shown: int = 200  # witnesses drawn, each with a kernel of its own
+    draws: int = 500  # of the kernel, a chain; the paper has 200
+    kernels: int = 100  # that a witness integrates over
     repeats: int = 100  # data sets behind an average share
     points: int = 161  # of the line from -4 to 4
     counts: tuple[int, ...] = (20, 50)  # landmarks for the local mode of the paper's objective
@@ -49,18 +55,33 @@ class Plan(NamedTuple):
         """The line, as points."""
         return np.linspace(-4.0, 4.0, self.points)[:, None]
 
+    @property
+    def central(self) -> np.ndarray:
+        """Which points lie in [-2, 2]."""
+        return np.abs(self.grid[:, 0]) <= 2.0
 
-Fit = Callable[[np.ndarray], PosteriorEmbedding]
+
+Ends = tuple[np.ndarray, np.ndarray]  # lower and upper, of a band on [-2, 2]
 
 
-class Witness(NamedTuple):
-    """Draws of μ_P - μ_Q on the grid."""
+class Integrated(NamedTuple):
+    """The witness of one pair of samples, integrated over the lengthscale in two ways."""
 
-    samples: KernelSamples
-    draws: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    excluded: float  # share of [-2, 2] where the band excludes 0
+    posterior: KernelPosterior  # by quadrature
+    samples: KernelSamples  # by NUTS
+    witness: Witness  # over the former
+    bands: Bands  # on the grid
+    sampled: Bands
+    excluded: float  # share of [-2, 2] where the band by quadrature excludes 0
+
+    @property
+    def quantiles(self) -> tuple[np.ndarray, np.ndarray]:
+        """5%, 50% and 95% of the lengthscale, by quadrature and by NUTS."""
+        return self.posterior.quantile(QUANTILES), np.quantile(self.samples.lengthscale, QUANTILES)
+
+    def widths(self, central: np.ndarray) -> np.ndarray:
+        """Widths of the band by NUTS over those by quadrature."""
+        return ((self.sampled.upper - self.sampled.lower) / (self.bands.upper - self.bands.lower))[central]
 
 
 class Share(NamedTuple):
@@ -87,8 +108,8 @@ class Result(NamedTuple):
     """What the figure shows."""
 
     plan: Plan
-    witnesses: dict[int, Witness]
-    null: Witness
+    witnesses: dict[int, Integrated]
+    null: Integrated
     null_share: Share
     differ: dict[int, Share]  # our bands, normal against Laplace, by n
     ridge: np.ndarray  # the paper's objective over (ℓ, τ²) for one observation, less its largest value
@@ -109,32 +130,29 @@ def draw_pair(n: int, laplace: bool, rng: np.random.Generator) -> tuple[np.ndarr
     return p, rng.laplace(0.0, SCALE, (n, 1)) if laplace else rng.normal(size=(n, 1))
 
 
-def witness(
-    p: np.ndarray, q: np.ndarray, plan: Plan, rng: np.random.Generator, sample: Callable[..., Any]
-) -> Witness:
-    """Kernels from their posterior given the pooled sample; for each, a draw of either embedding."""
-    how: dict[str, Any] = {"n_chains": plan.chains, "n_warmup": plan.warmup, "n_draws": plan.draws}
-    samples = sample(np.concatenate([p, q]), rng=SEED, **how)
-    measure, grid = samples.learned.measure, plan.grid
-
-    def drawn(x: np.ndarray, kernel: Any) -> np.ndarray:
-        return fit_embedding(x, kernel, measure=measure).sample(grid, 1, rng)
-
-    draws = np.concatenate([drawn(p, one) - drawn(q, one) for one in samples.kernels(plan.shown, rng)])
-    lower, upper = np.quantile(draws, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], axis=0)
-    outside = (lower > 0.0) | (upper < 0.0)
-    return Witness(samples, draws, lower, upper, float(outside[np.abs(grid[:, 0]) <= 2.0].mean()))
+def integrated(p: np.ndarray, q: np.ndarray, plan: Plan, sample: Callable[..., Any]) -> Integrated:
+    """The witness over the posterior of the pooled sample's kernel, by quadrature and by NUTS (`sample`)."""
+    x = np.concatenate([p, q])
+    posterior = learn_kernel(x).posterior
+    samples = sample(x, n_chains=plan.chains, n_warmup=plan.warmup, n_draws=plan.draws, rng=SEED)
+    both = [witness(p, q, kernel=one, n_kernels=plan.kernels, level=LEVEL) for one in (posterior, samples)]
+    bands, sampled = (one.at(plan.grid) for one in both)
+    return Integrated(posterior, samples, both[0], bands, sampled, outside(*bands[2:4], plan.central))
 
 
-def excluded_share(n: int, laplace: bool, fit: Fit, rng: np.random.Generator, plan: Plan) -> Share:
-    """How much of [-2, 2] the band of the witness excludes 0 on, one kernel for all data sets."""
-    z, central = float(ndtri(0.5 + LEVEL / 2)), plan.grid[np.abs(plan.grid[:, 0]) <= 2.0]
-    shares = []
+def outside(lower: np.ndarray, upper: np.ndarray, where: Any = True) -> float:
+    """The share of points where a band excludes 0."""
+    return float(np.mean((lower > 0.0) | (upper < 0.0), where=where))
+
+
+def excluded_share(
+    n: int, laplace: bool, band: Callable[..., Ends], rng: np.random.Generator, plan: Plan
+) -> Share:
+    """How much of [-2, 2] a band of the witness excludes 0 on, over data sets: band(p, q, points)."""
+    points, shares = plan.grid[plan.central], []
     with progress_bar(plan.repeats, np.inf, "bands", "data set") as bar:
         for _ in range(plan.repeats):
-            p, q = map(fit, draw_pair(n, laplace, rng))
-            sd = np.hypot(p.sd(central), q.sd(central))
-            shares.append(np.mean(np.abs(p.mean(central) - q.mean(central)) > z * sd))
+            shares.append(outside(*band(*draw_pair(n, laplace, rng), points)))
             bar.update(1)
     return Share(float(np.mean(shares)), float(np.std(shares) / np.sqrt(plan.repeats)), plan.repeats)
 
@@ -152,13 +170,22 @@ def local_mode(pooled: np.ndarray, count: int, rng: np.random.Generator, plan: P
 
     top = minimize(downhill, np.log([0.3, 0.1]), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 0.01})
     ell, noise = (float(value) for value in np.exp(top.x))
+
+    def band(p: np.ndarray, q: np.ndarray, points: np.ndarray) -> Ends:
+        fits = [fit_embedding(x, Gaussian(ell), noise=noise, landmarks=x) for x in (p, q)]
+        mean = fits[0].mean(points) - fits[1].mean(points)
+        reach = float(ndtri(0.5 + LEVEL / 2)) * np.hypot(*(fit.sd(points) for fit in fits))
+        return mean - reach, mean + reach
+
     n = len(pooled) // 2
-
-    def fit(x: np.ndarray) -> PosteriorEmbedding:
-        return fit_embedding(x, Gaussian(ell), noise=noise, landmarks=x)
-
-    differ, same = (excluded_share(n, laplace, fit, rng, plan) for laplace in (True, False))
+    differ, same = (excluded_share(n, laplace, band, rng, plan) for laplace in (True, False))
     return LocalMode(ell, noise, differ, same)
+
+
+def at_median(one: Integrated) -> Callable[..., Ends]:
+    """The band of our witness with the kernel of the median lengthscale."""
+    kernel = Gaussian(float(one.posterior.quantile(0.5)))
+    return lambda p, q, points: witness(p, q, kernel=kernel, level=LEVEL).at(points)[2:4]
 
 
 def run(
@@ -174,24 +201,16 @@ def run(
     sample = partial(sample, progress=progress)
     rng, last = np.random.default_rng(seed), plan.sizes[-1]
     with showing_progress(progress), threadpool_limits(1):  # thousands of small matrices: threads only wait
-        witnesses = {}
-        for n in plan.sizes:
-            p, q = draw_pair(n, True, rng)
-            witnesses[n] = witness(p, q, plan, rng, sample)
-        null = witness(*draw_pair(last, False, rng), plan, rng, sample)
-        same = excluded_share(last, False, _at_median(null), rng, plan)
-        pooled = np.concatenate([p, q])
+        pairs = {n: draw_pair(n, True, rng) for n in plan.sizes}
+        witnesses = {n: integrated(*pair, plan, sample) for n, pair in pairs.items()}
+        null = integrated(*draw_pair(last, False, rng), plan, sample)
+        same = excluded_share(last, False, at_median(null), rng, plan)
+        pooled = np.concatenate(pairs[last])
         marks = choose_landmarks(pooled, Landmarks("subset", RIDGE_LANDMARKS))
         surface = paper_surface(pooled, plan.lengthscales, plan.noises, marks)
-        differ = {n: excluded_share(n, True, _at_median(one), rng, plan) for n, one in witnesses.items()}
+        differ = {n: excluded_share(n, True, at_median(one), rng, plan) for n, one in witnesses.items()}
         local = {count: local_mode(pooled, count, rng, plan) for count in plan.counts}
     return Result(plan, witnesses, null, same, differ, surface - surface.max(), local)
-
-
-def _at_median(one: Witness) -> Fit:
-    """Our embedding with the kernel of the median lengthscale."""
-    kernel = Gaussian(float(np.median(one.samples.lengthscale)))
-    return lambda x: fit_embedding(x, kernel)
 
 
 def plot(result: Result) -> Any:
@@ -211,18 +230,29 @@ def plot(result: Result) -> Any:
     ]
     shown.append((panels["b"], f"Null twin of {'ABC'[len(result.witnesses)]}: P = Q", result.null))
     for axes, title, one in shown:
-        label = f"{LEVEL:.0%} band"
-        axes.fill_between(s, one.lower, one.upper, color=SKY, alpha=0.5, linewidth=0, label=label)
-        for draw in one.draws[:5]:
+        band, how = one.bands, {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
+        look: dict[str, Any] = {"color": SKY, "alpha": 0.5, "linewidth": 0}
+        axes.fill_between(s, band.lower, band.upper, label=f"{LEVEL:.0%} band, quadrature", **look)
+        axes.plot(s, one.sampled.lower, label="the same, NUTS", **how)
+        axes.plot(s, one.sampled.upper, **how)
+        for draw in one.witness.draws(result.plan.grid, 5):
             axes.plot(s, draw, color=BLUE, linewidth=0.5)
-        axes.plot(s, one.draws.mean(axis=0), color=VERMILION, label="mean")
+        axes.plot(s, band.mean, color=VERMILION, label="mean")
         axes.axhline(0.0, color=BLACK, linewidth=0.5)
         axes.set(title=f"{title}; 0 excluded on {one.excluded:.0%}", xlabel="s")
-    legend(shown[0][0], loc="lower left")
-    for one, n, colour in zip(result.witnesses.values(), result.witnesses, (ORANGE, BLUE), strict=False):
-        look: dict[str, Any] = {"histtype": "step", "density": True, "color": colour, "label": f"n = {n}"}
-        panels["a"].hist(one.samples.lengthscale.ravel(), 40, **look)
-    panels["a"].set(title="Posterior of ℓ, leave-one-out objective", xlabel="ℓ")
+    low, high = panels["B"].get_ylim()
+    panels["B"].set_ylim(low - 0.35 * (high - low), high)
+    legend(panels["B"], loc="lower left")
+    for (n, one), colour in zip(result.witnesses.items(), (ORANGE, BLUE), strict=False):
+        scales, weights = one.posterior.lengthscale, one.posterior.weights
+        below = np.cumsum(weights) - 0.5 * weights
+        panels["a"].plot(scales, below, color=colour, label=f"n = {n}")
+        panels["a"].ecdf(
+            one.samples.lengthscale.ravel(), color=BLACK, ls="--", lw=0.8, label="the same, NUTS"
+        )
+    last = max(float(one.quantiles[0][-1]) for one in result.witnesses.values())
+    panels["a"].set(title="Posterior of ℓ, leave-one-out objective", xlabel="ℓ", xlim=(0.0, 1.5 * last))
+    panels["a"].set_ylabel("share below")
     legend(panels["a"])
     _plot_ridge(figure, panels["c"], result)
     return figure
@@ -247,8 +277,13 @@ def report(result: Result) -> list[str]:
     """What was measured, in words."""
     sentences = [f"Figure 3: N(0, 1) against Laplace(0, √½), seed {SEED}."]
     for n, one in result.witnesses.items():
+        (low, middle, high), sampled = one.quantiles
+        quantiles, widths = sampled / one.quantiles[0] - 1.0, one.widths(result.plan.central) - 1.0
         sentences += [
-            f"n = {n}: {one.samples!r};",
+            f"n = {n}: quadrature: lengthscale {middle:.4g} [{low:.4g}, {high:.4g}];",
+            f"  NUTS: {one.samples!r};",
+            f"  NUTS over quadrature: quantiles {', '.join(f'{each:+.1%}' for each in quantiles)} "
+            f"(5%, 50%, 95%), widths of the band {widths.min():+.1%} to {widths.max():+.1%};",
             f"  the {LEVEL:.0%} band of the witness excludes 0 on {one.excluded:.0%} of [-2, 2];",
             f"  over {result.differ[n].repeats} data sets, ℓ at its median: {result.differ[n]}.",
         ]
@@ -273,7 +308,7 @@ def report(result: Result) -> list[str]:
     return sentences
 
 
-QUICK = {"plan": Plan(draws=100, shown=100, repeats=20, counts=(20,))}
+QUICK = {"plan": Plan(draws=100, kernels=30, repeats=20, counts=(20,))}
 FIGURES = {"figure3": plot}
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from kembed.learning.problem import Effort, Problem, Spec, natural_scales
 from kembed.learning.problem import objective as log_objective
 from kembed.learning.search import minus_hessian
 
-# A gradient costs all pairs, and thousands are needed: fewer rows are foretold, each standing for more.
-SAMPLED = Effort(centres=1_000, entries=200_000, bags=1)
+# A gradient costs all pairs, and thousands are needed: one bag, which is all that there is up to 1,093 rows.
+SAMPLED = Effort(bags=1)
 # Modes this many nats below the best have no share worth a chain.
 HOPELESS = 30.0
 TARGET_ACCEPTANCE = 0.8  # the usual choice for NUTS (Hoffman & Gelman 2014)

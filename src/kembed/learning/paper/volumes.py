@@ -38,7 +38,7 @@ def log_gradient(
         log_k = log_sum_exp(xp.stack(logs), axis=0)
         return log_k, sum(xp.exp(log - log_k) * t for log, t in zip(logs, gradients, strict=True))
     s = kernel.scaled_distances(X, Z)
-    t = Z.T[:, None, :] - X.T[:, :, None]
+    t = namespace(X, Z).stack([Z[:, d] - X[:, d, None] for d in range(X.shape[1])])
     if getattr(kernel, "cholesky", None) is not None:
         inverse = kernel._inverse()
         t = namespace(inverse, t).einsum("de,ecm->dcm", inverse.T @ inverse, t)
