@@ -37,7 +37,7 @@ from kembed.testing.engine import (
 from kembed.testing.outcome import ColumnEvidence, ColumnResults, Finding, find_columns
 
 POSITIONS = 64  # that are tested at most; the change is then located among all
-FEW, QUIET = 99, 0.2  # orders, and p-value: 1% of all orders reach it once in 10¹⁵ such draws, 5% in 10⁷
+FEW, QUIET = 99, 0.2  # orders, and a p-value of theirs that segments with p = .05 exceed once in 10⁷
 LEVEL, DRAWS = 0.95, 99  # of the interval for a position, and orders drawn for each
 NEAR, STEP = 32, 4  # positions beside the likeliest that are all tried for the interval, and steps beyond
 ALIKE = 1.0  # -log p that is about the same: of so many orders it cannot be much above log B
