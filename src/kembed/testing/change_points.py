@@ -307,12 +307,15 @@ def sums_between(
 
 
 def fitted_rows(edges: Int[np.ndarray, " S+1"], rng: np.random.Generator) -> Int[np.ndarray, " k"]:
-    """The rows that features are fitted on: as many of every bin that moves, whatever the order of bins."""
+    """The rows that features are fitted on: those in the same places of all bins that move, from either end.
+
+    So they are the same rows for any order of the bins, and for a reversed series.
+    """
     sizes = np.diff(edges)
-    starts = edges[:-1][sizes == sizes[0]]
+    starts, last = edges[:-1][sizes == sizes[0]], int(sizes[0]) - 1
     each = -(-min(MOST, max(FEWEST, int(edges[-1]) // SHARE)) // len(starts))
-    places = rng.permuted(np.tile(np.arange(sizes[0]), (len(starts), 1)), axis=1)[:, :each]
-    return (starts[:, None] + places).ravel()
+    half = rng.permutation(last // 2 + 1)[: -(-each // 2)]
+    return (starts[:, None] + np.unique(np.append(half, last - half))).ravel()
 
 
 def _inside(edges: Int[np.ndarray, " S+1"], least: int) -> Bool[np.ndarray, " S+1"]:
