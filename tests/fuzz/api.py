@@ -89,6 +89,9 @@ OPTIONS: dict[str, Sequence[Any]] = {
     "n_orders": (1, 2),
     "convention": ("half", "distance", "squared"),
     "lam": (None, 0.1, 0.9),
+    "block": (1, 1, 2, 5, 100),
+    "min_segment": (None, 1, 3, 10, 100),
+    "order": (None, "column 0", "a", "nothing"),
     "prior": ("gamma", None),
     "random_state": (0, None, 7),
     "labels": (("x", "y"), ("a\x1b[31m", "b")),
@@ -204,6 +207,11 @@ CALLS: dict[str, tuple[Callable[..., Any], int, tuple[str, ...]]] = {
     "compare": (kembed.compare, 2, ("kernel", "alpha", "n_resamples", "missing", "rng", "labels")),
     "witness": (looked_at, 2, ("kernel", "level", "landmarks", "nan_policy", "rng")),
     "learn_kernel": (kembed.learn_kernel, 1, ("prior", "rng")),
+    "change_points": (
+        kembed.change_points,
+        1,
+        ("order", "block", "min_segment", "alpha", "n_resamples", "rng", "nan_policy"),
+    ),
     "pc": (
         kembed.pc,
         1,
@@ -220,7 +228,16 @@ CALLS: dict[str, tuple[Callable[..., Any], int, tuple[str, ...]]] = {
     "Sketch": (sketched, 2, ("kernel", "n_resamples", "rng", "nan_policy")),
 }
 OBJECTS = (embedded, shrunk, plain, gram)
-SLOW = ("compare", "witness", "conditional_test", "learn_kernel", "k_sample_test", "Sketch", "DriftDetector")
+SLOW = (
+    "compare",
+    "change_points",
+    "witness",
+    "conditional_test",
+    "learn_kernel",
+    "k_sample_test",
+    "Sketch",
+    "DriftDetector",
+)
 SHARES = np.array([0.5 if name in SLOW else 3.0 if name.endswith("_test") else 1.0 for name in CALLS])
 SHARES /= SHARES.sum()
 

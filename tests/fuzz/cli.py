@@ -104,6 +104,9 @@ OPTIONS: dict[str, Sequence[str]] = {
     "--given": ("b", "a", "nothing"),
     "--max-given": ("0", "1", "-1"),
     "--test": ("residuals", "fisher-z", "x"),
+    "--order": ("a", "b", "nothing"),
+    "--block": ("1", "2", "0", "1000"),
+    "--min-segment": ("3", "0", "1000"),
     "--level": ("0.9", "2", "0"),
     "--nonsense": ("", "1"),
 }
@@ -127,8 +130,10 @@ COMMANDS: dict[str, tuple[int, tuple[str, ...]]] = {  # how many files, and whic
     "graph": (1, (*READING, "--seed", "--resamples", "--alpha", "--json", "--test", "--max-given")),
     "learn": (1, (*READING, "--seed", "--json", "--quiet")),
     "summarise": (1, (*READING, "--seed", "--json")),
+    "when": (1, (*READING, "--seed", "--resamples", "--alpha", "--quiet", "--json", "--order", "--block",
+                 "--min-segment", "--fail-on-difference")),
 }  # fmt: skip
-SHARES = np.array([8.0, 1.0, 0.7, 2.0, 1.0, 1.0, 1.0])
+SHARES = np.array([8.0, 1.0, 0.7, 2.0, 1.0, 1.0, 1.0, 1.0])
 ENDINGS = {"report": ".html", "summarise": ".sketch", "witness": ".png", "learn": ".png", "graph": ".png"}
 
 

@@ -152,15 +152,34 @@ def test_level():
     assert abs(np.mean(hits) - 0.1) <= 3.0 * np.sqrt(0.1 * 0.9 / 100)
 
 
-def test_fitted_rows_do_not_depend_on_the_order_of_bins():
-    edges = make_ordered_edges(200_001)
+@pytest.mark.parametrize("n", [50, 3_001, 200_001])
+def test_fitted_rows_do_not_depend_on_the_order_of_bins(n):
+    """The same places of every bin, from either end; all rows of few."""
+    edges = make_ordered_edges(n)
     rows = fitted_rows(edges, np.random.default_rng(0))
     bins = np.searchsorted(edges, rows, side="right") - 1
-    counts = np.bincount(bins, minlength=len(edges) - 1)
     sizes = np.diff(edges)
-    assert set(counts[sizes == sizes[0]]) == {-(-scans.MOST // int((sizes == sizes[0]).sum()))}
-    assert not counts[sizes != sizes[0]].any()
-    assert len(np.unique(rows)) == len(rows)
+    own = np.flatnonzero(sizes == sizes[0])
+    places = [set((rows - edges[bins])[bins == k].tolist()) for k in own]
+    assert all(each == places[0] for each in places)
+    assert {int(sizes[0]) - 1 - place for place in places[0]} == places[0]
+    assert len(rows) == len(own) * len(places[0])
+    assert len(rows) >= 0.9 * min(n - sizes.max() + 1, scans.FEWEST)  # a place in the middle counts once
+    assert len(rows) <= 2 * scans.MOST
+
+
+def test_the_fit_is_the_same_for_any_order_of_bins(rng):
+    """What a scan of many rows is fitted on, for the data and for its bins in another order."""
+    x = rng.normal(size=(20_000, 1))
+    edges = make_ordered_edges(len(x))
+    parts = [x[a:b] for a, b in pairwise(edges)]
+    middle = [k for k, part in enumerate(parts) if len(part) != len(parts[0])]
+    moved = rng.permutation([k for k in range(len(parts)) if k not in middle]).tolist()
+    places = iter(moved)
+    other = np.concatenate([parts[k] if k in middle else parts[next(places)] for k in range(len(parts))])
+    rows = fitted_rows(edges, np.random.default_rng(0))
+    np.testing.assert_array_equal(np.sort(x[rows, 0]), np.sort(other[rows, 0]))
+    np.testing.assert_array_equal(np.sort(x[rows, 0]), np.sort(x[::-1][rows, 0]))
 
 
 # --- where ------------------------------------------------------------------------------------------------
@@ -336,6 +355,18 @@ def test_the_nile():
     assert change.interval_time[1] <= 1901
     assert found.pvalue == 0.001
     assert change.columns[0].change.startswith("mean 1098 before, 850 after (1.9 sd lower)")
+
+
+def test_coal_mines():
+    """Disasters by year (Jarrett 1979): 95% of the posterior of Carlin et al. (1992) is 1886 to 1896."""
+    counts = "45401434063340263354531441553425223421322111130010110031032201110101000210001102331121111242"
+    counts += "0014000100000100101"
+    years = np.arange(1851, 1851 + len(counts))
+    found = change_points(pl.DataFrame({"year": years, "disasters": list(map(int, counts))}), order="year")
+    (change,) = found.changes
+    assert 1886 <= change.time <= 1896
+    assert change.interval_time[0] <= 1891 <= change.interval_time[1]
+    assert change.columns[0].change.startswith("mean 3.2 before, 1 after")
 
 
 # --- several changes --------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from kembed.testing.engine import (
 from kembed.testing.outcome import ColumnEvidence, ColumnResults, Finding, find_columns
 
 POSITIONS = 64  # that are tested at most; the change is then located among all
-FEW, QUIET = 99, 0.2  # orders, and p-value: 1% of all orders reach it once in 10¹⁵ such draws, 5% in 10⁷
+FEW, QUIET = 99, 0.2  # orders, and a p-value of theirs that segments with p = .05 exceed once in 10⁷
 LEVEL, DRAWS = 0.95, 99  # of the interval for a position, and orders drawn for each
 NEAR, STEP = 32, 4  # positions beside the likeliest that are all tried for the interval, and steps beyond
 ALIKE = 1.0  # -log p that is about the same: of so many orders it cannot be much above log B
@@ -307,12 +307,15 @@ def sums_between(
 
 
 def fitted_rows(edges: Int[np.ndarray, " S+1"], rng: np.random.Generator) -> Int[np.ndarray, " k"]:
-    """The rows that features are fitted on: as many of every bin that moves, whatever the order of bins."""
+    """The rows that features are fitted on: those in the same places of all bins that move, from either end.
+
+    So they are the same rows for any order of the bins, and for a reversed series.
+    """
     sizes = np.diff(edges)
-    starts = edges[:-1][sizes == sizes[0]]
+    starts, last = edges[:-1][sizes == sizes[0]], int(sizes[0]) - 1
     each = -(-min(MOST, max(FEWEST, int(edges[-1]) // SHARE)) // len(starts))
-    places = rng.permuted(np.tile(np.arange(sizes[0]), (len(starts), 1)), axis=1)[:, :each]
-    return (starts[:, None] + places).ravel()
+    half = rng.permutation(last // 2 + 1)[: -(-each // 2)]
+    return (starts[:, None] + np.unique(np.append(half, last - half))).ravel()
 
 
 def _inside(edges: Int[np.ndarray, " S+1"], least: int) -> Bool[np.ndarray, " S+1"]:
