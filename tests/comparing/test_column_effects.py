@@ -200,6 +200,16 @@ def test_headlines(small, verdict, pvalue, given, headline):
     assert ("about 900 rows per sample are needed" in found.verdict) == (given and verdict == "undecided")
 
 
+def test_rows_that_can_be_classified_are_not_negligible(small):
+    """Two shifts of .5 sd allow an AUC of Φ(.5) = .69; relationships and rounding show in rows alone."""
+    found = replace(small, separation=0.75, separation_interval=(0.7, 0.8))
+    assert found.within_margin
+    assert not found.negligible
+    assert found.headline == "Negligible column by column, but rows can be classified"
+    assert "Differences within the margin allow an AUC of 0.69 at most." in found.verdict
+    assert not found.beyond_margin
+
+
 def test_without_a_margin_the_usual_one_is_tried(rng):
     levels = rng.choice(["u", "v"], (2, 60))
     numbers = compare(*rng.normal(size=(2, 30)), kernel="median", n_resamples=19)

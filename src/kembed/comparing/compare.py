@@ -45,6 +45,7 @@ HARDLY = 0.55  # below this AUC single rows can barely be classified
 # The margin where none is given: a tenth of a standard deviation, as is usual for balance (Austin 2009), or
 # the share of a normal column's rows that it moves past a threshold.
 USUAL, OF_CATEGORIES = "0.1 sd", "4%"
+CLASSIFIED = "Negligible column by column, but rows can be classified"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +107,7 @@ class Comparison(Drawn):
         return bool(of_rows or self.schema_differences)
 
     @property
-    def negligible(self) -> bool:
+    def within_margin(self) -> bool:
         """Whether a difference was found that is surely within the margin, and no column looks larger."""
         if self.margin is None:
             return False
@@ -116,13 +117,24 @@ class Comparison(Drawn):
         return self.test.pvalue <= self.alpha and within and not large
 
     @property
+    def negligible(self) -> bool:
+        """Whether single rows, too, cannot be classified better than differences within the margin allow."""
+        return self.within_margin and self.separation_interval[0] <= self._largest_auc
+
+    @property
+    def _largest_auc(self) -> float:
+        if self.margin is None:
+            return 1.0
+        return self.margin.margin.auc(sum(not column.categorical for column in self.columns))
+
+    @property
     def headline(self) -> str:
         """What matters, in a few words."""
         if self.margin is None:
             return "A difference was found" if self.differ else "No difference was found"
         margin = f"the margin of {self.margin.margin}"
-        if self.negligible:
-            return "Detectable but negligible"
+        if self.within_margin:
+            return "Detectable but negligible" if self.negligible else CLASSIFIED
         if not self.margin_given:
             if self.test.pvalue > self.alpha and self.margin.verdict == "equivalent" and not self.differ:
                 return f"No difference was found, and none beyond {self.margin.margin}"
@@ -158,7 +170,7 @@ class Comparison(Drawn):
     @property
     def verdict(self) -> str:
         """The answer in words."""
-        of_margin = f"{self._of_margin} " if self.margin_given and not self.negligible else ""
+        of_margin = f"{self._of_margin} " if self.margin_given and not self.within_margin else ""
         shift = "" if self.shift is None else f" {self.shift.verdict}"
         return self._of_schema + of_margin + self._of_test + self._of_missing + shift
 
@@ -216,10 +228,12 @@ class Comparison(Drawn):
         share = f"Individual rows {can} be classified: {auc}."
         copies = self._of_copies
         opening = f"{first} and {second} differ{self._within} ({p})."
-        if self.negligible and self.margin is not None:
+        if self.within_margin and self.margin is not None:
             high, limit = rounded(self.margin.interval[1]), rounded(self.margin.effect)
-            less = f"but with {self.margin.confidence} by less than {self.margin.margin.meaning}"
-            opening = f"{self.headline}: {opening[:-1]}, {less} (effect size below {high}, margin {limit})."
+            less = f"with {self.margin.confidence} by less than {self.margin.margin.meaning}"
+            opening = f"{self.headline}: {opening[:-1]}, but {less} (effect size below {high}, margin {limit})."
+            if not self.negligible:
+                opening += f" Differences within the margin allow an AUC of {self._largest_auc:.2f} at most."
         if copies and not self.changed and not self.pairs:
             return f"{opening} {copies}{share}"
         if not self.changed and self.pairs:

@@ -56,6 +56,17 @@ class Margin:
             return 2.0 * float(ndtr(0.5 * self.amount)) - 1.0, self.amount
         return self.amount, None
 
+    def auc(self, numeric: int) -> float:
+        """The AUC of single rows that it would allow: of so many independent normal columns that are shifted.
+
+        Of a share t of rows, the largest that a total variation distance of t allows, ½ + t - t²/2.
+        """
+        from scipy.special import ndtr
+
+        if self.kind == "sd":
+            return float(ndtr(self.amount * np.sqrt(0.5 * max(numeric, 1))))
+        return 0.5 + self.amount - 0.5 * self.amount**2
+
     @property
     def meaning(self) -> str:
         """What would cause so large a difference."""
