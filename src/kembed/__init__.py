@@ -47,7 +47,7 @@ _HOME = {
     "Scaled": "kernels.composite",
     "Sketch": "testing.sketch",
     "Monitor": "testing.monitor",
-    "MonitorResult": "testing.monitor",
+    "MonitorResult": "testing.monitor_result",
     "Sum": "kernels.composite",
     "assert_same_distribution": "comparing.gate",
     "balance": "comparing.balance",
@@ -134,7 +134,7 @@ if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
     from kembed.testing.bayes import bayes_factor as bayes_factor
     from kembed.testing.independence import hsic_test as hsic_test
     from kembed.testing.monitor import Monitor as Monitor
-    from kembed.testing.monitor import MonitorResult as MonitorResult
+    from kembed.testing.monitor_result import MonitorResult as MonitorResult
     from kembed.testing.outcome import TestOutcome as TestOutcome
     from kembed.testing.several import k_sample_test as k_sample_test
     from kembed.testing.sketch import Sketch as Sketch

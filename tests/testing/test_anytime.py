@@ -43,7 +43,7 @@ def test_evidence_is_that_of_a_loop(rng):
     found = after(pvalues, size, share=0.25, period=4, restarting=True)
     assert np.exp(found.log_evidence[0]) == pytest.approx(0.25 * 4 * sum_)
     products = [e_values[j:].prod(axis=0).mean() for j in range(len(pvalues))]
-    value, batch = found.beginning
+    value, batch = found.beginning()
     assert (np.exp(value), batch) == (pytest.approx(0.25 * max(products)), 4 * int(np.argmax(products)))
 
 
@@ -80,7 +80,7 @@ def test_a_late_change_is_found():
     while process.log_evidence[0] < np.log(20.0):
         process, count = process.after(np.array([1 / 200]), 200), count + 1
     assert count <= 6
-    assert process.beginning[1] in (299, 300)  # one p-value of .12 before
+    assert process.beginning()[1] in (299, 300)  # one p-value of .12 before
     for _ in range(1_000):
         process = process.after(np.array([1 / 200]), 200)
     assert np.isfinite(process.log_evidence[0])

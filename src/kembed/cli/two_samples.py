@@ -234,8 +234,9 @@ def run_report(
     own: Any = None
     named: dict[str, Any] = {}
     if kept := sketches.sketches_in(a, b):
-        of_rows = {"paired": bool(paired or paired_by), "weights": weights, "unit": unit, "strata": strata}
-        pair = sketches.load_against(screen, a, b, kept, reading, target=target, **of_rows)
+        of_rows = {"weights": weights, "unit": unit, "strata": strata, "target": target}
+        of_rows["paired"] = bool(paired or paired_by)
+        pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
     else:
         pair = samples.load_pair(a, b, reading, screen, testing.seed, keep, paired=paired)
         if weights is not None:
@@ -247,7 +248,9 @@ def run_report(
         found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
         again = (
-            None if weights or unit or strata or named.get("paired") else samples.in_python(a, b, reading, pair)
+            None
+            if weights or unit or strata or named.get("paired")
+            else samples.in_python(a, b, reading, pair)
         )
         about: Any = {"notes": screen.notes, "left_out": pair.left_out, "samples": again}
         found.save_report(output, command=screen.repeated(testing.seed), **about)

@@ -231,7 +231,8 @@ class Comparison(Drawn):
         if self.within_margin and self.margin is not None:
             high, limit = rounded(self.margin.interval[1]), rounded(self.margin.effect)
             less = f"with {self.margin.confidence} by less than {self.margin.margin.meaning}"
-            opening = f"{self.headline}: {opening[:-1]}, but {less} (effect size below {high}, margin {limit})."
+            bounds = f"effect size below {high}, margin {limit}"
+            opening = f"{self.headline}: {opening[:-1]}, but {less} ({bounds})."
             if not self.negligible:
                 opening += f" Differences within the margin allow an AUC of {self._largest_auc:.2f} at most."
         if copies and not self.changed and not self.pairs:

@@ -45,22 +45,28 @@ class EvidenceProcess:
     period: int  # batches from one test to the next
     restarting: bool  # Shiryaev-Roberts: the mean time between alarms is held, and not their probability
     log_sums: Float[np.ndarray, "Q 5"]  # over all beginnings
-    pvalues: Float[np.ndarray, " t"]  # of hypothesis 0
-    sizes: Int[np.ndarray, " t"]  # of the grids they are on
+    ranks: Int[np.ndarray, "t Q"]  # of the data: p-values times the sizes of their grids
+    sizes: Int[np.ndarray, " t"]
 
     @classmethod
     def begun(cls, share: float, period: int, restarting: bool, hypotheses: int) -> Self:
         """Before the first test."""
         nothing = np.full((hypotheses, len(EXPONENTS)), -np.inf)
-        return cls(share, period, restarting, nothing, np.empty(0), np.empty(0, dtype=int))
+        ranks, sizes = np.empty((0, hypotheses), dtype=int), np.empty(0, dtype=int)
+        return cls(share, period, restarting, nothing, ranks, sizes)
 
     def after(self, pvalues: Float[np.ndarray, " Q"], size: int) -> Self:
         """After one more test."""
-        j = len(self.pvalues) + 1
+        j = len(self.sizes) + 1
         weight = 1.0 if self.restarting else 1.0 / (j * (j + 1.0))
         sums = np.logaddexp(self.log_sums, np.log(weight / len(EXPONENTS))) + log_e_values(pvalues, size)
-        whole, sizes = np.append(self.pvalues, pvalues[0]), np.append(self.sizes, size)
-        return type(self)(self.share, self.period, self.restarting, sums, whole, sizes)
+        ranks = np.vstack([self.ranks, np.rint(pvalues * size).astype(int)])
+        return type(self)(self.share, self.period, self.restarting, sums, ranks, np.append(self.sizes, size))
+
+    @property
+    def pvalues(self) -> Float[np.ndarray, " t"]:
+        """Those of hypothesis 0."""
+        return self.ranks[:, 0] / self.sizes
 
     @property
     def log_evidence(self) -> Float[np.ndarray, " Q"]:
@@ -72,13 +78,12 @@ class EvidenceProcess:
         sums = np.logaddexp.reduce(self.log_sums, axis=1)
         if self.restarting:
             return sums + np.log(self.share * self.period)
-        return np.logaddexp(sums, -np.log(len(self.pvalues) + 1.0)) + np.log(self.share)
+        return np.logaddexp(sums, -np.log(len(self.sizes) + 1.0)) + np.log(self.share)
 
-    @property
-    def beginning(self) -> tuple[float, int]:
+    def beginning(self, hypothesis: int = 0) -> tuple[float, int]:
         """The evidence from its most likely beginning on, and the batch where that is, counted from 0."""
         sizes, which = np.unique(self.sizes, return_inverse=True)
-        e_values = np.log(self.pvalues)[:, None] * (EXPONENTS - 1.0)
+        e_values = np.log(self.ranks[:, hypothesis] / self.sizes)[:, None] * (EXPONENTS - 1.0)
         e_values -= np.array([_log_means(int(size)) for size in sizes])[which.ravel()]
         products = np.cumsum(e_values[::-1], axis=0)[::-1]
         mixed = np.logaddexp.reduce(products, axis=1) - np.log(len(EXPONENTS))

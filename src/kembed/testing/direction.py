@@ -97,11 +97,11 @@ def directions(
 
 
 def split(batch: Binned, places: Int[np.ndarray, " q"]) -> tuple[Sum, Binned]:
-    """The sum over the training half of a batch (or a reference), and the bins of its test half."""
-    half = len(batch.bins) // 2
+    """The sum over half of the rows, for training, with those in no bin; and the bins of the others."""
+    wanted = 0.5 * batch.rows - batch.rest[0]
+    half = int(np.searchsorted(np.cumsum(batch.bins[:, 0]), wanted, side="right"))
     training = batch.bins[:half, places].sum(axis=0) + batch.rest[places]
-    test: Bins = batch.bins[half:, places]
-    return training, Binned(test, np.zeros(len(places)))
+    return training, Binned(batch.bins[half:, places], np.zeros(len(places)))
 
 
 def projected(table: Bins, draws: Draws, found: Float[np.ndarray, "q Q"]) -> Float[np.ndarray, "C Q"]:

@@ -1,17 +1,16 @@
 """Watch a stream of batches for a change, with evidence that holds at any time: `Monitor`."""
 
-from dataclasses import dataclass, replace
+from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import Float
+from kembed.core.backend import Bool, Float
 from kembed.core.drawing import Drawn
-from kembed.core.text import listing, plain
+from kembed.core.text import listing
 from kembed.core.threads import few_rows_one_thread
-from kembed.core.writing import jsonable
 from kembed.permutation import nulls
 from kembed.permutation.designs import Draws
 from kembed.permutation.fusion import Values, combined, fuse
@@ -20,20 +19,24 @@ from kembed.permutation.sums import StoredSums
 from kembed.tables.reader import read
 from kembed.tables.source import Source
 from kembed.testing.anytime import EvidenceProcess
-from kembed.testing.direction import Training, coordinates, directions, projected, split
+from kembed.testing.direction import coordinates, directions, projected
 from kembed.testing.engine import evaluate
 from kembed.testing.monitor_file import PLAIN, read_monitor, write_monitor
+from kembed.testing.monitor_result import MonitorResult
 from kembed.testing.outcome import subjects
 from kembed.testing.procedure import QUIETLY
 from kembed.testing.sketch import Sketch, as_rows
 from kembed.testing.specification import Specification
 from kembed.testing.stream import (
+    ENOUGH_BATCHES,
     WHOLE,
+    Reference,
     Strata,
     Stratum,
     begin,
     bin_batch,
     is_several,
+    of_order,
     read_reference,
     texts_of,
     width_of,
@@ -41,8 +44,13 @@ from kembed.testing.stream import (
 
 SCALES = ((1, 1 / 2), (4, 1 / 4), (16, 1 / 4))  # batches of a block, and its share of the level
 DIRECTED = 1 / 2  # the share of tests in a learned direction, one for each batch
+WHOLE_SHARE = 1 / 2  # of the level for all columns together; half of the rest for each, half for pairs
 UNITS = ("row", "batch")
 RESAMPLES = 199
+# Of the batches of a reference so many are tried; they differ where chance would do it once in 1,000, and may
+# differ where it would once in 20.
+LEAST_TRIED, MOST_TRIED = 2, 32
+SURE, LEVEL = 0.001, 0.05
 LARGEST = 690.0  # logarithm of the largest evidence that is shown: a number of 300 digits
 
 
@@ -54,89 +62,6 @@ class State(NamedTuple):
     labels: tuple[str, ...]  # of the batches since the reference
     evidence: Float[np.ndarray, " t"]  # logarithm, after each of them
     peaks: Float[np.ndarray, " Q"]  # the largest so far, of every hypothesis
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MonitorResult:
-    """What a monitor says after a batch.
-
-    Attributes
-    ----------
-    label : str
-        The batch.
-    batches : int
-        How many there have been since the reference.
-    alarm : bool
-        Whether the evidence has reached the threshold, at this batch or before.
-    evidence, threshold : float
-        Evidence for a change after this batch, and where the alarm is.
-    since : str or None
-        The batch at which the evidence first reached the threshold.
-    began : str or None
-        The batch at which the change began, as far as the p-values say.
-    columns : tuple of str
-        Columns that changed, each at the level of the monitor for all of them.
-    pairs : tuple of (str, str)
-        Pairs of other columns whose dependence changed, at the level for all pairs.
-    pvalue : float
-        The p-value of this batch alone, against all before it.
-    by_column : dict of str to float
-        The largest evidence for each column so far.
-    notes : tuple of str
-        What to know of the batch.
-
-    """
-
-    label: str
-    batches: int
-    alarm: bool
-    evidence: float
-    threshold: float
-    since: str | None
-    began: str | None
-    columns: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...]
-    pvalue: float
-    by_column: dict[str, float]
-    alpha: float | None
-    mean_time: float | None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def verdict(self) -> str:
-        """The result in words."""
-        limit = f"alarm at {self.threshold:,.0f}"
-        if not self.alarm:
-            many = "batch" if self.batches == 1 else "batches"
-            return f"No alarm after {self.batches:,} {many}: evidence {_short(self.evidence)}, {limit}."
-        at = f"ALARM at {self.label}" if self.since == self.label else f"ALARM since {self.since}"
-        changed = [f'column "{name}"' for name in self.columns]
-        changed += [f'columns "{a}" and "{b}" together' for a, b in self.pairs]
-        where = f"; {', '.join(changed)}" if changed else ""
-        chance = f"at most {100 * (self.alpha or 0.0):g}% of such monitors would ever alarm"
-        if self.mean_time is not None:
-            chance = f"such monitors would alarm once in {self.mean_time:,g} batches or more, on average"
-        return (
-            f"{at}: evidence {_short(self.evidence)} ({limit}). The change began about {self.began}{where}. "
-            f"If nothing had changed, {chance}."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON types, with the keys of docs/json.md."""
-        columns = [
-            {"name": name, "evidence": value, "changed": name in self.columns}
-            for name, value in self.by_column.items()
-        ]
-        found = {name: value for name, value in vars(self).items() if name not in ("columns", "pairs")}
-        changed = {"changed_columns": self.columns, "changed_pairs": self.pairs}
-        return jsonable({"verdict": self.verdict, **found, **changed, "by_column": columns})
-
-    def __repr__(self) -> str:
-        return "\n".join([self.verdict, *(f"note: {note}" for note in self.notes)])
-
-
-def _short(evidence: float) -> str:
-    return plain(evidence, 3 if evidence >= 1.0 else 2)
 
 
 class Monitor(Drawn):
@@ -239,23 +164,59 @@ class Monitor(Drawn):
             if isinstance(reference, Sketch):
                 if self.by is not None or self.unit == "batch" or batches is not None:
                     raise ValueError("a sketch has no strata and no batches; give the rows of the reference")
-                specification, strata = reference.specification, {WHOLE: Stratum(reference)}
-                notes: tuple[str, ...] = ()
+                self._start(reference.specification, {WHOLE: Stratum(reference)}, ())
             elif self.by is None and batches is None and not is_several(reference) and self.unit == "row":
                 source = as_rows(reference, "reference", self.nan_policy)
                 sketch = Sketch.of(source, kernel=self.kernel, rng=rng)
-                specification, strata, notes = sketch.specification, {WHOLE: Stratum(sketch)}, source.notes
+                notes = (*source.notes, *of_order(source))
+                self._start(sketch.specification, {WHOLE: Stratum(sketch)}, notes)
             else:
                 rows = read_reference(reference, self.by, batches, self.nan_policy)
-                specification, strata = begin(rows, self.unit, self.kernel, rng)
-                notes = rows.source.notes
+                notes = (*rows.source.notes, *self._of_batches(rows))
+                self._start(*begin(rows, self.unit, self.kernel, rng), notes)
+
+    def _of_batches(self, rows: Reference) -> tuple[str, ...]:
+        """What to know of the batches of a reference; refused if they differ and rows are the units.
+
+        The later half of them is watched with the earlier half for a reference.
+        """
+        from scipy.special import gammaincc
+
+        batches = np.zeros(1, dtype=int) if rows.batches is None else rows.batches
+        count = int(batches.max()) + 1
+        if self.unit == "batch":
+            few = f"the reference has {count} batches; from {ENOUGH_BATCHES} on alarms come sooner"
+            return (few,) if count < ENOUGH_BATCHES else ()
+        if count < 2 * LEAST_TRIED:
+            return of_order(rows.source)
+        tried = range(count - min(count // 2, MOST_TRIED), count)
+        trial, rng = copy(self), self._generator()
+        trial._start(*begin(rows.some(batches < tried[0]), self.unit, self.kernel, rng), ())
+        for k in tried:
+            batch = rows.some(batches == k)
+            trial.state = trial._after(batch.source, batch.strata, str(k), rng)
+        pvalues = trial.state.processes[0].pvalues
+        small = f"{int((pvalues <= LEVEL).sum())} of {len(pvalues)} have p ≤ {LEVEL} against those before"
+        chance = float(gammaincc(len(pvalues), -np.log(pvalues).sum()))  # Fisher's combination
+        remedy = (
+            f"compare whole batches (unit='batch', {ENOUGH_BATCHES} of them or more), or within strata (by=)"
+        )
+        if chance <= SURE:
+            seen = f"batches of the reference differ among themselves: row by row {small}"
+            raise ValueError(f"{seen}, and every batch would be an alarm; {remedy}")
+        if chance <= LEVEL:
+            seen = f"batches of the reference may differ among themselves ({small}, p = {chance:.2g} in all)"
+            return (f"{seen}: alarms may come too often; {remedy}", *of_order(rows.source))
+        return of_order(rows.source)
+
+    def _start(self, specification: Specification, strata: Strata, notes: tuple[str, ...]) -> None:
+        """Begin with these features and this past, and no evidence."""
         self._specified(specification, notes)
-        hypotheses = 1 + len(self._subjects)
+        hypotheses, restarting = 1 + len(self._subjects), self.mean_time is not None
         periods = [(period, share * (1.0 - self._learned)) for period, share in SCALES]
         periods += [(1, DIRECTED)] if self._learned else []
         processes = tuple(
-            EvidenceProcess.begun(share, period, self.mean_time is not None, hypotheses)
-            for period, share in periods
+            EvidenceProcess.begun(share, period, restarting, hypotheses) for period, share in periods
         )
         self.state = State(strata, processes, (), np.empty(0), np.full(hypotheses, -np.inf))
         self.result: MonitorResult | None = None
@@ -265,6 +226,21 @@ class Monitor(Drawn):
         self.specification, self.notes = specification, notes
         self._subjects, self._places = subjects(specification.fitted.ensemble.kernels)
         self._coordinates = coordinates(specification, self._subjects) if self.unit == "row" else None
+
+    @property
+    def _log_shares(self) -> Float[np.ndarray, " Q"]:
+        """Logarithms of the shares of all hypotheses in the level: all columns together, each, and pairs."""
+        single = self._single
+        families = [kind for kind in (single, ~single) if kind.any()]
+        found = np.full(1 + len(single), 1.0 if not families else WHOLE_SHARE)
+        for kind in families:
+            found[1:][kind] = (1.0 - WHOLE_SHARE) / len(families) / kind.sum()
+        return np.log(found)
+
+    @property
+    def _single(self) -> Bool[np.ndarray, " Q-1"]:
+        """Which hypotheses but the first are about one column."""
+        return np.array([len(names) == 1 for names in self._subjects], dtype=bool)
 
     @property
     def _learned(self) -> float:
@@ -332,10 +308,10 @@ class Monitor(Drawn):
         rng = np.random.default_rng([self.seed, self.counter + 1])
         with np.errstate(**QUIETLY):
             source, strata_of_rows, notes = self._read(batch)
-            state, pvalue = self._after(source, strata_of_rows, label, rng)
+            state = self._after(source, strata_of_rows, label, rng)
         self.counter += 1
         self.state = state
-        self.result = self._result(pvalue, notes)
+        self.result = self._result(notes)
         return self.result
 
     def _read(self, batch: Any) -> tuple[Source, np.ndarray, tuple[str, ...]]:
@@ -350,12 +326,11 @@ class Monitor(Drawn):
             for c, name in enumerate(source.schema.names)
             if name not in names and name != f"column {c}"
         )
-        return source, strata, (*source.notes, *notes)
+        ordered = of_order(source) if self.unit == "row" else ()
+        return source, strata, (*source.notes, *notes, *ordered)
 
-    def _after(
-        self, source: Source, names: np.ndarray, label: str, rng: np.random.Generator
-    ) -> tuple[State, float]:
-        """The state after a batch, and its p-value."""
+    def _after(self, source: Source, names: np.ndarray, label: str, rng: np.random.Generator) -> State:
+        """The state after a batch."""
         old, rows = self.state, self.unit == "row"
         places = None if self._coordinates is None else self._coordinates.places
         sizes = tuple(period if rows else 1 for period, _ in SCALES)
@@ -366,40 +341,29 @@ class Monitor(Drawn):
                 stratum = stratum.begun(units, sizes, width_of(self.specification), places, rng)
             strata[name] = stratum.fitting(units)
         binned = bin_batch(source, names, strata, self.specification, self.unit, rng)
-        number, processes = len(old.labels) + 1, list(old.processes)
-        streams = {name: list(stratum.streams) for name, stratum in strata.items()}
-        training = {name: stratum.training for name, stratum in strata.items()}
         for name, batch in binned.items():
-            parts = [batch] * len(SCALES)
-            if places is not None:
-                train, test = split(batch, places)
-                training[name] = training[name].with_batch(train)
-                parts.append(test)
-            streams[name] = [stream.joined(part) for stream, part in zip(streams[name], parts, strict=True)]
-        learned = None if places is None else self._directions([each for each in training.values() if each])
+            strata[name] = strata[name].joined(batch, places)
+        learned = self._directions(strata)
+        number, processes = len(old.labels) + 1, list(old.processes)
         for k, process in enumerate(processes):
             if number % process.period:
                 continue
-            block = {name: each[k].completed() for name, each in streams.items() if each}
+            blocks = {name: each.streams[k].completed() for name, each in strata.items() if each.streams}
             direction = learned if k == len(SCALES) else None
-            processes[k] = process.after(*self._test(list(block.values()), direction, rng))
-            for name, stream in block.items():
-                streams[name][k] = stream.absorbed(rng)
-        strata = {
-            name: replace(
-                stratum,
-                streams=tuple(streams[name]),
-                training=training[name] and training[name].later(),
-            )
-            for name, stratum in strata.items()
-        }
+            processes[k] = process.after(*self._test(list(blocks.values()), direction, rng))
+            for name, block in blocks.items():
+                strata[name] = strata[name].with_stream(k, block.absorbed(rng))
+        strata = {name: each.later() for name, each in strata.items()}
         log_evidence = np.max([process.log_evidence for process in processes], axis=0)
-        evidence, peaks = np.append(old.evidence, log_evidence[0]), np.maximum(old.peaks, log_evidence)
-        state = State(strata, tuple(processes), (*old.labels, label), evidence, peaks)
-        return state, float(processes[0].pvalues[-1])
+        evidence = np.append(old.evidence, (log_evidence + self._log_shares).max())
+        peaks = np.maximum(old.peaks, log_evidence)
+        return State(strata, tuple(processes), (*old.labels, label), evidence, peaks)
 
-    def _directions(self, training: list[Training]) -> Float[np.ndarray, "q Q"]:
+    def _directions(self, strata: Strata) -> Float[np.ndarray, "q Q"] | None:
         """What training halves have learned, for all hypotheses."""
+        if self._coordinates is None:
+            return None
+        training = [each.training for each in strata.values() if each.training is not None]
         return directions(training, self._coordinates.subject, len(self._subjects))
 
     def _test(
@@ -429,12 +393,12 @@ class Monitor(Drawn):
         sums = StoredSums(table[:, 0], {each: table[:, start:end] for each, start, end in parts})
         return evaluate(*fitted, sums, draws)
 
-    def _result(self, pvalue: float, notes: tuple[str, ...]) -> MonitorResult:
+    def _result(self, notes: tuple[str, ...]) -> MonitorResult:
         """The result after the last batch."""
         state, limit = self.state, np.log(self.threshold)
         crossed = np.flatnonzero(state.evidence >= limit)
         alarm = len(crossed) > 0
-        single = np.array([len(names) == 1 for names in self._subjects], dtype=bool)
+        single = self._single
         family = np.where(single, single.sum(), (~single).sum())
         sure = [
             names
@@ -452,7 +416,7 @@ class Monitor(Drawn):
             began=state.labels[self._beginning(limit)] if alarm else None,
             columns=tuple(names[0] for names in sure if len(names) == 1),
             pairs=tuple((names[0], names[1]) for names in sure if len(names) == 2 and not {*names} & columns),
-            pvalue=pvalue,
+            pvalue=float(state.processes[0].pvalues[-1]),
             by_column={
                 names[0]: float(np.exp(min(peak, LARGEST)))
                 for names, peak in zip(self._subjects, state.peaks[1:], strict=True)
@@ -465,8 +429,12 @@ class Monitor(Drawn):
 
     def _beginning(self, limit: float) -> int:
         """The batch at which the change began, by the finest sequence of tests that is sure of one."""
-        found = [process.beginning for process in self.state.processes if len(process.pvalues)]
-        return next((batch for evidence, batch in found if evidence >= limit), max(found)[1])
+        processes, shares = [each for each in self.state.processes if len(each.sizes)], self._log_shares
+        leading = np.max([process.log_evidence for process in processes], axis=0) + shares
+        hypothesis = int(np.argmax(leading))
+        found = [process.beginning(hypothesis) for process in processes]
+        sure = (batch for evidence, batch in found if evidence + shares[hypothesis] >= limit)
+        return next(sure, max(found)[1])
 
     def restart(self, reference: Any, batches: str | None = None) -> None:
         """Start again with a new reference: features, past and evidence; labels that were seen stay so."""
@@ -504,8 +472,23 @@ class Monitor(Drawn):
         made.state = State(**{name: parts[name] for name in State._fields})
         made.result = None
         if made.labels:
-            made.result = made._result(float(made.state.processes[0].pvalues[-1]), ())
+            made.result = made._result(())
         return made
+
+    @property
+    def fits(self) -> bool:
+        """Whether the parts of what was read agree."""
+        width, count = width_of(self.specification), len(self.state.processes)
+        streams = [(k, each) for own in self.state.strata.values() for k, each in enumerate(own.streams)]
+        narrow = 0 if self._coordinates is None else len(self._coordinates.places)
+        return (
+            count == len(SCALES) + bool(self._learned)
+            and all(len(own.streams) in (0, count) for own in self.state.strata.values())
+            and all(each.past.bins.shape[1] == (width if k < len(SCALES) else narrow) for k, each in streams)
+            and all(each.log_sums.shape[0] == 1 + len(self._subjects) for each in self.state.processes)
+            and len(self.labels) == len(self.state.evidence) == len(self.state.processes[0].sizes)
+            and len(self.state.peaks) == 1 + len(self._subjects)
+        )
 
     def __repr__(self) -> str:
         if self.result is None:

@@ -10,6 +10,7 @@ from kembed.core.store import FileError, read_store, write_store
 from kembed.core.text import printable
 from kembed.permutation.reservoir import Binned, Stream
 from kembed.testing.anytime import EvidenceProcess
+from kembed.testing.direction import Training
 from kembed.testing.sketch import Sketch, in_steps
 from kembed.testing.specification import Specification, known
 from kembed.testing.stream import Stratum
@@ -25,15 +26,15 @@ INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 def write_monitor(monitor: Any, path: str | Path) -> Path:
     """Write a monitor, whole."""
     parts = {name: getattr(monitor, name) for name in PLAIN}
-    state = monitor.state
-    strata = {
-        name: [stratum.reference, stratum.power, [_plain(stream) for stream in stratum.streams]]
-        for name, stratum in state.strata.items()
-    }
-    streams = [stream for stratum in state.strata.values() for stream in stratum.streams]
-    tables = [table for stream in streams for table in _tables(stream)]
-    packed = _packed(np.concatenate(tables), monitor.specification) if tables else []
-    parts |= state._asdict() | {"strata": strata, "bins": packed}
+    strata, wide = {}, []
+    for name, stratum in monitor.state.strata.items():
+        count = len(stratum.streams) - (stratum.training is not None)
+        streams, learned = stratum.streams[:count], stratum.streams[count:]
+        strata[name] = [stratum.reference, stratum.power, list(map(_plain, streams)), list(learned)]
+        strata[name].append(stratum.training)
+        wide += [table for stream in streams for table in _tables(stream)]
+    packed = _packed(np.concatenate(wide), monitor.specification) if wide else []
+    parts |= monitor.state._asdict() | {"strata": strata, "bins": packed}
     return write_store(path, KIND, parts, _known())
 
 
@@ -41,29 +42,36 @@ def read_monitor(kind: Any, path: str | Path) -> Any:
     """The monitor in a file."""
     parts = read_store(path, KIND, _known())
     try:
-        specification = parts["specification"]
-        bins = _unpacked(parts["bins"], specification) if parts["bins"] else np.empty((0, 0))
-        strata, start = {}, 0
-        for name, (reference, power, plain) in parts["strata"].items():
-            streams = []
-            for size, counts in plain:
-                tables = np.split(bins[start : start + sum(counts)], np.cumsum(counts)[:-1])
-                past, left, block, rest, loose = tables
-                streams.append(Stream(Binned(past, left[0]), Binned(block, rest[0]), loose, size))
-                start += sum(counts)
-            strata[name] = Stratum(reference, power, tuple(streams))
-        fits = specification.works and start == len(bins)
-        made = kind.from_parts({**parts, "strata": strata}) if fits else None
+        made = kind.from_parts({**parts, "strata": _strata(parts)})
+        fits = made.specification.works and made.fits
     except Exception:  # whatever forged parts lead to
-        made = None
-    if made is None:
+        fits = False
+    if not fits:
         raise FileError(f"{printable(str(path))} does not hold a monitor; make it again")
     return made
 
 
+def _strata(parts: dict[str, Any]) -> dict[str, Stratum]:
+    """The strata with their bins."""
+    specification, found, start = parts["specification"], {}, 0
+    bins = _unpacked(parts["bins"], specification) if parts["bins"] else np.empty((0, 0))
+    for name, (reference, power, plain, learned, training) in parts["strata"].items():
+        streams = []
+        for size, counts in plain:
+            past, left, block, rest, loose = np.split(
+                bins[start : start + sum(counts)], np.cumsum(counts)[:-1]
+            )
+            streams.append(Stream(Binned(past, left[0]), Binned(block, rest[0]), loose, size))
+            start += sum(counts)
+        found[name] = Stratum(reference, power, (*streams, *learned), training)
+    if start != len(bins):
+        raise ValueError("more bins than streams have")
+    return found
+
+
 def _known() -> dict[str, Any]:
     """What a file may hold."""
-    return known() | {each.__name__: each for each in (EvidenceProcess, Sketch, Binned)}
+    return known() | {each.__name__: each for each in (EvidenceProcess, Sketch, Binned, Stream, Training)}
 
 
 def _tables(stream: Stream) -> list[Float[np.ndarray, "k p"]]:

@@ -13,9 +13,10 @@ from kembed.permutation.dyadic import FEW, DyadicBins, common_power
 from kembed.permutation.fusion import refuse_non_finite
 from kembed.permutation.reservoir import Binned, Stream, nothing
 from kembed.permutation.sums import Sums, take_column
+from kembed.tables.diagnostics import ordered_rows
 from kembed.tables.frames import level_text
 from kembed.tables.reader import is_files, read, tables_of
-from kembed.tables.source import Memory, Source, in_memory
+from kembed.tables.source import SAMPLE, Memory, Source, in_memory
 from kembed.testing.direction import Training, split
 from kembed.testing.reference import nothing_kept
 from kembed.testing.sketch import HELD_OUT, LEAST_ROWS, SHARE, Sketch, in_steps
@@ -29,6 +30,8 @@ from kembed.testing.specification import (
 
 # Of a reference whose batches are units: with fewer p-values are too large for an alarm to come soon.
 LEAST_BATCHES, ENOUGH_BATCHES = 8, 40
+# What to do about rows that are like those before them.
+ORDERED = "alarms come too often: take rows further apart, or compare whole batches (unit='batch')"
 WHOLE = ""  # the only stratum, where no column says otherwise
 
 Texts = np.ndarray  # text for every row
@@ -75,6 +78,23 @@ class Stratum:
             return nothing(width)
         table = as_table(self.reference.sums_of(power))[:, :width]
         return Binned(table[:-1], table[-1])
+
+    def joined(self, batch: Binned, places: Int[np.ndarray, " q"] | None) -> "Stratum":
+        """The same with one more batch in the blocks."""
+        parts, training = [batch] * len(self.streams), self.training
+        if training is not None and places is not None:
+            half, parts[-1] = split(batch, places)
+            training = training.with_batch(half)
+        streams = (stream.joined(part) for stream, part in zip(self.streams, parts, strict=True))
+        return replace(self, streams=tuple(streams), training=training)
+
+    def with_stream(self, k: int, stream: Stream) -> "Stratum":
+        """The same with another stream in place of one."""
+        return replace(self, streams=(*self.streams[:k], stream, *self.streams[k + 1 :]))
+
+    def later(self) -> "Stratum":
+        """The same when the next batch comes."""
+        return self if self.training is None else replace(self, training=self.training.later())
 
     def fitting(self, rows: int) -> "Stratum":
         """The same with larger bins, if a batch has many times the rows of the first one."""
@@ -155,6 +175,14 @@ def texts_of(source: Source, name: str) -> Texts:
     levels = source.schema.levels[place] if source.schema.categorical[place] else None
     texts = [level_text(value if levels is None else levels[int(value)]) for value in values.tolist()]
     return np.array(texts, dtype=object)[where.ravel()]
+
+
+def of_order(source: Source) -> tuple[str, ...]:
+    """What to know of rows that follow each other in time."""
+    if not source.held:
+        return ()
+    table = source.table()
+    return tuple(ordered_rows(replace(table, values=table.values[:SAMPLE]), ORDERED))
 
 
 def as_table(sums: Sums) -> Any:
