@@ -27,7 +27,7 @@ NAMES = [
     "dropin",
     "closed",
     "notes",
-    "separation",
+    "auc",
     "labels",
     "single",
     "single_held_out",

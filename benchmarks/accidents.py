@@ -174,7 +174,7 @@ def heaped(share: float):
 
 
 def told_in_hundreds(share: float, D: int = 5):
-    """Amounts, of which one column's are told in hundreds by some."""
+    """Amounts, of which one column's are reported in hundreds by some."""
 
     def draw(rng: Rng, n: int) -> np.ndarray:
         x = np.round(np.exp(rng.normal(7.0, 0.6, (n, D))), 2)
@@ -312,7 +312,7 @@ def tail(rng: Rng, n: int) -> Pair:
 
 
 def rounded_by(rng: Rng, n: int) -> Pair:
-    """Whether y is told in halves depends on x."""
+    """Whether y is reported in halves depends on x."""
     x, y = rng.standard_normal((2, n))
     return columns(x, np.where(x > 0.8, np.round(2.0 * y) / 2.0, y))
 

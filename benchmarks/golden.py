@@ -97,7 +97,7 @@ def of_test(result: Any) -> dict[str, Any]:
         ),
         "kernel": plain(result.kernel),
         "null distribution": sketch(result.null_distribution),
-        "members": [attributes(member, "kernel", "statistic", "surprise") for member in result.members],
+        "members": [attributes(member, "kernel", "statistic", "neg_log_p") for member in result.members],
         "columns": [
             attributes(column, "name", "statistic", "pvalue", "adjusted_pvalue")
             for column in result.columns or ()

@@ -4,7 +4,7 @@
 the processor seconds that choosing gamma took: by the median rule, by learning without labels, and by
 cross-validation with labels (seven values, three folds, 50,000 rows). Ridge regression on 200 features (of
 single precision), from sums over chunks of rows. Seed 2026. Diamonds is the table of that name (54,000 rows;
-ggplot2, Kaggle), whose six other numbers foretell the logarithm of the price; all else is made here.
+ggplot2, Kaggle), whose six other numbers predict the logarithm of the price; all else is made here.
 """
 
 import sys

@@ -47,8 +47,8 @@ def on_real_tables() -> None:
         found = compare(x, y, n_resamples=39)
         seconds = time.process_time() - start
         best = max(max(column.auc, 1.0 - column.auc) for column in found.columns)
-        low, high = found.separation_interval
-        auc = f"{found.separation:.3f} ({low:.3f} to {high:.3f})"
+        low, high = found.auc_interval
+        auc = f"{found.auc:.3f} ({low:.3f} to {high:.3f})"
         print(
             f"| {name} | {len(x) + len(y):,} | {auc} | {best:.3f} | {tuned:.3f} | {seconds:.1f} |", flush=True
         )

@@ -1,6 +1,6 @@
 """A reference kept as a sketch: level, power beside the test on all rows, time and size of the file.
 
-`python -m benchmarks.sketches level [DRAWS]`: 107 + 61 rows, of which 26 are set aside; reference and new
+`python -m benchmarks.sketches level [DRAWS]`: 107 + 61 rows, of which 26 are held out; reference and new
 rows are drawn again every time.
 `python -m benchmarks.sketches power [DRAWS] [ROWS] [M,...] [rows]`: ten columns, one of them skewed, one
 rounded and one of four words, ROWS rows of the reference; a new sample of M rows has no difference, a shift

@@ -96,7 +96,7 @@ def test_no_difference_is_not_a_proof(call):
     code, out, _ = call("test", "before.csv", "after.csv", "--columns", "w", *QUICK, "--alpha", "0.03")
     assert code == 0
     assert out.startswith("No difference was found at the 3% level: p = ")
-    assert out.splitlines()[0].endswith("That is not a proof of sameness.")
+    assert out.splitlines()[0].endswith("This does not prove they are the same.")
 
 
 @pytest.mark.parametrize("kernel", ["fused", "median", "1.5"])

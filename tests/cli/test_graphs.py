@@ -146,7 +146,7 @@ def test_residuals_are_tested_by_default_and_kept_in_a_cache(answer, place, tmp_
     # The library with the same seed asks for the same p-values.
     library = pc(table, kernel="median", n_resamples=39, rng=2, cache=tmp_path / "kept")
     assert found["pairs"] == library.table()
-    # What is kept is what is told: nothing is computed again.
+    # What is kept is what is reported: nothing is computed again.
     for file in (tmp_path / "kept").rglob("output.pkl"):
         joblib.dump(0.75, file)
     assert {one["pvalue"] for one in answer(*options)["separating_sets"]} == {0.75}

@@ -37,7 +37,7 @@ def test_a_reference_is_kept(call, place):
     code, out, err = call("summarise", "monday.csv", "-o", "reference.kembed")
     assert code == 0, err
     assert "column 'id' is left out" in err
-    for words in ("A sketch of 300 rows in v, town; 100 rows were set aside", "wrote reference.kembed", "MB"):
+    for words in ("A sketch of 300 rows in v, town; 100 rows were held out", "wrote reference.kembed", "MB"):
         assert words in out
     assert "'Oslo', 'Rome'" in out
     assert kembed.Sketch.load(place / "reference.kembed").rows == 300

@@ -152,13 +152,13 @@ def test_a_comparison_says_it_in_its_verdict_page_and_json(rng, tmp_path):
     assert [pair.columns for pair in found.pairs] == [("a", "b")]
     assert not found.changed
     assert (
-        "No column differs clearly by itself, but the rank correlation (Spearman) of a and b went from"
+        "No column differs clearly on its own, but the rank correlation (Spearman) of a and b went from"
         in found.verdict
     )
     assert found.to_dict()["by_pair"][0]["columns"] == ["a", "b"]
     assert str(found.pairs[0]) in repr(found)
     page = found.save_report(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Columns that go together otherwise" in page
+    assert "Relationships that changed" in page
     assert "the rank correlation (Spearman) of a and b went from" in page
 
 
@@ -180,4 +180,4 @@ def test_what_is_left_aside_is_said(rng):
     y = rng.lognormal(3.0, size=400).round()
     (column,) = kembed.compare(x, y, n_resamples=19, alpha=0.1).columns
     assert "rounded to 1 in y (" in column.change
-    assert "% of x is), leaving aside 0" in column.change
+    assert "% of x is), excluding 0" in column.change

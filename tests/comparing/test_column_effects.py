@@ -202,7 +202,7 @@ def test_headlines(small, verdict, pvalue, given, headline):
 
 def test_rows_that_can_be_classified_are_not_negligible(small):
     """Two shifts of .5 sd allow an AUC of Φ(.5) = .69; relationships and rounding show in rows alone."""
-    found = replace(small, separation=0.75, separation_interval=(0.7, 0.8))
+    found = replace(small, auc=0.75, auc_interval=(0.7, 0.8))
     assert found.within_margin
     assert not found.negligible
     assert found.headline == "Negligible column by column, but rows can be classified"

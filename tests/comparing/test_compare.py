@@ -34,7 +34,7 @@ def test_it_finds_what_changed(found):
     assert found.columns[-1].name == "a"
     assert found.verdict.startswith("before and after differ (p = 0.005). The clearest is ")
     assert "1 more column differs." in found.verdict
-    assert f"AUC at least {found.separation:.2f} (95% CI" in found.verdict
+    assert f"AUC at least {found.auc:.2f} (95% CI" in found.verdict
 
 
 def test_its_parts_are_those_of_the_single_calls(found, frames):
@@ -117,14 +117,14 @@ def test_a_difference_in_no_column_alone(rng):
     found = compare(x, y, kernel="median", n_resamples=99)
     assert found.differ
     assert found.changed == ()
-    assert "No column differs clearly by itself" in found.verdict
+    assert "No column differs clearly on its own" in found.verdict
     assert min(found.witness.sensitivity) > 0.5  # both are needed, jointly
 
 
 def test_the_separation_has_no_seed(rng):
     x, y = rng.normal(size=(50, 3)), 1.3 * rng.normal(size=(40, 3))
     found = [compare(*pair, n_resamples=19, rng=seed) for seed in (0, 5, None) for pair in ((x, y), (y, x))]
-    assert len({one.separation for one in found}) == 1
+    assert len({one.auc for one in found}) == 1
 
 
 def test_same_seed_same_answer_in_any_order(frames):
@@ -134,7 +134,7 @@ def test_same_seed_same_answer_in_any_order(frames):
         before[::-1], after.sample(frac=1, random_state=1), kernel="median", n_resamples=99, rng=4
     )
     assert one.test.pvalue == other.test.pvalue
-    assert one.separation == other.separation
+    assert one.auc == other.auc
     np.testing.assert_array_equal(one.witness.sensitivity, other.witness.sensitivity)
 
 
@@ -177,11 +177,11 @@ def test_refuses(options, error, message):
 def test_the_auc_is_printed_with_its_interval(n, shift, auc, tmp_path):
     rng = np.random.default_rng(0)
     found = compare(rng.normal(size=n), rng.normal(shift, size=n), n_resamples=19, alpha=0.1)
-    low, high = found.separation_interval
+    low, high = found.auc_interval
     words = f"{auc} (95% CI {low:.2f}-{high:.2f})"
     assert f"AUC {words}; 0.5 is guessing" in found.verdict
     page = found.save_report(tmp_path / "r.html").read_text()
-    assert f'<p class="value">{found.separation:.2f}</p>' in page
+    assert f'<p class="value">{found.auc:.2f}</p>' in page
     assert f"(95% CI {low:.2f}-{high:.2f})" in page
 
 
@@ -210,5 +210,5 @@ def test_copied_rows_are_in_the_verdict(rng):
     found = compare(x, y, n_resamples=99)
     assert found.differ
     assert "Rows are repeated: 0.0% of x and 32.0% of y occur more than once." in found.verdict
-    assert "how columns go together" not in found.verdict
+    assert "how columns are related" not in found.verdict
     assert any("24 of 150 rows of y repeat others" in note for note in found.test.notes)

@@ -40,8 +40,8 @@ def test_a_classifier_finds_what_no_column_shows(rng):
         flip = sign * part[:, 0] * part[:, 1] < 0.0
         part[flip & (rng.random(400) < 0.9), 1] *= -1.0
     found = compare(x, y, n_resamples=19, alpha=0.1)
-    assert found.separation > 0.8
-    assert found.separation_interval[0] > 0.75
+    assert found.auc > 0.8
+    assert found.auc_interval[0] > 0.75
 
 
 def test_it_is_no_less_than_the_best_column(rng):
@@ -50,18 +50,18 @@ def test_it_is_no_less_than_the_best_column(rng):
     y[:, 7] += 2.5
     found = compare(x, y, n_resamples=19, alpha=0.1)
     best = max(max(column.auc, 1.0 - column.auc) for column in found.columns)
-    assert found.separation >= best > 0.9
+    assert found.auc >= best > 0.9
     levels = rng.permutation(300)
     x, y = (
         pd.DataFrame({"village": [f"v{k}" for k in rng.choice(half, 600)]}) for half in np.split(levels, 2)
     )
-    assert compare(x, y, n_resamples=19, alpha=0.1).separation > 0.95
+    assert compare(x, y, n_resamples=19, alpha=0.1).auc > 0.95
 
 
 def test_the_verdict_names_the_auc_and_its_interval(rng):
     found = compare(rng.normal(size=400), rng.normal(1.2, size=400), n_resamples=19, alpha=0.1)
-    low, high = found.separation_interval
-    assert f"AUC at least {found.separation:.2f} (95% CI {low:.2f}-{high:.2f})" in found.verdict
+    low, high = found.auc_interval
+    assert f"AUC at least {found.auc:.2f} (95% CI {low:.2f}-{high:.2f})" in found.verdict
 
 
 def test_folds_respect_clusters():
@@ -80,12 +80,12 @@ def test_folds_respect_clusters():
     found = compare(x, y, unit="village", n_resamples=99)
     assert "village" not in [column.name for column in found.columns]
     assert not found.differ
-    low, high = found.separation_interval
+    low, high = found.auc_interval
     assert low < 0.5 < high
-    assert abs(found.separation - 0.5) < 0.25
+    assert abs(found.auc - 0.5) < 0.25
     assert high - low > 0.2  # 30 clusters of either sample; of 300 rows it would be .09
     rows = compare(x.drop(columns="village"), y.drop(columns="village"), n_resamples=99)
-    assert rows.separation > 0.8
+    assert rows.auc > 0.8
     one = (np.repeat(np.arange(30), 10),) * 2
     assert (
         compare(x.drop(columns="village"), y.drop(columns="village"), unit=one, n_resamples=99).test.pvalue

@@ -71,7 +71,7 @@ def test_columns_are_those_of_all_rows(found, sketch, tables):
 def test_where_it_differs(found):
     assert {region.sign for region in found.regions} == {1, -1}
     assert all(region.share_y > region.share_x for region in found.regions if region.sign < 0)
-    assert 0.6 < found.separation < 0.95
+    assert 0.6 < found.auc < 0.95
     assert found.effect.normalised[1] > 0.0
 
 
@@ -82,7 +82,7 @@ def test_rows_far_outside_are_seen_there():
     (column,) = found.columns
     assert column.auc == 1.0
     assert column.histogram.edges[-1] > 45.0
-    assert found.separation == 1.0
+    assert found.auc == 1.0
 
 
 def test_means_of_a_sketch_are_not_those_of_the_rows_it_keeps():
@@ -128,7 +128,7 @@ def test_without_rows(tables, tmp_path):
     assert (found.witness, found.effect, found.bayes, found.regions) == (None, None, None, [])
     assert any("regions" in note and "not available" in note for note in found.test.notes)
     best = max(max(column.auc, 1.0 - column.auc) for column in found.columns)
-    assert found.separation == best
+    assert found.auc == best
     told = json.loads(json.dumps(found.to_dict()))
     assert (told["witness_kernel"], told["effect_size"], told["regions"]) == (None, None, [])
     assert told["columns"] == ["a", "town", "b"]
@@ -142,7 +142,7 @@ def test_without_rows(tables, tmp_path):
     with pytest.raises(ValueError, match="needs rows"):
         plot_pair(found, ("a", "b"))
     same = compare(sketch, table(np.random.default_rng(9), 200), n_resamples=99)
-    assert np.isnan(same.separation)
+    assert np.isnan(same.auc)
     assert "Separation" not in same.save_report(tmp_path / "same.html").read_text().split('id="columns"')[0]
 
 

@@ -129,7 +129,7 @@ def test_screening_leaves_weak_dependence_to_all_rows():
 
 
 def test_screening_never_rejects_by_chance():
-    """None of 105 tests of independent columns comes near: their surprise is that of an exponential."""
+    """None of 105 tests of independent columns comes near: their neg_log_p is that of an exponential."""
     rng = np.random.default_rng(0)
     columns = [Variable(rng.normal(size=(ROWS, 1)), NUMERIC) for _ in range(15)]
     screening = Screening(TableFeatures(columns, Settings(("median",))))

@@ -1,4 +1,4 @@
-"""Detectors in files: they answer as before, and damage is told."""
+"""Detectors in files: they answer as before, and damage is reported."""
 
 import numpy as np
 import pandas as pd

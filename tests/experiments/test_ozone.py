@@ -162,7 +162,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(study, cache, tmp_path):
     }
 
 
-# What is told.
+# What is reported.
 
 
 def test_the_report_says_what_of_the_paper_holds(study):

@@ -221,7 +221,7 @@ def tried(seed: int, number: int) -> tuple[str, list[rules.Finding], int | None]
             before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
             out, err = io.StringIO(), io.StringIO()
             watched = rules.watch(lambda: captured(arguments, out, err), (), ("",))
-            system = isinstance(watched.error, OSError)  # what the system says is told as it is
+            system = isinstance(watched.error, OSError)  # what the system says is reported as it is
             found = [one for one in watched.findings if one.rule != "not ours" or (bare and not system)]
             if watched.error is None and not found:
                 found += judged(arguments, watched.result, out.getvalue(), err.getvalue())

@@ -244,7 +244,7 @@ def test_two_scales_nearly_as_good_are_said():
     near = kembed.learning.learned_kernel.Mode(Gaussian(3.0), learned.log_evidence - 1.0, False)
     assert learned.rivals == ""
     told = dataclasses.replace(learned, modes=(learned.modes[0], near)).rivals
-    assert told.startswith("The data speak nearly as loudly for a lengthscale of 3")
+    assert told.startswith("The data fit nearly as well with a lengthscale of 3")
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def prepared(rows, pattern, effort=Effort()):  # noqa: B008 - frozen
     ],
 )
 def test_value_is_that_of_loops(rows, kernel, slow):
-    """In a frame that is moved and scaled; ties do not foretell each other, a background catches the rest."""
+    """In a frame that is moved and scaled; ties do not predict each other, a background catches the rest."""
     spec, found = prepared(rows, kernel)
     y = found.frame.into(rows)
     scale = found.frame.scale[0]
@@ -216,7 +216,7 @@ def test_rounding_hardly_changes_the_scale(D, step, at_most):
 
 
 def test_a_coarse_column_does_not_pull_the_others_down():
-    """Rows in lines would foretell each other ever better as the scale falls."""
+    """Rows in lines would predict each other ever better as the scale falls."""
     x = RNG(3).normal(size=(300, 2))
     even, uneven = x[:, 1].round(), np.exp(x[:, 1]).round(1)
     plain, skewed = (
@@ -228,7 +228,7 @@ def test_a_coarse_column_does_not_pull_the_others_down():
 
 
 def test_a_part_of_the_rows_stands_for_all():
-    """Fewer rows are foretold by fewer, each counts for more, and the scale is carried to n by the rate."""
+    """Fewer rows are predicted by fewer, each counts for more, and the scale is carried to n by the rate."""
     x = np.sort(RNG(0).normal(size=(3_000, 1)), axis=0)
     effort = Effort(centres=600, entries=180_000, bags=1)
     part, found = fit_kernel(x, Gaussian(), effort=effort)

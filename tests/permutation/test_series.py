@@ -118,7 +118,7 @@ def test_degrees_of_freedom_of_series_of_other_lengths():
     freedom = sum(means) ** 2 / sum(v**2 / each.freedom for v, each in zip(means, lacks, strict=True))
     ratio = np.square(plain[0][0] / heavy[0][0])
     assert np.var(ratio) == pytest.approx(2.0 / freedom, rel=0.05)
-    usual = wild_columns(sizes, how, 20_000, 2.0, np.random.default_rng(3))  # tails unless told otherwise
+    usual = wild_columns(sizes, how, 20_000, 2.0, np.random.default_rng(3))  # tails by default
     np.testing.assert_array_equal(usual[1], heavy[1])
 
 

@@ -198,8 +198,8 @@ def test_alternative_text_says_what_is_seen(pages, shifted):
     for region in shifted.witness.where():
         low, high = region.box["column 0"]
         assert (
-            f"Surely more {'xy'[region.sign < 0]}: {words.number(low, 3)} to {words.number(high, 3)}."
-            in joint
+            f"Significantly more of {'xy'[region.sign < 0]}: {words.number(low, 3)} "
+            f"to {words.number(high, 3)}." in joint
         )
     assert f"A line marks the observed value, {words.number(shifted.test.statistic)}" in null
     assert "Histogram of 199 values" in null
@@ -209,11 +209,11 @@ def test_numbers_are_those_of_the_comparison(nasty, page):
     said = page.said
     assert " ".join(words.clean(nasty.verdict).split()) in said
     assert "A difference was found" in said
-    assert f"Separation {nasty.separation:.2f} 0.5: guessing 1: certain" in said
+    assert f"Separation {nasty.auc:.2f} 0.5: guessing 1: certain" in said
     assert f"p-value {nasty.test.pvalue:.3f} If both" in said
-    low, high = nasty.separation_interval
+    low, high = nasty.auc_interval
     assert f"(95% CI {low:.2f}-{high:.2f})" in said
-    assert "Columns that differ by themselves 1 of 8 The clearest is 😀 mood." in said
+    assert "Columns that differ individually 1 of 8 The clearest is 😀 mood." in said
     assert "119 rows and 120 rows · 8 columns" in said
     for column in nasty.columns:
         name = " ".join(words.short(column.name, 80).split())
@@ -230,7 +230,7 @@ def test_numbers_are_those_of_the_comparison(nasty, page):
     mood = next(column for column in nasty.columns if column.categorical)
     assert f"{LEVELS[1]} {mood.x[LEVELS[1]]:.1%} {mood.y[LEVELS[1]]:.1%}" in said
     assert [column.name for column in nasty.changed] == ["😀 mood"]
-    assert "1 of 8 columns differs clearly by itself (p at most 0.05)" in said
+    assert "1 of 8 columns differs clearly on its own (p at most 0.05)" in said
 
 
 def test_regions_are_told(nasty, page):
@@ -365,7 +365,7 @@ def test_saved_whole(same, pages, tmp_path):
 
 
 def test_failure_leaves_what_was_there(same, tmp_path):
-    broken = dataclasses.replace(same, separation="half")
+    broken = dataclasses.replace(same, auc="half")
     with pytest.raises(TypeError, match="must be real number"):
         save(broken, tmp_path / "new.html")
     assert list(tmp_path.iterdir()) == []
@@ -400,7 +400,7 @@ def test_a_large_picture_says_where():
     rng = np.random.default_rng(1)
     found = kembed.compare(rng.normal(size=400), rng.normal(1.0, size=400), kernel="median", n_resamples=19)
     drawn = large(found.columns[0], found.labels)
-    assert re.search(r"Surely more x at −\d\S* to \S+, more y at \S+ to \d\S*\.", drawn)
+    assert re.search(r"Significantly more x at −\d\S* to \S+, more y at \S+ to \d\S*\.", drawn)
     assert drawn.count(" sure") >= 4
 
 

@@ -53,7 +53,7 @@ def test_a_group_finds_what_it_is_for(make, rng):
         "second order": "covariance of whitened features",
     }
     spoken = [member for member in result.members if titles[name] in repr(member.kernel)]
-    assert max(member.surprise for member in spoken) > 6.0
+    assert max(member.neg_log_p for member in spoken) > 6.0
 
 
 def test_findings_name_the_columns_and_the_pair(rng):

@@ -414,12 +414,12 @@ def test_what_a_sketch_says_of_itself(sketch):
     assert sketch.columns == ("a", "town", "b")
     told = sketch.to_dict()
     assert told["by_column"][1] == {"name": "town", "kind": "categories", "levels": TOWNS}
-    assert (told["rows"], told["set_aside"], told["kernel"]) == (1_500, 500, "fused")
-    all_have(["1,500 rows", "3 columns", "'town'", "500 rows set aside"], repr(sketch))
+    assert (told["rows"], told["held_out"], told["kernel"]) == (1_500, 500, "fused")
+    all_have(["1,500 rows", "3 columns", "'town'", "500 rows held out"], repr(sketch))
 
 
 def test_features_that_are_rounding_in_the_rows_set_aside():
-    """Where no row that is set aside has a 1, a feature is faint there, and far from it in the rest."""
+    """Where no row that is held out has a 1, a feature is faint there, and far from it in the rest."""
     for seed in range(8):
         rare = (np.random.default_rng(seed).random((60, 3)) < 0.04).astype(float)
         made = Sketch.of(rare, rng=seed)

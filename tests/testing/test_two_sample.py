@@ -749,7 +749,7 @@ def test_the_result_reads_well(options, rng):
     assert all(len(line) < 200 for line in text.splitlines())
     assert 0.0 < result.pvalue <= 1.0
     assert len(result.null_distribution) == 99
-    assert "surprise=" in repr(result.members[0])
+    assert "neg_log_p=" in repr(result.members[0])
 
 
 def test_the_result_unpacks_and_goes_into_json(rng):

@@ -16,7 +16,7 @@ from kembed.cli.words import UsageError
 # What stands below the help of every command, and of all.
 CODES = (
     "Exit codes: 0 it ran; 1 a difference was found, with --fail-on-difference; 2 bad input; "
-    "70 a fault of kembed's own; 130 interrupted, 143 terminated."
+    "70 an internal error; 130 interrupted, 143 terminated."
 )
 FILES = (
     "Files: CSV, TSV, JSON, Excel, Parquet, Feather or Arrow; text may be gzipped; '-' is CSV "

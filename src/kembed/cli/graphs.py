@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FILES = (*outputs.FIGURES, ".dot", ".json")  # by suffix: drawn, for Graphviz, for machines
 KERNELS = ("fused", "bkl", "paper", "median")  # residuals have one unit, so that there is no raw rule
-# Pairs that the graph lacks are told if they are in so many resamples, or orders if there are none.
+# Pairs that the graph lacks are reported if they are in so many resamples, or orders if there are none.
 OFTEN = 0.25
 # What the marks of edges mean, for those who see them for the first time.
 MEANINGS = {
@@ -52,7 +52,7 @@ def run_graph(
         graph, prewhitened = _searched(source, times, kernel, background, searching, bar)
     residuals = searching.test == "residuals"
     sizes = (source.size,)
-    sentence = loaded.told(_sentence(graph), sizes)
+    sentence = loaded.with_left_out(_sentence(graph), sizes)
     screen.remark(graph.notes)
     payload = {
         "verdict": sentence,
@@ -162,11 +162,13 @@ def _print_graph(screen: Screen, graph: CausalGraph) -> None:
         screen.more(*(f"conflict: {conflict.why}" for conflict in graph.conflicts))
     if graph.edges:
         marks = {edge.mark for edge in graph.edges}
-        told = [meaning for mark, meaning in MEANINGS.items() if mark in marks]
+        meanings = [meaning for mark, meaning in MEANINGS.items() if mark in marks]
         if varied:
-            told.insert(0, f"{', '.join(varied.values())}: share of runs with the edge, and with its mark.")
-        told.append("All this if nothing unmeasured causes two of the columns and the tests are right.")
-        screen.more(*told, style="dim")
+            meanings.insert(
+                0, f"{', '.join(varied.values())}: share of runs with the edge, and with its mark."
+            )
+        meanings.append("All this if nothing unmeasured causes two of the columns and the tests are right.")
+        screen.more(*meanings, style="dim")
 
 
 def _shares(graph: CausalGraph, a: str, b: str, kind: str, *marks: str) -> str:

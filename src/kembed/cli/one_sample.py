@@ -66,7 +66,7 @@ def run_independence(
         raise UsageError(f"{seen}, so nothing can be found at --alpha {testing.alpha:g}; give more rows")
     fixed = f" given {words.of_columns(named['given'])}" if given else ""
     yes, no = f"The two sides depend on each other{fixed}", f"No dependence was found{fixed}"
-    sentence = loaded.told(verdict(result, testing.alpha, yes, no, "independence"), result.sizes)
+    sentence = loaded.with_left_out(verdict(result, testing.alpha, yes, no, "independence"), result.sizes)
     columns = [(side, words.of_columns(names)) for side, names in named.items()]
     facts = [loaded.facts(result.sizes)[0], *columns]
     if second := getattr(result, "second_opinion", None):
@@ -115,7 +115,7 @@ def run_when(
         if output is not None:
             outputs.save_plot(found, output)
     size = (len(found.table.values),)
-    sentence = loaded.told(found.verdict, size)
+    sentence = loaded.with_left_out(found.verdict, size)
     screen.remark(found.notes)
     screen.say(sentence)
     told_of = [(change, one) for change in found.changes for one in (*change.columns, *change.pairs) or ("",)]
@@ -125,8 +125,8 @@ def run_when(
     )
     loaded = replace(loaded, columns=[name for name in loaded.columns if name != order])
     screen.facts([*loaded.facts(size), ("p, no change at all", f"{found.pvalue:.3g}")])
-    told = {**found.to_dict(), **loaded.described(size), "verdict": sentence, "output": output}
-    screen.finish(told, f", {found.resamples:,} orders")
+    payload = {**found.to_dict(), **loaded.described(size), "verdict": sentence, "output": output}
+    screen.finish(payload, f", {found.resamples:,} orders")
     return found.changed
 
 
@@ -143,7 +143,7 @@ def run_learn(
     ] = "gaussian",
     output: options.Figure = None,
 ) -> None:
-    """Which lengthscale do the data speak for? Learned without labels, every mode shown."""
+    """Which lengthscale fits best? Learned without labels, every mode shown."""
     outputs.check_target(output, outputs.FIGURES, (file,))
     from kembed.cli import samples
     from kembed.learning.learn import MINIMUM_ROWS
@@ -162,10 +162,10 @@ def run_learn(
     unit = float(space.spread[0]) if one else 1.0
     best, median = unit * typical_lengthscale(learned.kernel), unit * space.median()
     spoken = f"a lengthscale of {best:.3g}{'' if one else ' spreads of the columns'}"
-    sentence = f"The data speak for {spoken}; the median rule gives {median:.3g}."
+    sentence = f"The best fit is {spoken}; the median rule gives {median:.3g}."
     if learned.rivals:
         sentence += f" {learned.rivals}"
-    sentence = loaded.told(sentence, (learned.n,))
+    sentence = loaded.with_left_out(sentence, (learned.n,))
     scaled = words.lengthscales(learned.kernel, space.spread)
     screen.say(sentence)
     rows, _ = loaded.facts((learned.n,))

@@ -44,7 +44,7 @@ GraphFile = Annotated[
     Path | None, output("Save the graph: a figure (.png, .svg, .pdf), Graphviz (.dot) or .json.", *TO_FILE)
 ]
 Page = Annotated[Path, output("The page to write.", *TO_FILE)]
-ByColumn = Annotated[bool, method("Also test every column by itself.", "", "--by-column")]
+ByColumn = Annotated[bool, method("Also test every column individually.", "", "--by-column")]
 Paired = Annotated[bool, method("Row i of A and row i of B belong together.", "", "--paired")]
 PairedBy = Annotated[
     Text, method("Rows with the same value of this column belong together.", "COLUMN", "--paired-by")

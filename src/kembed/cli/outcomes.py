@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kembed.cli.samples import Samples
     from kembed.testing.outcome import TestOutcome
 
-PVALUES = {"p, by itself": ".3g", "p, of all columns": ".3g"}  # of columns, in tables
+PVALUES = {"p (unadjusted)": ".3g", "p (adjusted)": ".3g"}  # of columns, in tables
 # How a word chose the kernel.
 _CHOSEN = {
     "bkl": "learned: ",
@@ -42,9 +42,9 @@ def show_outcome(
     columns = sorted(result.columns or (), key=lambda column: (column.adjusted_pvalue, column.pvalue))
     pvalues = [(column.name, column.pvalue, column.adjusted_pvalue) for column in columns]
     screen.table({"column": "", **PVALUES}, pvalues)
-    told = {**more, **loaded.described(result.sizes), **outcome_to_dict(result), **testing.described}
+    payload = {**more, **loaded.described(result.sizes), **outcome_to_dict(result), **testing.described}
     so = bool(result.pvalue <= testing.alpha or loaded.differences)
-    screen.finish({"verdict": sentence, found: so, **told, "output": None}, resampling(result))
+    screen.finish({"verdict": sentence, found: so, **payload, "output": None}, resampling(result))
     beyond = more.get("beyond_margin")
     return so if beyond is None else bool(beyond)
 
@@ -56,7 +56,7 @@ def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "
     >>> x = np.arange(20.0)
     >>> same = kembed.mmd_test(x, x, kernel="median", rng=0)
     >>> verdict(same, 0.05, "They differ", "No difference was found")
-    'No difference was found at the 5% level: p = 1. That is not a proof of sameness.'
+    'No difference was found at the 5% level: p = 1. This does not prove they are the same.'
     """
     p, resamples = result.pvalue, len(result.null_distribution)
     within = f" within {found}" if (found := getattr(result, "within", "")) else ""
@@ -75,14 +75,14 @@ def resampling(result: TestOutcome) -> str:
 
 
 def evidence(result: TestOutcome, testing: Testing) -> list[tuple[str, str]]:
-    """The kernel and how strongly it speaks."""
+    """The kernel and how strong its signal is."""
     from kembed.testing.outcome import fused_evidence
 
     kernel, effect = testing.kernel, f"{result.name} = {result.effect_of_kernel:.3g}"
     if not result.fused:
         used = f"{_CHOSEN.get(kernel, '')}{words.of_kernel(result.kernel)}"
         return [("kernel", used), ("statistic", effect)]
-    # What speaks for itself where the whole does not has not changed, as the verdict says.
+    # What is significant individually where the whole is not has not changed, as the verdict says.
     label = "changed" if result.pvalue <= testing.alpha else "by itself"
     label = "pairs" if result.name.endswith("HSIC") else label
     return [
@@ -94,7 +94,7 @@ def evidence(result: TestOutcome, testing: Testing) -> list[tuple[str, str]]:
 
 
 def _findings(result: TestOutcome) -> list[str]:
-    """Columns and pairs that speak for themselves."""
+    """Columns and pairs that differ individually."""
     from kembed.testing.outcome import SHOWN, SURE
 
     sure = [" with ".join(f.columns) for f in result.findings if f.adjusted_pvalue <= SURE]

@@ -62,8 +62,8 @@ class Samples:
         """The labels without folders, where that tells them apart."""
         return tuple(words.short(label, self.labels) for label in self.labels)
 
-    def told(self, sentence: str, sizes: tuple[int, ...]) -> str:
-        """The verdict, with the rows and the columns it does not speak of."""
+    def with_left_out(self, sentence: str, sizes: tuple[int, ...]) -> str:
+        """The verdict, with the rows and the columns that it leaves out."""
         each = zip(self.names, sizes, self.given, strict=True)
         few = [f"{used:,} of {given:,} of {name}" for name, used, given in each if used < given]
         rest = [column for column in self.left_out if column not in dict(self.differences)]
@@ -365,7 +365,7 @@ def _groups(file: Labelled, reading: Grouping, screen: Screen) -> tuple[dict[str
 
 
 def _collected(parts: list[Part], names: tuple[str, ...], name: str) -> pl.DataFrame:
-    """All rows of a file as a frame; refused where it finds no room."""
+    """All rows of a file as a frame; refused where it does not fit in memory."""
     import polars as pl
 
     frames, rows = [], 0

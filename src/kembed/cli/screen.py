@@ -18,11 +18,11 @@ from rich.text import Text
 
 from kembed import __version__
 from kembed.cli.words import label, readable
-from kembed.core.progress import making_room, telling_stages
+from kembed.core.progress import above_bars, telling_stages
 from kembed.core.text import printable, visible
 from kembed.core.writing import SCHEMA, jsonable
 
-FORETOLD = 0.3  # the share of the work after which the time left can be told
+SHARE_BEFORE_ESTIMATE = 0.3  # the share of the work after which the time left can be reported
 
 
 class _Pipe(Console):
@@ -107,7 +107,7 @@ class Screen:
 
         def tell(now: str, share: float) -> None:
             elapsed = time.monotonic() - start
-            end = None if share < FORETOLD else start + elapsed / share
+            end = None if share < SHARE_BEFORE_ESTIMATE else start + elapsed / share
             spinner.update(task, description=f"{title}: {escape(now)}", completed=share, end=end)
 
         @contextmanager
@@ -116,7 +116,7 @@ class Screen:
             yield
             spinner.start()
 
-        with spinner, making_room(aside), telling_stages(tell):
+        with spinner, above_bars(aside), telling_stages(tell):
             yield True
 
     def say(self, sentence: str, style: str = "bold") -> None:
@@ -185,8 +185,8 @@ class Screen:
     def as_json(self, payload: dict[str, Any]) -> str:
         """The object as text, with the versions, the command and all notes; docs/json.md has every key."""
         common = {"kembed": __version__, "schema": SCHEMA, "command": self.arguments[0]}
-        told = {key: value for key, value in payload.items() if key != "notes"}  # these are among ours
-        text = json.dumps(jsonable({**common, **told, "notes": self.notes}), allow_nan=False)
+        payload = {key: value for key, value in payload.items() if key != "notes"}  # these are among ours
+        text = json.dumps(jsonable({**common, **payload, "notes": self.notes}), allow_nan=False)
         return text.replace(
             "\x7f", "\\u007f"
         )  # the one character of ASCII that JSON lets through to terminals

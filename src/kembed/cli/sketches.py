@@ -79,16 +79,16 @@ def run_summarise(
     labels = tuple(map(label, files))
     counts = [(words.short(name, labels), rows(part.rows)) for name, part in zip(labels, parts, strict=True)]
     size = (output or Path(files[0])).stat().st_size
-    told = whole.to_dict()
-    sentence = _show(screen, whole, told, counts, size, left_out)
-    del told["rows"]
+    payload = whole.to_dict()
+    sentence = _show(screen, whole, payload, counts, size, left_out)
+    del payload["rows"]
     each = zip(labels, parts, strict=True)
     payload = {
         "verdict": sentence,
         "samples": [{"name": name, "rows": part.rows, "used": part.rows} for name, part in each],
         "columns": list(whole.columns),
         "left_out": left_out,
-        **told,
+        **payload,
         "bytes": size,
         "seed": seeded.seed if tables else None,
         "output": output,
@@ -99,28 +99,28 @@ def run_summarise(
 def _show(
     screen: Screen,
     sketch: Sketch,
-    told: dict[str, Any],
+    payload: dict[str, Any],
     counts: list[tuple[str, str]],
     size: int,
     left_out: dict[str, str],
 ) -> str:
     """Print what is in a sketch, and return the sentence that says it."""
     made = f"A sketch of {rows(sketch.rows)} in {words.of_columns(list(sketch.columns))}"
-    sentence = f"{made}; {rows(told['set_aside'])} were set aside to choose features."
+    sentence = f"{made}; {rows(payload['held_out'])} were held out to fit features."
     sentence = words.beside(sentence, {"Left out": listing(left_out)})
     screen.say(sentence)
     facts = [
         *counts,
-        ("kernel", str(told["kernel"])),
-        ("features", f"{told['features']:,}, fingerprint {told['fingerprint']}"),
-        ("bins", f"{told['bins']:,}, of up to {rows(told['largest_bin'])}"),
-        ("kept", f"{rows(told['kept'])} as they are (--keep-rows), for regions and pictures"),
+        ("kernel", str(payload["kernel"])),
+        ("features", f"{payload['features']:,}, fingerprint {payload['fingerprint']}"),
+        ("bins", f"{payload['bins']:,}, of up to {rows(payload['largest_bin'])}"),
+        ("kept", f"{rows(payload['kept'])} as they are (--keep-rows), for regions and pictures"),
         ("size", f"{size / 1e6:.1f} MB"),
     ]
     screen.facts(facts)
     shown = [
         (one["name"], one["kind"], listing(map(str, one["levels"] or ()), LEVELS))
-        for one in told["by_column"]
+        for one in payload["by_column"]
     ]
     screen.table({"column": "", "holds": "", "levels": ""}, shown)
     return sentence
@@ -226,7 +226,7 @@ def test_against(screen: Screen, pair: Samples, testing: options.Testing, by_col
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         result = mmd_test(*pair.sources, by_column=by_column, **testing.settings(bar))
     sentence = verdict(result, testing.alpha, "The two samples differ", "No difference was found")
-    sentence = pair.told(sentence, result.sizes)
+    sentence = pair.with_left_out(sentence, result.sizes)
     facts = pair.facts(result.sizes)
     without = "by_pair_of_samples", "bayes", "beyond_margin", "margin", "effect", "effect_size"
     more: dict[str, Any] = dict.fromkeys(without)

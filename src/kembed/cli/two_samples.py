@@ -89,7 +89,7 @@ def run_test(
     yes, no = f"The two samples differ{others}", f"No difference was found{others}"
     sentence = verdict(result, testing.alpha, yes, no, "" if result.margin else "sameness")
     sentence = f"{result.margin.words}. {sentence}" if result.margin else sentence
-    sentence = loaded.told(loaded.schema + sentence, result.sizes)
+    sentence = loaded.with_left_out(loaded.schema + sentence, result.sizes)
     effect = [("effect size", result.effect.words)] if result.effect else []
     facts = [*loaded.facts(result.sizes), *effect, *(probable.facts if probable else [])]
     more: dict[str, Any] = {"by_pair_of_samples": None, "bayes": probable and probable.to_dict()}
@@ -107,22 +107,22 @@ def _several(screen: Screen, loaded: Samples, testing: options.Testing, named: d
         found = k_sample_test(*loaded.sources, labels=loaded.labels, **named, **testing.settings(bar))
     count = len(loaded.sources)
     yes, no = f"The {count} groups do not all follow one distribution", "No difference between them was found"
-    sentence = loaded.told(verdict(found.test, testing.alpha, yes, no), found.test.sizes)
+    sentence = loaded.with_left_out(verdict(found.test, testing.alpha, yes, no), found.test.sizes)
     screen.remark(found.test.notes)
     screen.say(sentence)
     screen.facts([*loaded.facts(found.test.sizes), *evidence(found.test, testing)])
     pairs = sorted(found.pairs, key=lambda pair: (pair.adjusted_pvalue, pair.pvalue))
-    header = {"pair": "", "p, by itself": ".3g", "p, of all pairs": ".3g"}
+    header = {"pair": "", "p (unadjusted)": ".3g", "p (adjusted)": ".3g"}
     screen.table(header, [(" and ".join(one.labels), one.pvalue, one.adjusted_pvalue) for one in pairs])
     differ = bool(found.pvalue <= testing.alpha)
-    told = {
+    payload = {
         **loaded.described(found.test.sizes),
         **found.to_dict(),
         **testing.described,
         **dict.fromkeys(("bayes", "beyond_margin", "margin", "effect", "effect_size")),
         "output": None,
     }
-    screen.finish({"verdict": sentence, "differ": differ, **told}, resampling(found.test))
+    screen.finish({"verdict": sentence, "differ": differ, **payload}, resampling(found.test))
     return differ
 
 
@@ -141,7 +141,7 @@ def run_witness(
     level: Annotated[float, method("Level of the bands.", "P")] = 0.9,
     output: options.Figure = None,
 ) -> bool:
-    """Where do two samples differ? Regions where one surely has more rows, and which columns matter."""
+    """Where do two samples differ? Regions where one is significantly higher, and which columns matter."""
     if kernel == "fused":
         raise UsageError("--kernel fused is many kernels, and a witness has one; use bkl or median")
     if not 0.0 < level < 1.0:
@@ -166,14 +166,14 @@ def run_witness(
         if output is not None:
             outputs.save_plot(found, output, labels=pair.names)
     bands = f"with {100 * level:g}% bands that hold everywhere at once"
-    sentence = f"No region was found where they differ, {bands}. That is not a proof of sameness."
+    sentence = f"No region was found where they differ, {bands}. This does not prove they are the same."
     clear = [column.name for column in relevance if column.adjusted_pvalue <= CLEAR]
     if clear and not regions:
         many = f"{words.of_columns(clear[:REGION_COLUMNS])} (p at most {CLEAR:g})"
         sentence = f"They differ in {many}, but spread over so much that no single place is sure, {bands}."
     if regions:
         sentence = f"The two samples differ in {counted(len(regions), 'region')}, {bands}:"
-    sentence = pair.told(pair.schema + sentence, found.sizes)
+    sentence = pair.with_left_out(pair.schema + sentence, found.sizes)
     screen.remark(found.notes)
     screen.say(sentence)
     for region in [] if screen.quiet else regions[:REGIONS]:
@@ -234,7 +234,7 @@ def run_report(
     own: Any = None
     named: dict[str, Any] = {}
     if kept := sketches.sketches_in(a, b):
-        of_rows = {"weights": weights, "unit": unit, "strata": strata, "target": target}
+        of_rows: Any = {"weights": weights, "unit": unit, "strata": strata, "target": target}
         of_rows["paired"] = bool(paired or paired_by)
         pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
     else:
@@ -254,7 +254,7 @@ def run_report(
         )
         about: Any = {"notes": screen.notes, "left_out": pair.left_out, "samples": again}
         found.save_report(output, command=screen.repeated(testing.seed), **about)
-    sentence = pair.told(found.verdict, found.test.sizes)
+    sentence = pair.with_left_out(found.verdict, found.test.sizes)
     screen.say(sentence)
     facts = [("effect size", found.effect.words)] if found.effect else []
     facts += found.bayes.facts if found.bayes else []
@@ -263,15 +263,15 @@ def run_report(
         answers = [(name, answer, None if p != p else p) for name, answer, p in found.shift.answers]
         screen.table({"distribution": "", "answer": "", "p": ".3g"}, answers)
     print_summaries(screen, found)
-    told = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described}
-    told |= {"verdict": sentence, "output": output}
-    screen.finish(told, resampling(found.test))
+    payload = {**found.to_dict(), **pair.described(found.test.sizes), **testing.described}
+    payload |= {"verdict": sentence, "output": output}
+    screen.finish(payload, resampling(found.test))
     return found.beyond_margin if found.margin_given else found.differ
 
 
 def print_summaries(screen: Screen, found: Comparison) -> None:
     """What changed in every column, the clearest first."""
-    header = {"column": "", "largest difference": ".3f", "p, of all columns": ".3g", "change": ""}
+    header = {"column": "", "largest difference": ".3f", "p (adjusted)": ".3g", "change": ""}
     largest = [column.effect and column.effect.difference for column in found.columns]
     each = zip(found.columns, largest, strict=True)
     rows = [(one.name, most, one.adjusted_pvalue, one.change) for one, most in each]

@@ -34,14 +34,14 @@ def readable(error: BaseException) -> str:
 
 
 def beside(sentence: str, more: dict[str, str]) -> str:
-    """A verdict with what it does not speak of.
+    """A verdict with what it leaves out.
 
     >>> beside("They differ.", {"Left out": "'name'"}), beside("They differ.", {"Left out": ""})
     ("They differ. Left out: 'name'.", 'They differ.')
     """
     start, end = sentence.rstrip(".:"), sentence[-1]  # a colon, where regions follow
-    told = [start, *(f"{what}: {names}" for what, names in more.items() if names)]
-    return ". ".join(told) + end
+    sentences = [start, *(f"{what}: {names}" for what, names in more.items() if names)]
+    return ". ".join(sentences) + end
 
 
 def of_columns(names: list[str]) -> str:

@@ -117,7 +117,7 @@ class ChangePoints(Drawn):
         """Everything that can be said in JSON, in the words of docs/json.md."""
         scan = {"position": self.positions, "time": self.times.at(self.positions), "value": self.evidence}
         used = {"name": self.table.label, "rows": self.table.given, "used": len(self.table.values)}
-        told = {
+        payload = {
             "kembed": __version__,
             "schema": SCHEMA,
             "verdict": self.verdict,
@@ -138,7 +138,7 @@ class ChangePoints(Drawn):
             "seed": self.seed,
             "notes": self.notes,
         }
-        return jsonable(told)
+        return jsonable(payload)
 
     def __repr__(self) -> str:
         lines = [self.verdict]

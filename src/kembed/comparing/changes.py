@@ -1,6 +1,6 @@
 """What changed, in words: repeated values, rounding, rows far out, and how two columns go together.
 
-Each sentence is computed from the columns and told only where it is sure. Which columns and pairs are looked
+Sentences are computed from the columns and reported if significant. Which columns and pairs are looked
 at is for the test to say (`TestOutcome.findings`); here is what to call what it found.
 """
 
@@ -21,7 +21,7 @@ from kembed.testing.outcome import Finding
 Column = Float[np.ndarray, " n"]
 Columns = tuple[Column, Column]
 Said = tuple[float, str]  # standard errors, and words; none where there is nothing to say
-# How many standard errors apart two shares or correlations must be to be told: once in 15,000 by chance, as
+# How many standard errors apart shares or correlations must be to be reported: once in 15,000 by chance, as
 # many steps and values are tried.
 SURE = 4.0
 NOTABLE = 0.05  # the least difference of two shares that is worth a word
@@ -50,14 +50,14 @@ class Change:
 def pair_changes(
     tables: Tables, findings: tuple[Finding, ...], labels: tuple[str, str], alpha: float
 ) -> tuple[Change, ...]:
-    """The pairs of columns that changed surely, and that words can be found for; the largest change first."""
+    """The pairs of columns that changed significantly and can be described; the largest change first."""
     names = tables[0].names
     found = []
     for finding in findings:
         if len(finding.columns) == 2 and finding.adjusted_pvalue <= alpha:
             a, b = (names.index(name) for name in finding.columns)
             if tables[0].missing_of and (tables[0].missing_of[a] or tables[0].missing_of[b]):
-                continue  # the indicator of missing values speaks for itself
+                continue  # the indicator of missing values has its own finding
             x, y = (_observed(table, a, b) for table in tables)
             errors, said = (
                 _of_pair((x, y), a, b, labels) if min(len(x.values), len(y.values)) > 1 else (0.0, "")
@@ -172,7 +172,7 @@ def _shares_apart(first: Any, second: Any) -> float:
 
 
 def _rounding(columns: Columns, labels: tuple[str, str]) -> str | None:
-    """The step of which surely more values of one sample are multiples, 0 and the most frequent one apart."""
+    """The step of which more values of one sample are multiples, 0 and the most frequent one excluded."""
     both = np.concatenate(columns)
     spread = float(robust_spread(both - np.median(both)))
     usual = _commonest(both)
@@ -196,7 +196,7 @@ def _rounding(columns: Columns, labels: tuple[str, str]) -> str | None:
             whole = [float(_on_step(column, step).mean()) for column in columns]
             same = [f"{share:.0%}" for share in shares] == [f"{share:.0%}" for share in whole]
             apart = [plain(one) for one in dict.fromkeys((0.0, usual)) if one in both]
-            aside = "" if same else f", leaving aside {' and '.join(apart)}"
+            aside = "" if same else f", excluding {' and '.join(apart)}"
             best = z, _rounded(step, shares, labels) + aside
     return best[1] or None
 
@@ -238,7 +238,7 @@ def _repeated(columns: Columns, labels: tuple[str, str], unit: str) -> str | Non
 
 
 def _far_out(columns: Columns, labels: tuple[str, str]) -> str | None:
-    """Rows beyond five spreads of the median, where surely more of one sample are."""
+    """Rows beyond five spreads of the median, where significantly more of one sample are."""
     both = np.concatenate(columns)
     middle = np.median(both)
     spread = float(robust_spread(both - middle))

@@ -59,7 +59,7 @@ class ColumnEffect:
         return replace(self, verdict=verdict)
 
     def exceeds(self, margin: Margin) -> bool:
-        """Whether an estimate is larger than a margin, surely or not."""
+        """Whether an estimate is larger than a margin, significantly or not."""
         largest, shift = margin.of_columns
         return self.difference > largest or (shift is not None and abs(self.shift or 0.0) > shift)
 

@@ -54,14 +54,14 @@ class Comparison(Drawn):
 
     `labels` are the names of the samples, `test` the outcome of the test with every column's own, `witness`
     the posterior of their difference, `columns` a summary of every column, the largest effect first,
-    `pairs` the pairs of columns that surely go together otherwise, with how, where there are words for it.
-    `separation` is a cross-validated AUC of single rows: ½ is guessing, 1 is certain. A better classifier may
-    exist, so at least so much is possible; `separation_interval` is its 95% interval. `effect` says how large
+    `pairs` the pairs of columns whose relationship changed significantly, and how.
+    `auc` is a cross-validated AUC of single rows: ½ is guessing, 1 is certain. A better classifier may
+    exist, so at least so much is possible; `auc_interval` is its 95% interval. `effect` says how large
     the difference is, `margin` whether that matters, and `bayes` how probable it is; `bayes` is None with
     clusters, strata or pairs, since the Bayes factor assumes independent rows, and with sketches. Where no
     margin was given `margin_given` is False, and `margin` is at 0.1 standard deviations (4% if all columns
     hold categories). If a sketch keeps no rows, `witness`, `effect` and `margin` are None too, and
-    `separation` is the AUC of the best column (nan without a difference). `shift` says what kind of shift
+    `auc` is the AUC of the best column (nan without a difference). `shift` says what kind of shift
     there is; None without `target=`.
     """
 
@@ -69,14 +69,14 @@ class Comparison(Drawn):
     test: TestOutcome
     witness: Witness | None
     columns: tuple[ColumnSummary, ...]
-    separation: float  # AUC of single rows
+    auc: float  # of single rows
     kernel: Any  # as it was given
     alpha: float
     n_resamples: int
     seed: Any
     dropped: tuple[int, int] = (0, 0)  # rows with missing values
-    pairs: tuple[Change, ...] = ()  # of columns that go together otherwise, the surest first
-    separation_interval: tuple[float, float] = (0.0, 1.0)  # 95%
+    pairs: tuple[Change, ...] = ()  # of columns whose relationship changed, the most significant first
+    auc_interval: tuple[float, float] = (0.0, 1.0)  # 95%
     schema_differences: dict[str, str] = field(default_factory=dict)  # columns that one sample has, and which
     effect: EffectSize | None = field(kw_only=True)
     bayes: BayesFactorResult | None = field(kw_only=True)
@@ -91,7 +91,7 @@ class Comparison(Drawn):
 
     @property
     def changed(self) -> tuple[ColumnSummary, ...]:
-        """The columns that differ by themselves, at the level alpha for all of them together."""
+        """The columns that differ individually, at the level alpha for all of them together."""
         return tuple(column for column in self.columns if column.adjusted_pvalue <= self.alpha)
 
     @property
@@ -101,14 +101,14 @@ class Comparison(Drawn):
 
     @property
     def beyond_margin(self) -> bool:
-        """Whether the table or a column surely changed by more than the margin, or the columns differ."""
+        """Whether the table or a column changed by more than the margin, or the columns differ."""
         different = self.margin is not None and self.margin.verdict == "different"
         of_rows = different or (self.test.pvalue <= self.alpha and self.beyond)
         return bool(of_rows or self.schema_differences)
 
     @property
     def within_margin(self) -> bool:
-        """Whether a difference was found that is surely within the margin, and no column looks larger."""
+        """Whether a difference was found that is within the margin, and no column looks larger."""
         if self.margin is None:
             return False
         effects = [column.effect for column in self.columns if column.effect]
@@ -119,7 +119,7 @@ class Comparison(Drawn):
     @property
     def negligible(self) -> bool:
         """Whether single rows, too, cannot be classified better than differences within the margin allow."""
-        return self.within_margin and self.separation_interval[0] <= self._largest_auc
+        return self.within_margin and self.auc_interval[0] <= self._largest_auc
 
     @property
     def _largest_auc(self) -> float:
@@ -144,10 +144,10 @@ class Comparison(Drawn):
         return self.margin.title
 
     @property
-    def separation_in_words(self) -> str:
+    def auc_in_words(self) -> str:
         """The AUC with its interval."""
-        low, high = self.separation_interval
-        return f"at least {self.separation:.2f} (95% CI {low:.2f}-{high:.2f})"
+        low, high = self.auc_interval
+        return f"at least {self.auc:.2f} (95% CI {low:.2f}-{high:.2f})"
 
     @property
     def missing(self) -> tuple[ColumnSummary, ...]:
@@ -222,9 +222,9 @@ class Comparison(Drawn):
             if self.margin is not None and self.margin.verdict == "equivalent":
                 less = f"they differ by less than {self.margin.margin.meaning}"
                 return f"{found} With {self.margin.confidence} {less}."
-            return f"{found} That does not prove them the same: small differences may need more rows."
-        can = "can barely" if self.separation < HARDLY else "can"
-        auc = f"AUC {self.separation_in_words}; 0.5 is guessing, 1 is certain"
+            return f"{found} This does not prove they are the same: small differences may need more rows."
+        can = "can barely" if self.auc < HARDLY else "can"
+        auc = f"AUC {self.auc_in_words}; 0.5 is guessing, 1 is certain"
         share = f"Individual rows {can} be classified: {auc}."
         copies = self._of_copies
         opening = f"{first} and {second} differ{self._within} ({p})."
@@ -240,10 +240,10 @@ class Comparison(Drawn):
         if not self.changed and self.pairs:
             more = len(self.pairs) - 1
             others = f" {more} more pair{'s' if more > 1 else ''} of columns changed." if more else ""
-            where = f"No column differs clearly by itself, but {self.pairs[0].words}.{others}"
+            where = f"No column differs clearly on its own, but {self.pairs[0].words}.{others}"
         elif not self.changed:
-            spread = "the difference lies in how columns go together, or is spread over many of them"
-            where = f"No column differs clearly by itself: {spread}."
+            spread = "the difference lies in how columns are related, or is spread over many of them"
+            where = f"No column differs clearly on its own: {spread}."
         else:
             best = self.changed[0]
             more = len(self.changed) - 1
@@ -271,7 +271,7 @@ class Comparison(Drawn):
     def to_dict(self) -> dict[str, Any]:
         """Everything that can be said in JSON, in the words of docs/json.md: those of `kembed report`."""
         sizes = zip(self.labels, self.test.sizes, self.dropped, strict=True)
-        told = {
+        payload = {
             "kembed": __version__,
             "schema": SCHEMA,
             "verdict": self.verdict,
@@ -288,8 +288,8 @@ class Comparison(Drawn):
             "alpha": self.alpha,
             "kernel": self.kernel if isinstance(self.kernel, str) else repr(self.kernel),
             "seed": self.seed,
-            "separation": self.separation,
-            "separation_interval": self.separation_interval,
+            "auc": self.auc,
+            "auc_interval": self.auc_interval,
             "effect": None if self.effect is None else self.effect.normalised[0],
             "effect_size": None if self.effect is None else self.effect.to_dict(),
             "bayes": None if self.bayes is None else self.bayes.to_dict(),
@@ -299,7 +299,7 @@ class Comparison(Drawn):
             "regions": [region.to_dict(self.labels) for region in self.regions],
             "shift": None if self.shift is None else self.shift.to_dict(),
         }
-        return jsonable(told)
+        return jsonable(payload)
 
     def save_report(self, path: str | Path, **about: Any) -> Path:
         """Write the report, one self-contained HTML file, and return its path.
@@ -310,7 +310,7 @@ class Comparison(Drawn):
         return below("report").save(self, path, **about)
 
     def _table(self) -> Any:
-        header = ("column", "change", "largest difference", "p, of all columns", "AUC", "shift in sd")
+        header = ("column", "change", "largest difference", "p (adjusted)", "AUC", "shift in sd")
         rows = []
         for one in self.columns:
             difference = f"{one.effect.difference:.3f}" if one.effect else ""
@@ -394,7 +394,7 @@ def compare(
         it, "equivalent" within it, or "undecided", and so is every column in its own terms: the mean by
         "0.1 sd", and distribution functions and shares by what that moves past a threshold in a normal column
         (4%); a share or a number holds for distribution functions and shares. Without one the verdict still
-        says "detectable but negligible" of differences surely within 0.1 standard deviations.
+        says "detectable but negligible" of differences significantly within 0.1 standard deviations.
     missing
         Missing values: `"include"` compares them too (an indicator column `"<name> (missing)"` beside
         numbers, whose gaps are filled from the pooled values; a level "missing" of categories), `"omit"`

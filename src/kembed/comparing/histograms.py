@@ -1,4 +1,4 @@
-"""Both samples of a column as bars, and the bars in which one surely has more rows.
+"""Both samples of a column as bars, and the bars in which one is significantly higher.
 
 Where a column differs is then visible whatever the kernel: each bar is tested by Fisher's exact test,
 corrected for all bars of the column.
@@ -23,7 +23,7 @@ SURE = 0.05  # for all bars of a column
 class Histogram:
     """Shares of both samples in bars: at `values`, or between `edges`, the outermost of which are open.
 
-    `more` is 1 where x surely has more rows, -1 where y has, 0 elsewhere.
+    `more` is 1 where x significantly has more rows, -1 where y has, 0 elsewhere.
     """
 
     edges: tuple[float, ...]

@@ -21,7 +21,7 @@ NEAREST = 3  # neighbours in any case: in many dimensions all rows are far apart
 
 @dataclass(frozen=True)
 class Region:
-    """A place where one sample has surely more mass than the other.
+    """A place where one sample has significantly more mass than the other.
 
     `sign` is +1 where x has more and -1 where y has more. `box` has the range of the region in every column
     (for categories, the levels that occur), `peak` the point of the largest difference, `value` the witness

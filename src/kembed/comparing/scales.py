@@ -29,7 +29,7 @@ Scale = tuple[Difference, Sup]  # one of those that were tried, with what its ba
 WIDEST = 1.0  # times the median distance: at twice that a tenth of what is found has the wrong sign
 STEP = 2.0  # between neighbouring scales, about
 MOST = 3  # scales at most from the learned one up: each is a witness of its own, and nine find no more
-FINER = 0.5  # times the learned scale, the width at which rows foretell one another best
+FINER = 0.5  # times the learned scale, the width of the best leave-one-out prediction
 MINIMUM_ROWS = 5  # that a kernel can be learned from
 ENOUGH = 0.85  # a finer scale that shows this share of what the best one shows is preferred: it blurs less
 

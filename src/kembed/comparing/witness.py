@@ -112,7 +112,7 @@ class Witness(Drawn):
         return make_bands(self.difference, self._sup, rows, self._level(level))
 
     def side(self, points: Any, level: float | None = None) -> Int[np.ndarray, " p"]:
-        """Which sample surely has more mass around points: 1 for x, -1 for y, 0 where that is not sure.
+        """Which sample has significantly more mass around points: 1 for x, -1 for y, 0 for neither.
 
         With `kernel="auto"` several scales are looked at, and the finest whose band excludes 0 decides.
 
@@ -198,7 +198,7 @@ class Witness(Drawn):
 
     @functools.cached_property
     def column_tests(self) -> ColumnResults:
-        """The test of every column by itself, p-values corrected for their number.
+        """The test of every column individually, p-values corrected for their number.
 
         In a `Comparison` those of its test, else the fused one.
         """
@@ -227,9 +227,9 @@ class Witness(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """The regions and what the witness rests on, in the words of docs/json.md."""
-        told = {"columns": self.names, "rows": self.sizes, "level": self.level, "notes": self.notes}
+        payload = {"columns": self.names, "rows": self.sizes, "level": self.level, "notes": self.notes}
         regions = [region.to_dict() for region in self.where()]
-        return jsonable({**told, "kernel_used": repr(self.kernel), "regions": regions})
+        return jsonable({**payload, "kernel_used": repr(self.kernel), "regions": regions})
 
     @property
     def notes(self) -> tuple[str, ...]:

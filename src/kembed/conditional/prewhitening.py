@@ -21,7 +21,7 @@ from kembed.tables.frames import Labelled, index_of, refuse_orders
 from kembed.tables.table import Table
 
 Vector = Float[np.ndarray, " n"]
-WEEK = 7.0  # days: the least timescale unless told, above the one to three days of the weather
+WEEK = 7.0  # days: the least timescale by default, above the one to three days of the weather
 LATEST = 1e100  # times beyond have no spread that is a number
 # Neighbours in time must be seen together: starts are compared, and the best is finished, on a stretch of
 # at most so many rows.

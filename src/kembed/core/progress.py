@@ -11,7 +11,7 @@ from typing import Any
 _wanted: ContextVar[bool | None] = ContextVar("_wanted", default=None)
 # What goes away while a bar is shown: a spinner on the same line, for instance.
 _aside: ContextVar[Callable[[], AbstractContextManager[object]]] = ContextVar("_aside", default=nullcontext)
-# Who is told which stage of the work has begun.
+# Who is notified which stage of the work has begun.
 _told: ContextVar[Callable[[str, float], object] | None] = ContextVar("_told", default=None)
 # A pass over fewer entries than this takes about a second or less.
 LONG = 50_000_000
@@ -22,13 +22,13 @@ def showing_progress(progress: bool | None) -> AbstractContextManager[None]:
     return _within(_wanted, progress)
 
 
-def making_room(aside: Callable[[], AbstractContextManager[object]]) -> AbstractContextManager[None]:
+def above_bars(aside: Callable[[], AbstractContextManager[object]]) -> AbstractContextManager[None]:
     """Every bar within this block is shown within `aside()`."""
     return _within(_aside, aside)
 
 
 def telling_stages(tell: Callable[[str, float], object]) -> AbstractContextManager[None]:
-    """Every stage within this block is told to `tell`: what is done now, and the share of work before it."""
+    """Report every stage within this block to `tell`: what is done now, and the share of work before it."""
     return _within(_told, tell)
 
 

@@ -13,7 +13,7 @@ _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of spli
 
 
 def shuffled(numbers: Int[np.ndarray, " b"], size: int, key: int) -> Int[np.ndarray, " b"]:
-    """Where a keyed permutation of 0, ..., size - 1 sends these numbers, each by itself (a Feistel network).
+    """Where a keyed permutation of 0, ..., size - 1 sends these numbers, each alone (a Feistel network).
 
     >>> sorted(shuffled(np.arange(10), 10, key=1).tolist()) == list(range(10))
     True

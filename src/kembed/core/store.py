@@ -135,10 +135,10 @@ class _Encoder:
         if id(value) in self.names:
             return {"function": self.names[id(value)]}
         if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
-            told = {"array": f"array_{len(self.arrays)}"}
-            self.arrays[told["array"]] = np.asarray(value, order="C")
-            self.known[id(value)] = (told, value)
-            return told
+            encoded = {"array": f"array_{len(self.arrays)}"}
+            self.arrays[encoded["array"]] = np.asarray(value, order="C")
+            self.known[id(value)] = (encoded, value)
+            return encoded
         if hasattr(value, "tocsr"):
             table = value.tocsr()
             return {"csr": self.plain([table.data, table.indices, table.indptr]), "shape": list(table.shape)}
@@ -164,14 +164,14 @@ class _Decoder:
         self.objects: list[tuple[Any, int]] = []  # in the order in which they were complete, and their sizes
         self.count = 0
 
-    def value(self, told: Any) -> Any:
+    def value(self, encoded: Any) -> Any:
         """What JSON stands for."""
         self.count += 1
         if self.count > MOST:
             raise ValueError("more values than any file of kembed's has")
-        match told:
+        match encoded:
             case list():
-                return [self.value(item) for item in told]
+                return [self.value(item) for item in encoded]
             case {"array": name}:
                 if name not in self.arrays:
                     self.arrays[name] = self.array(name)
@@ -197,7 +197,7 @@ class _Decoder:
                     raise ValueError("more columns than entries")
                 return table
             case None | bool() | int() | float() | str():
-                return told
+                return encoded
         raise ValueError("not a value")
 
     def _object(self, kind: Any, inside: dict[str, Any]) -> Any:

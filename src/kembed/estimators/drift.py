@@ -117,7 +117,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
 
     @few_rows_one_thread
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
-        """The test of the batch against the reference; with `by_column` also of every column by itself."""
+        """The test of the batch against the reference; with `by_column` also of every column individually."""
         check_is_fitted(self, "reference_")
         margin = self._margin()
         if margin is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kembed.core.writing import write_whole
 
-# Okabe & Ito's colours: told apart by colour-blind readers and, by lightness, in print.
+# Okabe & Ito's colours: distinguished by colour-blind readers and, by lightness, in print.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION = "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00"
 DPI = 120  # sharp at the width of a page, and small
 
@@ -34,7 +34,7 @@ def mosaic(plan: list[str], width: float = 4.2, height: float = 3.4) -> tuple[An
 
 
 def legend(axes: Any, **how: Any) -> None:
-    """A small legend without a frame, unless told otherwise."""
+    """A small legend without a frame, by default."""
     axes.legend(**{"frameon": False, "fontsize": "small"} | how)
 
 

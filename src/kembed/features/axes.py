@@ -45,5 +45,5 @@ def fit_pairs(left: Sample, right: Sample) -> PairGroup | None:
         for a, b in both
         for j, k in PAIRS
     )
-    voices = np.tile(np.arange(len(PAIRS)), len(both))
-    return PairGroup("axes", (KernelPair(first, second, PAIRS),), kernels, voices)
+    families = np.tile(np.arange(len(PAIRS)), len(both))
+    return PairGroup("axes", (KernelPair(first, second, PAIRS),), kernels, families)

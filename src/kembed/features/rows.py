@@ -250,7 +250,7 @@ class Sample(Rows):
 
     @cached_property
     def peaks(self) -> tuple[float, ...]:
-        """Lengthscales that the rows speak for."""
+        """Lengthscales with local maxima of the evidence."""
         if self.evidence is None:
             return (STAND_IN * self.median,)
         return tuple(map(float, self.evidence.peaks[:MAX_PEAKS]))

@@ -101,7 +101,7 @@ def grow_trees(
     rng = np.random.default_rng(0)
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in values.T])
     ranks = np.column_stack([_middle_rank(column) for column in ranks.T])
-    copies = _copies(ranks)  # equal rows are never told apart
+    copies = _copies(ranks)  # equal rows are never distinguished
     flat, row = np.ascontiguousarray(ranks.T).ravel(), np.tile(np.arange(N), count)
     item = np.arange(count * N)  # every row of every tree, node by node
     height = np.full(count, N)  # of every node

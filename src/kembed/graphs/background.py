@@ -75,7 +75,7 @@ class Background:
         for name in self.names:
             if name not in names:
                 hint = likely(name, names, 3)
-                raise ValueError(f"background speaks of {name!r}, which is no variable of the data; {hint}")
+                raise ValueError(f"background names {name!r}, which is no variable of the data; {hint}")
         place = {name: i for i, name in enumerate(names)}
         every = (self.forbidden, self.required, self._in_time())
         forbidden, required, tiered = (_table(pairs, place) for pairs in every)

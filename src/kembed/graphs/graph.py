@@ -192,7 +192,7 @@ class CausalGraph(Drawn):
             {"pair": sorted(pair), "given": given, "pvalue": self.pvalues[pair]}
             for pair, given in self.separating_sets.items()
         ]
-        told = {
+        payload = {
             "columns": self.names,
             "alpha": self.alpha,
             "edges": [vars(edge) for edge in self.edges],
@@ -205,7 +205,7 @@ class CausalGraph(Drawn):
             "orders": self.n_orders,
             "bootstrap": self.n_bootstrap,
         }
-        return jsonable(told)
+        return jsonable(payload)
 
     def shd(self, other: "CausalGraph") -> int:
         """The structural Hamming distance: how many pairs have another edge, or none, in the other graph."""

@@ -1,6 +1,6 @@
 """What was learned about scales, in one shape: a curve of evidence, its peaks, and the unit they are in.
 
-And which scales the evidence speaks for, quickly: the scan of `learn_kernel` without its refinement, on a
+And which scales have evidence, quickly: the scan of `learn_kernel` without its refinement, on a
 subsample. Good enough to place a grid of scales; whoever wants the kernel itself calls `learn_kernel`.
 """
 

@@ -19,7 +19,7 @@ from kembed.embeddings.posterior import fit_embedding
 from kembed.kernels.stationary import Stationary
 from kembed.learning.learned_kernel import LearnedKernel
 
-RHAT_LIMIT = 1.05  # beyond this the draws are not to be trusted, and the user is told
+RHAT_LIMIT = 1.05  # beyond this the draws are not to be trusted, and the user is notified
 SHARE_DRAWS = 40  # draws behind the share of a mode: each costs an evaluation of the log posterior
 
 
@@ -188,8 +188,8 @@ class KernelSamples(Drawn):
         """The kernel they surround, and quantiles of every lengthscale: 5%, 50% and 95%."""
         scales = np.asarray(self.lengthscale)
         scales = scales.reshape(-1, *scales.shape[2:])
-        told = {"learned": self.learned.to_dict(), "draws": len(scales), "divergences": self.divergences}
-        return jsonable({**told, "lengthscale_quantiles": np.quantile(scales, [0.05, 0.5, 0.95], axis=0)})
+        payload = {"learned": self.learned.to_dict(), "draws": len(scales), "divergences": self.divergences}
+        return jsonable({**payload, "lengthscale_quantiles": np.quantile(scales, [0.05, 0.5, 0.95], axis=0)})
 
     def __repr__(self) -> str:
         C, N, _ = self.theta.shape

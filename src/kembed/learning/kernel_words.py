@@ -37,7 +37,7 @@ STAND_IN = 0.7  # of the median distance, where there is no evidence: what it ch
 class PublishedRule:
     """The Gaussian that maximises the published objective with τ² = 1, on columns over their spreads.
 
-    Landmarks are a random subset of the rows: 100 (or ten a column) unless told, half of the rows at most.
+    Landmarks are a random subset of the rows: 100 (or ten a column) by default, half of the rows at most.
     The word "paper" is this rule.
     """
 
@@ -179,7 +179,7 @@ def _scanned(space: Space, effort: Effort) -> tuple[Kernel, Evidence | None]:
 
 
 def says_nothing_of_scales(rows: Float[np.ndarray, "n E"]) -> bool:
-    """Whether there are too few rows to speak of scales, or rows that never differ."""
+    """Whether there are too few rows to learn scales, or rows that never differ."""
     return len(rows) < LEAST_ROWS or bool((rows == rows[0]).all())
 
 

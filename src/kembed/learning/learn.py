@@ -33,7 +33,7 @@ from kembed.tables.source import SAMPLE
 MOST_COLUMNS = 2_000  # their covariance has 32 MB and its eigenvalues take two seconds
 SQUARED = 1e140  # scales up to this, and down to its inverse, can be squared and added up
 MINIMUM_ROWS = 5  # fewer say nothing of a scale
-PAPER_LANDMARKS, PER_COLUMN = 100, 10  # of the published objective, unless told
+PAPER_LANDMARKS, PER_COLUMN = 100, 10  # of the published objective, by default
 OBJECTIVES = ("leave-one-out", "paper")
 
 
@@ -51,7 +51,7 @@ def learn_kernel(
 ) -> LearnedKernel:
     """Learn a kernel's hyperparameters from data, without labels.
 
-    Every row is foretold from the others through the kernel at half its width, and the kernel that foretells
+    Every row is predicted from the others through the kernel at half its width, and the kernel that predicts
     best is taken: the resolution that n rows carry. See the theory page.
 
     Parameters

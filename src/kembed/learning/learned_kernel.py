@@ -20,7 +20,7 @@ from kembed.learning.frame import Frame
 from kembed.learning.problem import Spec, resolutions, within_cells
 from kembed.learning.quadrature import MOST_PARAMETERS, KernelPosterior, quadrature
 
-CLOSE = 3.0  # nats: a mode not further below the best is as good as it, and told
+CLOSE = 3.0  # nats: a mode not further below the best is as good as it, and reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +99,13 @@ class LearnedKernel(Mode, Drawn):
     def to_dict(self) -> dict[str, Any]:
         """What was learned, in the words of docs/json.md; lengthscales in the units of the data."""
         modes = [{"kernel": repr(mode.kernel), "log_evidence": mode.log_evidence} for mode in self.modes]
-        told = {"family": self.family, "lengthscale": typical_lengthscale(self.kernel), "median": self.median}
-        told |= {"kernel_used": repr(self.kernel), "log_evidence": self.log_evidence, "rows": self.n}
-        return jsonable({**told, "modes": modes, "families": self.families})
+        payload = {
+            "family": self.family,
+            "lengthscale": typical_lengthscale(self.kernel),
+            "median": self.median,
+        }
+        payload |= {"kernel_used": repr(self.kernel), "log_evidence": self.log_evidence, "rows": self.n}
+        return jsonable({**payload, "modes": modes, "families": self.families})
 
     def __repr__(self) -> str:
         others = f", {len(self.modes)} modes" if len(self.modes) > 1 else ""
@@ -191,4 +195,4 @@ class LearnedKernel(Mode, Drawn):
         if not near:
             return ""
         scales = ", ".join(f"{typical_lengthscale(mode.kernel):.3g}" for mode in near)
-        return f"The data speak nearly as loudly for a lengthscale of {scales} (within {CLOSE:g} nats)."
+        return f"The data fit nearly as well with a lengthscale of {scales} (within {CLOSE:g} nats)."

@@ -1,4 +1,4 @@
-"""The objective: how well the kernel foretells every row from the others.
+"""The objective: the leave-one-out predictive likelihood of the kernel.
 
 An embedding with a kernel that integrates to 1 is a density estimate, so a row has a predictive density under
 the embedding of all other rows. Their product is the leave-one-out predictive likelihood (Geisser and Eddy
@@ -7,9 +7,9 @@ the embedding of all other rows. Their product is the leave-one-out predictive l
     L(θ) = Σ_i log{ (1-ε) mean_{j ∉ T_i} κ_θ(x_i, x_j) + ε b(x_i) }.
 
 - Half the width, because MMD with a Gaussian of width ℓ is the L2 distance of densities smoothed by ℓ/√2: at
-  twice the bandwidth that foretells best, what n rows can resolve is seen, and single-kernel tests have the
+  twice the best bandwidth, what n rows can resolve is seen, and single-kernel tests have the
   most power (`python -m benchmarks scales`).
-- T_i are the row itself and its ties: rounded values would foretell one another at scale 0. In one rounded
+- T_i are the row itself and its ties: rounded values would predict one another at scale 0. In one rounded
   column the mean is over all others, and κ over its integral beyond the cell that a value stands for. In
   several columns rounded values are put somewhere in their cells, and then they are no ties.
 - b is a broad background, so that rows far from all others do not rule.

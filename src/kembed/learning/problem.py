@@ -45,23 +45,23 @@ STEP = 1e-5  # of the differences of a user's prior, in log scale
 class Effort:
     """How much is looked at."""
 
-    centres: int = 1_000  # rows that foretell, at most
+    centres: int = 1_000  # rows that predict, at most
     entries: int = 600_000  # pairs of a row and a centre, about 6 ms a look; a bag has half
-    # At most. With 300 rows foretold by 2,000 the scale of 20,000 normal rows varied fivefold over draws.
+    # At most. With 300 rows predicted by 2,000 the scale of 20,000 normal rows varied fivefold over draws.
     bags: int = 16
     per_decade: int = 6  # scales of the grid
     grid: bool = True  # all rows of one column predict all rows, where a Gaussian is learned from many
 
 
 class Problem(NamedTuple):
-    """Rows in the frame, what foretells them, and what priors need; all arrays."""
+    """Rows in the frame, what predicts them, and what priors need; all arrays."""
 
-    rows: Float[Array, "Q E"]  # that are foretold
-    centres: Float[Array, "M E"]  # that foretell; with several bags, of the first
+    rows: Float[Array, "Q E"]  # that are predicted
+    centres: Float[Array, "M E"]  # that predict; with several bags, of the first
     squared: Float[Array, "Q M"]  # their plain squared distances, ties TIED
     ties: Float[Array, "Q M"]  # TIED where a row and a centre are equal, else 0
     cell: Float[Array, ""] | None  # what a value of the one column stands for, if it is rounded
-    log_count: Float[Array, " Q"]  # log of how many centres foretell each
+    log_count: Float[Array, " Q"]  # log of how many centres predict each
     log_background: Float[Array, " Q"]
     weight: Float[Array, ""]  # rows that each stands for
     unit: Float[Array, ""]  # natural unit of lengthscales

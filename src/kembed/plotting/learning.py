@@ -10,7 +10,7 @@ from kembed.learning.learned_kernel import LearnedKernel
 from kembed.plotting import style
 from kembed.plotting.style import BLUE, GREY, VERMILION, short
 
-MODES = 4  # told in the legend; more are marked only
+MODES = 4  # named in the legend; more are marked only
 # Seven colours and four kinds of lines: 28 chains look different.
 CHAINS = (BLUE, VERMILION, style.GREEN, style.ORANGE, style.PURPLE, style.SKY, style.BLACK)
 LINES = ("-", "--", ":", "-.")

@@ -31,7 +31,7 @@ def plot_test(outcome: TestOutcome, ax: Any = None) -> Any:
         ax.hist(null, BINS, histtype="stepfilled", facecolor=PALE, edgecolor=GREY, label=_drawn(outcome))
     low, high = min(null.min(), outcome.statistic), max(null.max(), outcome.statistic)
     air = 0.05 * (high - low) or 0.5
-    name = f"fused {outcome.name} (surprise, -log p)" if outcome.fused else outcome.name
+    name = f"fused {outcome.name} (-log p)" if outcome.fused else outcome.name
     ax.set(xlim=(low - air, high + air), xlabel=name, ylabel="count")
     ax.set_title(_words(outcome), fontsize="medium", loc="left", pad=22)
     return finished(ax)

@@ -17,7 +17,7 @@ Labels = tuple[str, str]
 Plane = tuple[np.ndarray, np.ndarray, list[str], list[tuple[Any, ...]], list[str]]
 SIZE = (5.6, 4.4)  # room for a bar of colours beside the map
 GRID = 50  # points to a side: contours look smooth
-STEPS = 12  # colours: neighbouring ones can just be told apart
+STEPS = 12  # colours: neighbouring ones can just be distinguished
 # Rows of each sample that are drawn: on a map they lie under it, alone they are the picture.
 ON_MAP, ROWS = 200, 400
 TICKS = 15  # levels that fit along an axis

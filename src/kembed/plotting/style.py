@@ -7,7 +7,7 @@ import numpy as np
 from kembed.core.text import RAISED, plain, rows, shortened
 from kembed.tables.times import DAYS
 
-# Okabe & Ito's colours: told apart by colour-blind readers. Blue is x and vermilion y wherever both appear.
+# Okabe & Ito's colours, safe for colour-blind readers. Blue is x and vermilion y wherever both appear.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 GREY, PALE = "#767676", "#D4D4D4"

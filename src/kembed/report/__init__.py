@@ -44,6 +44,6 @@ def render(
 
     stage("drawing", 0.75)
     date = datetime.date.today() if date is None else date
-    told = tuple(notes) or comparison.test.notes  # those of the caller hold the result's as well
-    about = About(command, told, dict(left_out or {}), samples)
+    shown_notes = tuple(notes) or comparison.test.notes  # those of the caller hold the result's as well
+    about = About(command, shown_notes, dict(left_out or {}), samples)
     return fill(comparison, date if isinstance(date, str) else f"{date:%d %B %Y}".lstrip("0"), about)

@@ -130,14 +130,14 @@ def _seen(w: Witness, labels: tuple[str, str]) -> str:
         for region in regions[:4]:
             name, ends = next(iter(region.box.items()))
             _, span = of_range(name, ends, region.units.get(name, ""))
-            parts.append(f"Surely more {first if region.sign > 0 else second}: {span}.")
+            parts.append(f"Significantly more of {first if region.sign > 0 else second}: {span}.")
         if not regions:
             parts.append(f"The {w.level:.0%} band includes 0 everywhere.")
     return " ".join(parts)
 
 
 def of_pair(comparison: Comparison, pair: Change) -> Picture:
-    """Two columns that go together otherwise."""
+    """Two columns whose relationship changed."""
     title = f"{short(pair.columns[0])} and {short(pair.columns[1])}"
     caption = "Every mark is a row of one of the samples, placed by its values in both columns."
     source = draw(lambda ax: plotting.plot_pair(comparison, pair.columns, ax))
@@ -179,9 +179,9 @@ def of_shift(shift: Shift) -> list[Picture]:
     found = []
     for column in list(dict.fromkeys(varying))[:2] or [shift.profiles[0].column]:
         profile = next(one for one in shift.profiles if one.column == column)
-        told = [one.describe(shift.target, shift.labels[1], shift.unit) for one in profile.regions]
+        ranges = [one.describe(shift.target, shift.labels[1], shift.unit) for one in profile.regions]
         alt = f"Difference of {short(shift.target)} at equal inputs along {short(column)}. "
-        alt += f"The band excludes 0 {'; '.join(told)}." if told else "The band includes 0 everywhere."
+        alt += f"The band excludes 0 {'; '.join(ranges)}." if ranges else "The band includes 0 everywhere."
         caption = f"{short(shift.labels[1])} less {short(shift.labels[0])} at equal inputs. "
         caption += "Coloured: the band excludes 0, for all groups of all inputs at once."
         source = draw(partial(plotting.plot_shift, shift, column=column))

@@ -19,7 +19,7 @@ AT = 5  # places with a number below
 
 
 def of_column(column: ColumnSummary, labels: tuple[str, str]) -> Markup:
-    """Bars of the first sample upwards and of the second downwards; strong where one surely has more rows."""
+    """Bars of the first sample upwards and of the second downwards; strong where significantly higher."""
     said = _said(column, labels)
     if column.histogram is None:
         return Markup("")
@@ -112,17 +112,17 @@ def _said(column: ColumnSummary, labels: tuple[str, str]) -> str:
         level = next(iter(column.x))
         shares = zip((column.x[level], column.y[level]), names, strict=True)
         return f"{short(level)}: {', '.join(f'{percent(share)} of {name}' for share, name in shares)}"
-    told = "; ".join(
+    shares_in_words = "; ".join(
         f"{name}: median {of_unit(side['median'], column.unit)}, middle half "
         f"{of_unit(side['quartile'], column.unit)} to {of_unit(side['upper quartile'], column.unit)}"
         for name, side in zip(names, (column.x, column.y), strict=True)
     )
     places = _sure_places(column.histogram, names, column.unit) if column.histogram else ""
-    return f"Bars of both samples. {told}.{places}"
+    return f"Bars of both samples. {shares_in_words}.{places}"
 
 
 def _sure_places(bars: Histogram, names: list[str], unit: str) -> str:
-    """The runs of bars in which one sample surely has more rows."""
+    """The runs of bars in which one sample is significantly higher."""
     runs: list[tuple[int, int, int]] = []
     for place, more in enumerate(bars.more):
         if more and runs and runs[-1][0] == more and runs[-1][2] == place - 1:
@@ -141,7 +141,7 @@ def _sure_places(bars: Histogram, names: list[str], unit: str) -> str:
         low, high = (of_unit(end, unit, 3) for end in ends)
         span = low if low == high else f"{low} to {high}"
         said.append(f"more {names[0 if more > 0 else 1]} at {span}")
-    return f" Surely {', '.join(said)}."
+    return f" Significantly more: {', '.join(said)}."
 
 
 def gauge(share: float) -> Markup:

@@ -21,7 +21,7 @@ from kembed.testing.outcome import fused_evidence
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
 COLUMNS, PICTURES, REGIONS, REGION_COLUMNS = 50, 6, 6, 4
-PAIRS = 2  # of columns with a picture; more are told in words
+PAIRS = 2  # of columns with a picture; more are reported in words
 # A region that covers more than this share of a column's range says nothing about it.
 WIDE = 0.95
 # Functions that the template calls by their names.
@@ -93,10 +93,10 @@ def _places(comparison: Comparison) -> list[tuple[Region, list[tuple[str, str]],
     }
     found = []
     for region in comparison.regions[:REGIONS]:
-        told = [(name, span) for name, span in region.box.items() if _narrower(span, wholes[name])]
+        spans = [(name, span) for name, span in region.box.items() if _narrower(span, wholes[name])]
         units = region.units
-        ranges = [words.of_range(*one, units.get(one[0], "")) for one in told[:REGION_COLUMNS]]
-        found.append((region, ranges, len(told) - len(ranges)))
+        ranges = [words.of_range(*one, units.get(one[0], "")) for one in spans[:REGION_COLUMNS]]
+        found.append((region, ranges, len(spans) - len(ranges)))
     return found
 
 

@@ -187,7 +187,7 @@ def of_shift(column: ColumnSummary) -> Markup | str:
 
 
 def of_range(name: str, span: tuple[Any, ...], unit: str = "") -> tuple[str, str]:
-    """A column and the part of it that a region covers; days are told as dates.
+    """A column and the part of it that a region covers; days are reported as dates.
 
     >>> of_range("height", (1.5, 1.9)), of_range("town", ("Aix", "Bonn"))
     (('height', '1.5 to 1.9'), ('town', 'Aix or Bonn'))

@@ -107,6 +107,6 @@ def read_column(opened: Opened, column: str, argument: str) -> Table:
         raise ValueError(f"{seen}; name one of them")
     (source,) = read({opened.label: opened}, columns=[column])
     if source.encoders[0].spec.groups:
-        seen = f"column {column!r} of {opened.label} has too many different texts to be told apart"
+        seen = f"column {column!r} of {opened.label} has too many different texts to be distinguished"
         raise ValueError(f"{seen}; number the bags instead")
     return tables_of([source])[0]

@@ -20,7 +20,7 @@ from kembed.tables.times import DAYS
 
 # Below so many rows nearly everything happens by chance.
 FEW = 5
-# A correlation is told if it is at least this large and so many standard errors (1/√n) from none, of the
+# A correlation is reported if it is at least this large and so many standard errors (1/√n) from none, of the
 # numbers and of their ranks: rows of no order reach that once in a million columns.
 CORRELATED, ERRORS = 0.3, 5.0
 # Chance makes every level of a column lie in one sample less than once in these.
@@ -36,7 +36,7 @@ WILD, SHIFT = (
     f"null='{null}' is for those (kembed {command} --null {null}), {TOGETHER}"
     for null, command in _WHERE.items()
 )
-# Repeated rows are told from this share on, where half the numbers of some column need more digits than
+# Repeated rows are reported from this share on, where half the numbers of some column need more digits than
 # these: what is rounded repeats by itself. Of one column, whose unit may have been rounded (inches in cm,
 # logarithms of prices), from a fifth on.
 REPEATED, ALONE, DIGITS = 0.02, 0.2, 5

@@ -52,9 +52,9 @@ def matched(sources: Sequence[Source], key: str) -> list[Memory]:
     found = []
     for source, values, own in zip(sources, every, rows, strict=True):
         table = values[own][:, kept]
-        told = tuple(note for note in source.notes if note != _spec_note(source, place))
+        payload = tuple(note for note in source.notes if note != _spec_note(source, place))
         missing = _gaps(source, table, kept, rest)
-        memory = Memory(source.label, rest, table, notes=(*told, *notes), missing=missing)
+        memory = Memory(source.label, rest, table, notes=(*payload, *notes), missing=missing)
         more: Any = {name: getattr(source, name, {}) for name in ("left_out", "only")}
         found.append(replace(memory, **more))
     return found

@@ -517,7 +517,7 @@ class Batches(Source):
 
     @property
     def held(self) -> bool:
-        """Whether all rows find room in memory; of what workers read, whether it is worth bringing here."""
+        """Whether all rows fit in memory; of what workers read, whether it is worth bringing here."""
         return super().held and (isinstance(self.engine, Here) or self.size <= BROUGHT)
 
     def with_gaps(self) -> Batches:

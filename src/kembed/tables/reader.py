@@ -279,7 +279,7 @@ def read_tables(
 
 
 def tables_of(sources: Sequence[Source], paired: bool = False, minimum: int = 1) -> list[Table]:
-    """Sources as tables in memory, if they find room."""
+    """Sources as tables in memory, if they fit."""
     for source in sources:
         if not source.held:
             count = f"{counted_rows(source.size)} of {counted(len(source.schema.names), 'column')}"
@@ -444,9 +444,9 @@ def _settled(
     include = nan_policy == "include"
     encoders, schema = _encoding(kept_specs, pooled, include)
     notes = [note for one in opened for note in one.notes] + [spec.note for spec in kept_specs if spec.note]
-    told = {name: why for name, why in left_out.items() if why != NOTHING[1]}
-    told |= {name: f"only {labels[place]} has it" for name, place in only.items()}
-    notes += [f"column {name!r} is left out: {why}" for name, why in told.items()]
+    reasons = {name: why for name, why in left_out.items() if why != NOTHING[1]}
+    reasons |= {name: f"only {labels[place]} has it" for name, place in only.items()}
+    notes += [f"column {name!r} is left out: {why}" for name, why in reasons.items()]
     sources = []
     for one, survey, mine in zip(opened, surveys, own, strict=True):
         if nan_policy == "omit" and survey.incomplete:
@@ -461,7 +461,7 @@ def _settled(
                 survey,
                 rules,
                 one.engine,
-                left_out=told,
+                left_out=reasons,
                 index=one.index,
                 only=dict(only),
             )
@@ -552,7 +552,7 @@ def _omitted(opened: Opened, survey: Survey, names: tuple[str, ...], least: int)
     lost = f" left after {survey.incomplete:,} of {survey.size:,} with missing values were dropped"
     checks.size(left, least, opened.label, lost)
     if survey.incomplete > MOST_OMITTED * survey.size:
-        seen = f"{of} have missing values ({columns}), and the rest speaks for few of them"
+        seen = f"{of} have missing values ({columns}), and the rest represents few of them"
         remedy = "count missing values (nan_policy='include', --missing include), or leave those columns out"
         raise ValueError(f"{seen}; {remedy}")
     return f"{of} have missing values and are left out ({columns})"

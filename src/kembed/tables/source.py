@@ -68,7 +68,7 @@ class Source(ABC):
 
     @property
     def held(self) -> bool:
-        """Whether all rows find room in memory."""
+        """Whether all rows fit in memory."""
         return self.size * len(self.schema.names) <= HELD
 
     def with_gaps(self) -> "Source":

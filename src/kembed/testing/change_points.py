@@ -52,7 +52,7 @@ class Series:
     values: Float[np.ndarray, "n D"]
     categorical: Bool[np.ndarray, " D"]
     names: tuple[str, ...]
-    moments: Float[np.ndarray, " n"]  # rows of one moment are not told apart
+    moments: Float[np.ndarray, " n"]  # rows of one moment are not distinguished
     unit: int  # rows of a block
     least: int  # rows of a segment
     n_resamples: int

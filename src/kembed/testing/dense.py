@@ -127,7 +127,7 @@ def labeled_values(pool: Pool, ensemble: Ensemble, labels: Columns, *, biased: b
 
 
 def permutation_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool) -> TestOutcome:
-    """MMD² for the data and exchanged labels, of all columns together and each by itself."""
+    """MMD² for the data and exchanged labels, of all columns together and each individually."""
     labels, enumerated = row_labels(pool, procedure.n_resamples, procedure.rng)
     plain = pool.units is None and pool.strata is None and not procedure.biased
     values_of = partial(labeled_values, pool, labels=labels, biased=procedure.biased)
@@ -164,7 +164,7 @@ def _tested(
     unbiased: bool,
     enumerated: bool,
 ) -> TestOutcome:
-    """The test of all columns together, and of each by itself."""
+    """The test of all columns together, and of each individually."""
     ensemble = choose_kernels(kernel, pool.space)
     values, columns = values_of(ensemble), None
     if by_column:

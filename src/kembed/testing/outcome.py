@@ -18,23 +18,25 @@ from kembed.testing.effect import EffectSize
 from kembed.testing.margin import MarginResult
 from kembed.testing.procedure import Procedure
 
-SURE = 0.05  # findings at this level are told
+SURE = 0.05  # findings at this level are reported
 SHOWN = 5  # and so many of them
 
 
 @dataclass(frozen=True, eq=False)
 class MemberResult:
-    """One member of a fused test: its loudest kernel, that kernel's own statistic, and what the member says.
+    """One member of a fused test: its strongest kernel, that kernel's statistic, and -log p of the member.
 
-    `surprise` is -log p under a gamma law fitted to the data and all resamples: 3 is p = .05, 7 is p = .001.
+    `neg_log_p` is -log p under a gamma law fitted to the data and all resamples: 3 is p = .05, 7 is p = .001.
     """
 
     kernel: Any
     statistic: float  # MMD² or HSIC with this kernel
-    surprise: float
+    neg_log_p: float
 
     def __repr__(self) -> str:
-        return f"MemberResult({self.kernel!r}, statistic={self.statistic:.4g}, surprise={self.surprise:.2f})"
+        return (
+            f"MemberResult({self.kernel!r}, statistic={self.statistic:.4g}, neg_log_p={self.neg_log_p:.2f})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +78,11 @@ class ColumnEvidence(NamedTuple):
 
     names: tuple[str, ...]
     effects: tuple[float, ...]
-    surprises: Float[np.ndarray, "C D"]
+    neg_log_pvalues: Float[np.ndarray, "C D"]
 
     def results(self) -> ColumnResults:
         """P-values of every column, adjusted for all of them."""
-        single, adjusted = _pvalues(self.surprises)
+        single, adjusted = _pvalues(self.neg_log_pvalues)
         return tuple(map(ColumnResult, self.names, self.effects, single.tolist(), adjusted.tolist()))
 
 
@@ -89,10 +91,10 @@ class TestOutcome(Drawn):
     """The outcome of `mmd_test` or `hsic_test`; `statistic, pvalue = outcome` unpacks it.
 
     `statistic` is MMD² (HSIC) with `kernel`; with several kernels it is the fused statistic, -log of a mean
-    of their p-values, `kernel` is the one that spoke loudest and `effect_of_kernel` its MMD² (HSIC); for
+    of their p-values, `kernel` is the most significant one and `effect_of_kernel` its MMD² (HSIC); for
     independence kernels come in pairs. With a margin `effect` says how large the difference is, whatever the
     kernel of the test, and `margin` whether it is beyond the margin. `members` has what every member of the
-    fused test says, `findings` the columns and pairs of columns that speak for themselves, the most certain
+    fused test says, `findings` the columns and pairs of columns that differ individually, the most certain
     first. `notes` are sentences on the data that its reader should know: how text was read, repeated rows,
     rows in order, identifiers.
     `null_distribution` holds the statistic of every resample (of all arrangements, where there are few).
@@ -152,7 +154,7 @@ class TestOutcome(Drawn):
         parts = self.kernel if isinstance(self.kernel, tuple) else (self.kernel,)
         kernel = " x ".join(part if isinstance(part, str) else repr(part) for part in parts)
         lines = [
-            f"  {column.name}: p = {column.pvalue:.4g}, for all columns {column.adjusted_pvalue:.4g}"
+            f"  {column.name}: p = {column.pvalue:.4g}, adjusted {column.adjusted_pvalue:.4g}"
             for column in self.columns or ()
         ]
         sure = [finding for finding in self.findings if finding.adjusted_pvalue <= SURE]
@@ -221,15 +223,17 @@ def resampled_outcome(
     shown = fused.statistic
     members = tuple(
         MemberResult(ensemble.kernels[j], float(own[0, j]), float(says))
-        for j, says in zip(_speakers(fused.kernels[0], ensemble.plan.family), fused.members[0], strict=True)
+        for j, says in zip(
+            _strongest_kernels(fused.kernels[0], ensemble.plan.family), fused.members[0], strict=True
+        )
     )
     averaged = ensemble.plan.averaged
-    strongest = max(members, key=lambda member: member.statistic if averaged else member.surprise)
+    strongest = max(members, key=lambda member: member.statistic if averaged else member.neg_log_p)
     pvalue = nulls.resampled_pvalue(float(shown[0]), shown[1:])
     by_column = None
     if columns is not None:
         if len(columns.names) == 1:
-            columns = columns._replace(effects=(float(shown[0]),), surprises=shown[:, None])
+            columns = columns._replace(effects=(float(shown[0]),), neg_log_pvalues=shown[:, None])
         by_column = tuple(
             replace(column, adjusted_pvalue=max(column.adjusted_pvalue, pvalue))
             for column in columns.results()
@@ -254,9 +258,9 @@ def resampled_outcome(
     )
 
 
-def _speakers(surprises: Float[np.ndarray, " J"], member: Int[np.ndarray, " J"]) -> list[int]:
-    """The loudest kernel of every member."""
-    order = np.lexsort((-surprises, member))
+def _strongest_kernels(neg_log_pvalues: Float[np.ndarray, " J"], member: Int[np.ndarray, " J"]) -> list[int]:
+    """The strongest kernel of every member."""
+    order = np.lexsort((-neg_log_pvalues, member))
     return [int(order[place]) for place in np.flatnonzero(np.diff(member[order], prepend=-1))]
 
 
@@ -280,7 +284,7 @@ def subjects(kernels: tuple[Any, ...]) -> tuple[dict[tuple[str, ...], int], Int[
 
 def find_columns(
     kernels: tuple[Any, ...],
-    surprises: Float[np.ndarray, "C J"],
+    neg_log_pvalues: Float[np.ndarray, "C J"],
     overall: float,
     columns: ColumnEvidence | None,
     by_column: ColumnResults | None,
@@ -292,11 +296,11 @@ def find_columns(
     places, where = subjects(kernels)
     if len(places) < 2:
         return ()
-    T = combined(surprises, where)
+    T = combined(neg_log_pvalues, where)
     tested = {} if by_column is None else {(column.name,): column for column in by_column}
     if columns is not None:
         pairs = [k for k, names in enumerate(places) if names not in tested]
-        T = np.hstack([columns.surprises, T[:, pairs]])
+        T = np.hstack([columns.neg_log_pvalues, T[:, pairs]])
         places = {names: k for k, names in enumerate([*tested, *(list(places)[k] for k in pairs)])}
     single, adjusted = _pvalues(T)
     found = []

@@ -72,7 +72,7 @@ class SeveralOutcome(Shown):
 
     def _table(self) -> Any:
         rows = [(" and ".join(p.labels), f"{p.pvalue:.4g}", f"{p.adjusted_pvalue:.4g}") for p in self.pairs]
-        return ("pair", "p, by itself", "p, of all pairs"), rows
+        return ("pair", "p (unadjusted)", "p (adjusted)"), rows
 
     def __repr__(self) -> str:
         return "\n".join([repr(self.test), *(f"  {pair}" for pair in self.pairs)])

@@ -1,6 +1,6 @@
 """Sides of the same rows, wherever these are: columns of one table by name, or a table for each side.
 
-What finds room in memory is tested as any arrays are; one table that does not stays where it is.
+What fits in memory is tested as any arrays are; one table that does not stays where it is.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Sided:
 
     @property
     def held(self) -> bool:
-        """Whether all rows find room in memory."""
+        """Whether all rows fit in memory."""
         return self.source.held
 
     def tables(self, minimum: int) -> list[Table]:

@@ -78,7 +78,7 @@ class Sketch:
     >>> rng = np.random.default_rng(0)
     >>> sketch = Sketch.of(rng.normal(size=(3_000, 2)))
     >>> sketch
-    Sketch of 2,250 rows, 2 columns: 'column 0', 'column 1' (750 rows set aside to choose features)
+    Sketch of 2,250 rows, 2 columns: 'column 0', 'column 1' (750 rows held out to fit features)
     >>> new = rng.normal(size=(200, 2)) * [1.0, 1.6]
     >>> mmd_test(sketch, new, rng=0).pvalue, mmd_test(sketch, rng.normal(size=(200, 2)), rng=0).pvalue > 0.05
     (0.001, True)
@@ -307,7 +307,7 @@ class Sketch:
         return jsonable(
             {
                 "rows": self.rows,
-                "set_aside": self.specification.rows,
+                "held_out": self.specification.rows,
                 "kept": len(self.kept.values),
                 "kernel": kernel if isinstance(kernel, str) else repr(kernel),
                 "features": sum(part.shape[1] for part in self.sums),
@@ -320,7 +320,7 @@ class Sketch:
 
     def __repr__(self) -> str:
         names = f"{counted(len(self.columns), 'column')}: {listing(self.columns)}"
-        held_out = f"{rows_of(self.specification.rows)} set aside to choose features"
+        held_out = f"{rows_of(self.specification.rows)} held out to fit features"
         return f"Sketch of {rows_of(self.rows)}, {names} ({held_out})"
 
 

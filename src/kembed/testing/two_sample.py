@@ -282,7 +282,7 @@ def _wild(pool: Pool, kernel: Any, procedure: Procedure, paired: bool, labels: l
 
 
 def column_tests(tables: Tables, n_resamples: int, rng: np.random.Generator) -> ColumnResults:
-    """The fused permutation test of every column by itself."""
+    """The fused permutation test of every column individually."""
     procedure = read_procedure("auto", "permutation", n_resamples, None, rng)
     parts = exchange(list(tables), None, None)
     return engine.tables_test(parts, None, "fused", procedure, by_column=True).columns or ()
