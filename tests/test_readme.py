@@ -29,6 +29,7 @@ PAGES = [
     "howto/kernels",
     "howto/large-data",
     "howto/data",
+    "howto/bags",
 ]
 WIDTH = "96"
 BLOCK = re.compile(
