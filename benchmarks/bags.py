@@ -43,11 +43,11 @@ def log_uniform(rng: np.random.Generator, high: int, count: int) -> np.ndarray:
 def blind(train: list, y: np.ndarray, new: list) -> tuple[np.ndarray, np.ndarray]:
     """The features of `DistributionRegressor`, the mean of a bag taken for its embedding: Σ = 0."""
     model = DistributionRegressor().fit(train, y)
-    embedder = replace(model._embedder, ratio=np.full(len(model._embedder.ratio), 1e12))
+    prior = replace(model._prior, ratio=np.full(len(model._prior.ratio), 1e12))
     read = [model._read(some, model._reading) for some in (train, new)]
-    mu, other = (embedder.posterior(bags.values, bags.number)[0] for bags in read)
-    weights = fit_weights(mu, np.zeros_like(mu), embedder.basis, (y - y.mean()) / y.std())
-    mean, variance = weights.predict(other, np.zeros_like(other), embedder.basis)
+    mu, other = (prior.posterior(bags.values, bags.number)[0] for bags in read)
+    weights = fit_weights(mu, np.zeros_like(mu), prior.basis, (y - y.mean()) / y.std())
+    mean, variance = weights.predict(other, np.zeros_like(other), prior.basis)
     return y.mean() + y.std() * mean, y.std() * np.sqrt(variance)
 
 

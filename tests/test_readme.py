@@ -30,6 +30,7 @@ PAGES = [
     "howto/kernels",
     "howto/large-data",
     "howto/data",
+    "howto/bags",
 ]
 WIDTH = "96"
 BLOCK = re.compile(

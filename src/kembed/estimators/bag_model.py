@@ -17,11 +17,12 @@ of bag b is taken at its posterior expectation, with a = E[α | y] and A = Cov[�
 Given v, α is that of weighted ridge regression, A = (Mᵀ V⁻¹ M + I/τ)⁻¹ and a = A Mᵀ V⁻¹ (y - β), M with
 rows μ_b; given α, v is as above: both are iterated until they agree. σ² and τ maximise the likelihood of y
 with α and β integrated out, N(y; β1, τMMᵀ + V), at that v. For a new bag α and w are independent given y, so
-that by the law of total variance, exactly,
+that by the law of total variance
 
     E[y] = β + aᵀμ,   Var[y] = σ² + μᵀAμ + aᵀΣa + tr(ΣA),
 
-with β beside α in a and A, and 1 beside μ. As n → ∞ all Σ vanish: ridge regression on mean embeddings.
+with β beside α in a and A, 1 beside μ, and α ~ N(a, A). As n → ∞ all Σ vanish: ridge regression on
+mean embeddings.
 
 References
 ----------
@@ -48,11 +49,11 @@ FLOOR = 1e-8  # of S, as a share of the usual variance of a feature: S may be 0
 # σ² and the prior variance of αᵀw, both over the variance of y: where they are looked for.
 BOUNDS = np.log([[1e-4, 2.0], [1e-3, 1e3]])
 STARTS = [np.log([noise, signal]) for noise in (0.02, 0.2, 0.8) for signal in (0.3, 3.0, 30.0)]
-AGREED, ROUNDS = 1e-4, 100  # of v, relative; rounds of the iteration, of which 5 are usual
+TOLERANCE, ITERATIONS = 1e-4, 100  # of v, relative; mostly 5 iterations reach it
 
 
 @dataclass(frozen=True, eq=False)
-class Embedder:
+class EmbeddingPrior:
     """Mean features of bags in q coordinates whose inner product is that of the RKHS, and N(m, C), S.
 
     S = EEᵀ and C = E diag(ratio) Eᵀ: in units of E all covariances are diagonal.
@@ -69,62 +70,66 @@ class Embedder:
         self, rows: Float[np.ndarray, "N D"], number: Int[np.ndarray, " N"]
     ) -> tuple[Float[np.ndarray, "B q"], Float[np.ndarray, "B q"]]:
         """μ of every bag, and u where Σ = E diag(u) Eᵀ; `number` is the bag of every row."""
-        means, _, sizes = bag_moments(self.kernel, self.landmarks, rows, number)
+        means, _, sizes = bag_moments(self.kernel, self.landmarks, rows, number, want_scatter=False)
         observed = np.linalg.solve(self.basis, (means @ self.axes - self.mean).T).T
-        kept = self.ratio / (self.ratio + 1.0 / sizes[:, None])
-        return (kept * observed) @ self.basis.T, self.ratio * (1.0 - kept)
+        shrinkage = self.ratio / (self.ratio + 1.0 / sizes[:, None])
+        return (shrinkage * observed) @ self.basis.T, self.ratio * (1.0 - shrinkage)
 
 
 def bag_moments(
-    kernel: Kernel, landmarks: Float[np.ndarray, "p D"], rows: Float[np.ndarray, "N D"], number: np.ndarray
+    kernel: Kernel,
+    landmarks: Float[np.ndarray, "p D"],
+    rows: Float[np.ndarray, "N D"],
+    number: Int[np.ndarray, " N"],
+    want_scatter: bool,
 ) -> tuple[np.ndarray, np.ndarray, Int[np.ndarray, " B"]]:
     """Mean of k(·, z) in every bag, the sum of squares about the means, and the rows of every bag."""
     sizes = np.bincount(number)
     bags = np.split(rows[np.argsort(number, kind="stable")], np.cumsum(sizes)[:-1])
     means, scatter = np.empty((len(bags), len(landmarks))), np.zeros((len(landmarks), len(landmarks)))
     for b, bag in enumerate(bags):
-        means[b], covariance = feature_moments(kernel, bag, landmarks, want_covariance=len(bag) > 1)
+        means[b], covariance = feature_moments(kernel, bag, landmarks, want_scatter and len(bag) > 1)
         scatter += (len(bag) - 1) * covariance
     return means, scatter, sizes
 
 
-def make_embedder(
+def fit_prior(
     kernel: Kernel, landmarks: Float[np.ndarray, "p D"], rows: Float[np.ndarray, "N D"], number: np.ndarray
-) -> Embedder:
+) -> EmbeddingPrior:
     """Axes, S, m and C from the rows of all bags."""
-    values, scatter, sizes = bag_moments(kernel, landmarks, rows, number)
+    values, scatter, sizes = bag_moments(kernel, landmarks, rows, number, want_scatter=True)
     axes = feature_axes(kernel, landmarks)
     means, scatter, freedom = values @ axes, axes.T @ scatter @ axes, len(rows) - len(sizes)
     away = means - sizes @ means / len(rows)
     total = (scatter + (sizes * away.T) @ away) / len(rows)
     principal = np.linalg.eigh(total)[1][:, ::-1]
-    # Bags of one row say nothing of S, which is then 0: regression on rows.
-    few = len(rows) // ROWS_PER_FEATURE if freedom else len(principal)
-    principal = principal[:, : max(few, 1)]
+    # Where all bags have one row nothing is known of S, and it is 0: regression on rows.
+    features = max(len(rows) // ROWS_PER_FEATURE, 1) if freedom else len(principal)
+    principal = principal[:, :features]
     means, within = means @ principal, principal.T @ scatter @ principal / max(freedom, 1)
-    usual = float(np.trace(total)) / len(total) or 1.0
-    lower = np.linalg.cholesky(within + FLOOR * usual * np.eye(len(within)))
-    mean, turned, ratio = between_bags(triangular_solve(lower, means.T).T, sizes)
-    return Embedder(kernel, landmarks, axes @ principal, lower @ mean, lower @ turned, ratio)
+    floor = FLOOR * (float(np.trace(total)) / len(total) or 1.0)
+    lower = np.linalg.cholesky(within + floor * np.eye(len(within)))
+    mean, vectors, ratio = fit_between_bags(triangular_solve(lower, means.T).T, sizes)
+    return EmbeddingPrior(kernel, landmarks, axes @ principal, lower @ mean, lower @ vectors, ratio)
 
 
-def between_bags(
+def fit_between_bags(
     observed: Float[np.ndarray, "B q"], sizes: Int[np.ndarray, " B"]
 ) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, "q q"], Float[np.ndarray, " q"]]:
     """Mean, axes and variances of w where ŵ ~ N(w, I/n), by EM from the moments of ŵ."""
     mean = observed.mean(axis=0)
     covariance = (observed - mean).T @ (observed - mean) / len(observed)
     for _ in range(STEPS):
-        ratio, turned = np.linalg.eigh(covariance)
+        ratio, vectors = np.linalg.eigh(covariance)
         ratio = np.maximum(ratio, 0.0)
-        kept = ratio / (ratio + 1.0 / sizes[:, None])
-        expected = kept * ((observed - mean) @ turned)
-        moved = expected.mean(axis=0)
-        second = expected.T @ expected / len(sizes) + np.diag((ratio * (1.0 - kept)).mean(axis=0))
-        covariance = turned @ (second - np.outer(moved, moved)) @ turned.T
-        mean = mean + turned @ moved
-    ratio, turned = np.linalg.eigh(covariance)
-    return mean, turned, np.maximum(ratio, 0.0)
+        shrinkage = ratio / (ratio + 1.0 / sizes[:, None])
+        expected = shrinkage * ((observed - mean) @ vectors)
+        shift = expected.mean(axis=0)
+        second = expected.T @ expected / len(sizes) + np.diag((ratio * (1.0 - shrinkage)).mean(axis=0))
+        covariance = vectors @ (second - np.outer(shift, shift)) @ vectors.T
+        mean = mean + vectors @ shift
+    ratio, vectors = np.linalg.eigh(covariance)
+    return mean, vectors, np.maximum(ratio, 0.0)
 
 
 class Weights(NamedTuple):
@@ -142,9 +147,9 @@ class Weights(NamedTuple):
         """Mean and variance of y of bags whose w is N(m + μ, E diag(u) Eᵀ)."""
         design = with_ones(mu)
         by_weights = np.square(triangular_solve(self.lower, design.T)).sum(axis=0)
-        return design @ self.coefficients, self.noise + by_weights + u @ self.squares(basis)
+        return design @ self.coefficients, self.noise + by_weights + u @ self.second_moments(basis)
 
-    def squares(self, basis: Float[np.ndarray, "q q"]) -> Float[np.ndarray, " q"]:
+    def second_moments(self, basis: Float[np.ndarray, "q q"]) -> Float[np.ndarray, " q"]:
         """E[(αᵀe)²] for every column e of E, so that E[αᵀΣα] is their sum with weights u."""
         sides = np.vstack([np.zeros(basis.shape[1]), basis])
         return (sides.T @ self.coefficients) ** 2 + np.square(triangular_solve(self.lower, sides)).sum(axis=0)
@@ -160,37 +165,37 @@ def weighted_ridge(
     y: Float[np.ndarray, " B"],
     variances: Float[np.ndarray, " B"],
     noise: float,
-    prior: float,
+    tau: float,
 ) -> Weights:
     """The posterior of β and α given v, σ² and τ, and log ∫ N(y; β1, τMMᵀ + V) dβ."""
     design, q = with_ones(mu), mu.shape[1]
     precision = (design.T / variances) @ design
-    precision[range(1, q + 1), range(1, q + 1)] += 1.0 / prior
+    precision[range(1, q + 1), range(1, q + 1)] += 1.0 / tau
     lower = np.linalg.cholesky(precision)
     half = triangular_solve(lower, design.T @ (y / variances))
     fit = float((y**2 / variances).sum() - half @ half)
-    volume = float(np.log(variances).sum() + q * np.log(prior) + 2.0 * np.log(np.diagonal(lower)).sum())
+    volume = float(np.log(variances).sum() + q * np.log(tau) + 2.0 * np.log(np.diagonal(lower)).sum())
     log_likelihood = -0.5 * (fit + volume + (len(y) - 1) * np.log(2.0 * np.pi))
     coefficients = triangular_solve(lower, half, transposed=True)
     return Weights(coefficients, lower, noise, variances, log_likelihood)
 
 
-def settled(
+def fixed_point(
     mu: Float[np.ndarray, "B q"],
     u: Float[np.ndarray, "B q"],
     basis: Float[np.ndarray, "q q"],
     y: Float[np.ndarray, " B"],
     noise: float,
-    prior: float,
+    tau: float,
 ) -> Weights:
     """`weighted_ridge` at the v that is σ² + E[αᵀΣα] under the posterior it gives."""
-    variances = noise + np.minimum(prior * (u @ np.square(basis).sum(axis=0)), y.var())
-    for turn in range(ROUNDS):
-        weights = weighted_ridge(mu, y, variances, noise, prior)
-        expected = noise + u @ weights.squares(basis)
-        if np.abs(np.log(expected / variances)).max() <= AGREED:
+    variances = noise + np.minimum(tau * (u @ np.square(basis).sum(axis=0)), y.var())
+    for iteration in range(ITERATIONS):
+        weights = weighted_ridge(mu, y, variances, noise, tau)
+        expected = noise + u @ weights.second_moments(basis)
+        if np.abs(np.log(expected / variances)).max() <= TOLERANCE:
             break
-        variances = expected if turn < 3 else 0.5 * (variances + expected)  # it may swing
+        variances = expected if iteration < 3 else 0.5 * (variances + expected)  # it may oscillate
     return weights
 
 
@@ -200,11 +205,11 @@ def fit_weights(
     """The posterior at the σ² and τ of highest likelihood; y has mean 0 and variance 1."""
     from scipy.optimize import minimize
 
-    usual = float(np.mean(np.square(mu).sum(axis=1) + u @ np.square(basis).sum(axis=0))) or 1.0
+    size = float(np.mean(np.square(mu).sum(axis=1) + u @ np.square(basis).sum(axis=0))) or 1.0  # E|w - m|²
 
     def at(place: np.ndarray) -> Weights:
         noise, signal = np.exp(place)
-        return settled(mu, u, basis, y, float(noise), float(signal) / usual)
+        return fixed_point(mu, u, basis, y, float(noise), float(signal) / size)
 
     def loss(place: np.ndarray) -> float:
         return -at(place).log_likelihood

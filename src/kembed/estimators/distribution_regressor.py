@@ -11,7 +11,7 @@ from kembed.core import checks
 from kembed.core.backend import to_numpy
 from kembed.core.threads import few_rows_one_thread
 from kembed.embeddings.landmarks import as_rule, choose_landmarks
-from kembed.estimators.bag_model import fit_weights, make_embedder
+from kembed.estimators.bag_model import fit_prior, fit_weights
 from kembed.estimators.validation import as_tables, targets_of, validated_table
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.discrete import space_kernel
@@ -143,15 +143,16 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         units = space.spread if rule is not None else 1.0  # a distance of raw columns sees the largest alone
         seed = checks.as_rng(self.random_state)
         self.landmarks_ = choose_landmarks(bags.values / units, chosen, rng=seed) * units
-        self._centre, self._scale = float(values.mean()), float(values.std()) or 1.0
+        size = float(np.abs(values).max()) or 1.0  # squares of 1e200 are no numbers
+        self._centre, self._scale = float(values.mean()), size * (float((values / size).std()) or 1.0)
         fits = []
         for kernel in kernels:
-            embedder = make_embedder(kernel, self.landmarks_, bags.values, bags.number)
-            mu, u = embedder.posterior(bags.values, bags.number)
-            fits.append((embedder, fit_weights(mu, u, embedder.basis, (values - self._centre) / self._scale)))
-        self._embedder, self._weights = max(fits, key=lambda fit: fit[1].log_likelihood)
+            prior = fit_prior(kernel, self.landmarks_, bags.values, bags.number)
+            mu, u = prior.posterior(bags.values, bags.number)
+            fits.append((prior, fit_weights(mu, u, prior.basis, (values - self._centre) / self._scale)))
+        self._prior, self._weights = max(fits, key=lambda fit: fit[1].log_likelihood)
         self._reading = bags.reading
-        self.kernel_ = self._embedder.kernel
+        self.kernel_ = self._prior.kernel
         self.noise_ = self._scale * float(np.sqrt(self._weights.noise))
         units_of_y = (len(values) - 1) * np.log(self._scale)
         self.log_marginal_likelihood_ = self._weights.log_likelihood - units_of_y
@@ -185,9 +186,9 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return float(r2_score(values, self._predict(bags, False), sample_weight=sample_weight))
 
     def _predict(self, bags: Bags, return_std: bool) -> Any:
-        embedder = self._embedder
-        mu, u = embedder.posterior(bags.values, bags.number)
-        mean, variance = self._weights.predict(mu, u, embedder.basis)
+        prior = self._prior
+        mu, u = prior.posterior(bags.values, bags.number)
+        mean, variance = self._weights.predict(mu, u, prior.basis)
         mean = self._centre + self._scale * mean
         return (mean, self._scale * np.sqrt(variance)) if return_std else mean
 
