@@ -21,6 +21,7 @@ CALLS = {
     "witness": ["witness", "a.csv", "b.csv", *V, "--kernel", "median"],
     "learn": ["learn", "a.csv", *V],
     "summarise": ["summarise", "a.csv", "-o", "a.kembed"],
+    "monitor": ["monitor", "m.kembed", "b.csv", "--reference", "a.csv", *BOTH, "--resamples", "39"],
     "graph": ["graph", "a.csv", "--test", "fisher-z", "--bootstrap", "2"],
 }
 COMMANDS = tuple(CALLS)
