@@ -22,6 +22,7 @@ CALLS = {
     "when": ["when", "steps.csv", "--order", "t", *QUICK],
     "learn": ["learn", "a.csv", *V],
     "summarise": ["summarise", "a.csv", "-o", "a.kembed"],
+    "monitor": ["monitor", "m.kembed", "b.csv", "--reference", "a.csv", *BOTH, "--resamples", "39"],
     "graph": ["graph", "a.csv", "--test", "fisher-z", "--bootstrap", "2"],
 }
 COMMANDS = tuple(CALLS)

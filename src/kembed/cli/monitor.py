@@ -102,7 +102,8 @@ def run_monitor(
         "columns": list(monitor.columns),
         "left_out": left_out,
     }
-    payload: dict[str, Any] = {**result.to_dict(), "verdict": sentence, **described, "output": plot}
+    payload: dict[str, Any] = {**result.to_dict(), "verdict": sentence, **described}
+    payload |= {"seed": seeded.seed, "output": plot}
     screen.finish(payload, repeatable=False)
     return result.alarm
 

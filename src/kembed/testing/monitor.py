@@ -46,7 +46,7 @@ SCALES = ((1, 1 / 2), (4, 1 / 4), (16, 1 / 4))  # batches of a block, and its sh
 DIRECTED = 1 / 2  # the share of tests in a learned direction, one for each batch
 WHOLE_SHARE = 1 / 2  # of the level for all columns together; half of the rest for each, half for pairs
 UNITS = ("row", "batch")
-RESAMPLES = 199
+RESAMPLES, FINER = 199, 5  # of a test; and times as many where none of them reaches the data
 # Of the batches of a reference so many are tried; they differ where chance would do it once in 1,000, and may
 # differ where it would once in 20.
 LEAST_TRIED, MOST_TRIED = 2, 32
@@ -97,7 +97,7 @@ class Monitor(Drawn):
     kernel : str, Kernel, callable or list
         As in `mmd_test`.
     n_resamples : int
-        Relabelings of a test.
+        Relabelings of a test; five times as many where none of them reaches the data.
     nan_policy : {"raise", "omit"}
         With `"omit"` rows with missing values count for nothing.
     rng : int or numpy.random.Generator
@@ -371,19 +371,33 @@ class Monitor(Drawn):
     ) -> tuple[Float[np.ndarray, " Q"], int]:
         """P-values of all hypotheses: a block against its past; and the size of the grid they are on.
 
-        With `learned` directions the statistics are differences of means along these.
+        With `learned` directions the statistics are differences of means along these. Where no resample
+        reaches the data, `FINER` times as many are drawn: p is then their rank among these, else as at first.
         """
         made = pooled(streams)
         if made is None:  # nothing to compare with
             return np.ones(1 + len(self._subjects)), 1
-        table, design = made
-        draws = design.draw(table[:, 0], self.n_resamples, rng)
+        draws = made[1].draw(made[0][:, 0], self.n_resamples, rng)
+        pvalues = self._ranked(made[0], draws, learned)
+        if draws.enumerated:
+            return pvalues, draws.terms[0][1].shape[1]
+        size = FINER * (self.n_resamples + 1)
+        largest = pvalues < 1.5 / (self.n_resamples + 1)
+        if largest.any():  # a second look: no smaller p-value is reached more often than it may be
+            draws = made[1].draw(made[0][:, 0], size - 1, rng)
+            pvalues = np.where(largest, self._ranked(made[0], draws, learned), pvalues)
+        return np.ceil(pvalues * size - 1e-6) / size, size
+
+    def _ranked(
+        self, table: Bins, draws: Draws, learned: Float[np.ndarray, "q Q"] | None
+    ) -> Float[np.ndarray, " Q"]:
+        """The p-values of all hypotheses on these draws."""
         if learned is not None:
             T = projected(table, draws, learned)
         else:
             fused = fuse(self._values(table, draws), self.specification.fitted.ensemble.plan)
             T = np.column_stack([fused.statistic, combined(fused.kernels, self._places)])
-        return nulls.column_pvalues(T[0], T[1:]), len(T)
+        return nulls.column_pvalues(T[0], T[1:])
 
     def _values(self, table: Bins, draws: Draws) -> Values:
         """The statistics of all kernels from a table of bins."""
