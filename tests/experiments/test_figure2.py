@@ -5,7 +5,7 @@ import pytest
 
 from kembed import Landmarks, choose_landmarks
 from kembed.experiments.mixtures import grid_sample
-from kembed.experiments.published import learned_peaks, paper_peaks
+from kembed.experiments.published import mode_scales, published
 from kembed.learning.learn import learn_kernel
 
 
@@ -24,33 +24,27 @@ def test_components_have_the_stated_covariance():
 
 def test_published_objective_has_the_small_mode_and_a_large_one(x):
     # Eight samples of this size gave 0.78 to 0.87 for the small one; the paper says 0.85.
-    _, peaks = paper_peaks(x, choose_landmarks(x, Landmarks("subset", 100)))
-    assert 0.5 < peaks[0].lengthscale < 1.3
-    assert peaks[0].best
-    assert 25.0 < peaks[-1].lengthscale < 40.0
+    learned = published(x, choose_landmarks(x, Landmarks("subset", 100)))
+    scales = mode_scales(learned)
+    assert 0.5 < scales[0] == learned.kernel.lengthscale < 1.3
+    assert 25.0 < scales[-1] < 40.0
 
 
 def test_published_optimum_follows_the_noise_that_is_put_in(x):
     # The paper says its results were not sensitive to τ². From 0.3 to 10 they are not; at 0.03 they are.
     z = choose_landmarks(x, Landmarks("subset", 100))
-    low, middle, high = (best(paper_peaks(x, z, noise)[1]) for noise in (0.03, 0.3, 10.0))
+    low, middle, high = (published(x, z, noise).kernel.lengthscale for noise in (0.03, 0.3, 10.0))
     assert low > 50.0
     assert 0.5 < middle < high < 1.3
 
 
-def best(peaks):
-    return next(peak.lengthscale for peak in peaks if peak.best)
-
-
-def published(x, rule, count):
-    return best(paper_peaks(x, choose_landmarks(x, Landmarks(rule, count)))[1])
-
-
 def test_published_optimum_falls_with_landmarks_and_the_leave_one_out_one_has_none(x):
-    # The library compiles anew for each number of landmarks, so there are few of them here.
-    few, some, many = (published(x, "subset", count) for count in (20, 50, 100))
+    def scale(rule, count):
+        return published(x, choose_landmarks(x, Landmarks(rule, count))).kernel.lengthscale
+
+    few, some, many = (scale("subset", count) for count in (20, 50, 100))
     assert few > some > many
     assert few > 5.0 * many  # 12 to 17 times over eight samples: 20 random rows resolve no cluster
-    assert published(x, "support", 50) > 1.25 * published(x, "support", 100)
-    (peak,) = learned_peaks(learn_kernel(x))
-    assert 0.3 < peak.lengthscale < 2.0  # the blobs have unit variance
+    assert scale("support", 50) > 1.25 * scale("support", 100)
+    (peak,) = mode_scales(learn_kernel(x))
+    assert 0.3 < peak < 2.0  # the blobs have unit variance

@@ -16,7 +16,7 @@ from kembed.experiments.errors import ALPHA, EPSILONS, REPETITIONS, RESAMPLES, E
 from kembed.experiments.figure2_defects import Defects, Plan, measure_defects, plot_defects, report_defects
 from kembed.experiments.mixtures import EPSILON, ROWS, SPACING, grid_sample, true_witness
 from kembed.experiments.output import BLACK, BLUE, GREEN, ORANGE, VERMILION, legend, mosaic
-from kembed.experiments.published import LENGTHSCALES, Peak, best, learned_peaks, paper_peaks
+from kembed.experiments.published import published
 from kembed.kernels.measures import GaussianMeasure
 from kembed.kernels.stationary import Gaussian
 from kembed.learning.learn import learn_kernel
@@ -27,16 +27,15 @@ EASY = 10.0  # ε of panel B
 PAPER_OPTIMUM = 0.85
 SHOWN = 100  # landmarks in the main figure
 STEP = 0.25  # between points of the witness map
-NAMES = {"published": "learned", "median": "median heuristic", "bkl": "bkl (leave-one-out)", "fused": "fused"}
+NAMES = {"paper": "learned", "median": "median heuristic", "bkl": "bkl (leave-one-out)", "fused": "fused"}
 
 
 class Objective(NamedTuple):
     """Panel D."""
 
     median: float
-    paper: np.ndarray  # for one observation, at each of `LENGTHSCALES`
-    peaks: list[Peak]
-    learned: LearnedKernel
+    paper: LearnedKernel  # as published, τ² = 1
+    learned: LearnedKernel  # leave-one-out
 
 
 class WitnessMap(NamedTuple):
@@ -99,13 +98,13 @@ def run(
     """Draw the data, evaluate both objectives, and test on many more data sets."""
     x = grid_sample(rng := np.random.default_rng(seed), rows)
     landmarks = choose_landmarks(x, Landmarks("subset", SHOWN))
-    objective = Objective(median_lengthscale(x), *paper_peaks(x, landmarks), learn_kernel(x))
+    objective = Objective(median_lengthscale(x), published(x, landmarks), learn_kernel(x))
     how: dict[str, Any] = {"repetitions": repetitions, "epsilons": epsilons, "resamples": resamples}
     return Result(
         x=x,
         errors=measure_errors(seed, rows=rows, progress=progress, **how),
         objective=objective,
-        witness=witness_map(x, best(objective.peaks)),
+        witness=witness_map(x, float(objective.paper.kernel.lengthscale)),
         defects=measure_defects(x, landmarks, rng, defects),
         easy=grid_sample(np.random.default_rng(seed), rows, EASY),
     )
@@ -128,7 +127,7 @@ def plot(result: Result) -> Any:
 
 
 def _plot_errors(axes: Any, errors: Errors) -> None:
-    for rule, colour, mark in (("median", ORANGE, "s"), ("published", BLUE, "o")):
+    for rule, colour, mark in (("median", ORANGE, "s"), ("paper", BLUE, "o")):
         for exact, words in ((False, "components at random"), (True, "equally many of each")):
             settings = [Setting(rule, exact, epsilon) for epsilon in errors.epsilons]
             curve = (list(map(measured, settings)) for measured in (errors.share, errors.error))
@@ -153,16 +152,17 @@ def _plot_errors(axes: Any, errors: Errors) -> None:
 
 def _plot_objective(paper: Any, ours: Any, result: Objective) -> None:
     paper.axvline(PAPER_OPTIMUM, color=VERMILION, linestyle=":", label=f"the paper's {PAPER_OPTIMUM}")
-    for axes, title, scales, values, peaks, colour in (
-        (paper, "D. Objective as published, τ² = 1", LENGTHSCALES, result.paper, result.peaks, BLUE),
-        (ours, "D'. Leave-one-out", *result.learned.curve, learned_peaks(result.learned), GREEN),
+    for axes, title, learned, colour in (
+        (paper, "D. Objective as published, τ² = 1", result.paper, BLUE),
+        (ours, "D'. Leave-one-out", result.learned, GREEN),
     ):
-        axes.semilogx(scales, values, color=colour)
-        for peak in peaks:
-            edge = peak.lengthscale > 0.999 * scales[-1]
-            what = ", best" if peak.best else ", edge" if edge else ""
-            face, label = "white" if edge else colour, f"ℓ = {peak.lengthscale:.3g}{what}"
-            axes.plot(*peak[:2], "o", color=colour, markerfacecolor=face, label=label)
+        axes.semilogx(*learned.curve, color=colour)
+        for mode in sorted(learned.modes, key=lambda mode: float(mode.kernel.lengthscale)):
+            scale = float(mode.kernel.lengthscale)
+            height = float(np.interp(scale, *learned.curve))
+            what = ", best" if mode.kernel is learned.kernel else ", edge" if mode.at_edge else ""
+            face = "white" if mode.at_edge else colour
+            axes.plot(scale, height, "o", color=colour, mfc=face, label=f"ℓ = {scale:.3g}{what}")
         axes.axvline(result.median, color=BLACK, linestyle="--", label=f"median, {result.median:.1f}")
         axes.set(xlabel="lengthscale ℓ", ylabel="log objective / n", title=title)
         low, high = axes.get_ylim()
@@ -200,7 +200,7 @@ def report(result: Result) -> list[str]:
         "  ε: " + ", ".join(f"{epsilon:g}" for epsilon in errors.epsilons),
     ]
     for exact, words in ((False, "components at random"), (True, f"exactly {rows // 9} of each")):
-        for rule in ("published", "median"):
+        for rule in ("paper", "median"):
             found = [Setting(rule, exact, epsilon) for epsilon in errors.epsilons]
             cells = ", ".join(f"{errors.share(one):.2f} ({errors.error(one):.2f})" for one in found)
             sentences.append(f"  {NAMES[rule]}, {words}: {cells}")
@@ -213,12 +213,11 @@ def report(result: Result) -> list[str]:
         f"{errors.share(one):.2f} ({errors.error(one):.2f})"
         for one in errors.ours
     ]
-    learned = objective.learned
     return [
         *sentences,
         f"Objective, ε = {EPSILON:g}, {SHOWN} landmarks; median distance {objective.median:.1f}.",
-        f"  As published, τ² = 1: {_words(objective.peaks)}; the paper's optimum is {PAPER_OPTIMUM}.",
-        f"  Leave-one-out: {_words(learned_peaks(learned))}.",
+        f"  As published, τ² = 1: {_words(objective.paper)}; the paper's optimum is {PAPER_OPTIMUM}.",
+        f"  Leave-one-out: {_words(objective.learned)}.",
         f"Witness at ε = {EPSILON:g}, ℓ = {map_.lengthscale:.2f}: {map_.contrast:.1f} times larger where the "
         "true one is above 5% of its largest value than elsewhere;",
         f"  correlation with the true witness {map_.correlation:.2f}, "
@@ -227,8 +226,13 @@ def report(result: Result) -> list[str]:
     ]
 
 
-def _words(peaks: list[Peak]) -> str:
-    return ", ".join(f"{p.lengthscale:.2f} ({p.value:.2f}{', best' if p.best else ''})" for p in peaks)
+def _words(learned: LearnedKernel) -> str:
+    """Every mode with the objective for one observation."""
+    found = [(float(mode.kernel.lengthscale), mode.log_evidence / learned.n) for mode in learned.modes]
+    words = [
+        f"{scale:.2f} ({value:.2f}{', best' if not k else ''})" for k, (scale, value) in enumerate(found)
+    ]
+    return ", ".join(word for _, word in sorted(zip(found, words, strict=True)))
 
 
 QUICK: dict[str, Any] = {"repetitions": 5, "epsilons": (1.0, 2.0, 6.0)}
