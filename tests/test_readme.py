@@ -24,6 +24,7 @@ PAGES = [
     "quickstart",
     "howto/drift",
     "howto/ab-test",
+    "howto/shift",
     "howto/independence",
     "howto/causal",
     "howto/kernels",
