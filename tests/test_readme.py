@@ -25,6 +25,7 @@ PAGES = [
     "howto/drift",
     "howto/when",
     "howto/ab-test",
+    "howto/shift",
     "howto/independence",
     "howto/causal",
     "howto/kernels",

@@ -43,7 +43,12 @@ def test_batches_one_after_the_other(call, place):
     assert out.startswith("ALARM ")
     assert "The change began about 2026-05-03" in out
     assert "If nothing had changed, at most 5% of such monitors would ever alarm." in out
-    for words in ("2026-05-04  50 rows, p = ", "columns     load, town", "state       s.kembed, ", "evidence"):
+    for words in (
+        "2026-05-04  50 rows, p = ",
+        "columns     load, town",
+        "state       s.kembed, ",
+        "evidence",
+    ):
         assert words in out
     assert "To repeat" not in out
     monitor = kembed.Monitor.load(place / "s.kembed")
@@ -86,7 +91,10 @@ def test_a_list_of_references_and_a_sketch(call):
         (["of.kembed", "day0.csv", "--alpha", "0.01"], "was made with alpha=0.05, but 0.01 was given"),
         (["new.kembed", "day0.csv", "--alpha", "0.1", "--mean-time", "9"], "give one"),
         (["new.kembed", "day0.csv", "--alpha", "2"], "--alpha is a number between 0 and 1"),
-        (["new.kembed", "day0.csv", "--reference", "part0.csv", "--plot", "a.txt"], "--plot a.txt must end in"),
+        (
+            ["new.kembed", "day0.csv", "--reference", "part0.csv", "--plot", "a.txt"],
+            "--plot a.txt must end in",
+        ),
         (["new.kembed", "day0.csv", "--reference", "part0.csv", "--by", "site"], "no column 'site'"),
         (["new.kembed", "none.csv", "--reference", "part0.csv"], "none.csv does not exist"),
         (["reference.kembed", "day0.csv"], "holds a sketch, and a monitor is wanted"),

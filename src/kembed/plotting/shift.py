@@ -49,8 +49,8 @@ def plot_shift(shift: Shift, ax: Any = None, *, column: str | None = None) -> An
     else:
         count_in(ax.xaxis, groups[0].unit)
     target = literal(shift.target, AXIS_WIDTH)
-    what = target if profile.level is None else f"share of {target} = {literal(profile.level)} (points)"
+    what = target if profile.level is None else f"{target} = {literal(profile.level)} (percentage points)"
     first_name, second_name = (literal(label, LABEL_WIDTH) for label in shift.labels)
-    ylabel = f"{what}\n{second_name} less {first_name}, at equal inputs"
+    ylabel = f"{what}\n{second_name} less {first_name}"
     ax.set(xlabel=literal(profile.column, AXIS_WIDTH), ylabel=ylabel)
     return finished(ax)
