@@ -448,7 +448,7 @@ def test_independence(answer, call, place):
     )
     assert code == 0
     assert out.startswith("No dependence was found at the 5% level: p = ")
-    assert out.splitlines()[0].endswith("That is not a proof of independence.")
+    assert out.splitlines()[0].endswith("This does not prove independence.")
 
 
 def test_when(answer, place, call):

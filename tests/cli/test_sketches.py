@@ -144,7 +144,7 @@ def test_text_is_read_as_in_tables(call, answer, place):
     def write(name, codes):
         pl.DataFrame({
             "income": [f"{value:,.1f}" for value in rng.lognormal(10.0, 0.3, 90)],
-            "price": [f"${value}.50" for value in rng.integers(1, 40, 90)],
+            "price": [f"1,{value:03d}.50" for value in rng.integers(1, 40, 90)],
             "code": rng.choice(codes, 90),
         }).write_csv(place / name)  # fmt: skip
 
@@ -154,7 +154,7 @@ def test_text_is_read_as_in_tables(call, answer, place):
     told = answer("test", "first.kembed", "second.csv", *QUICK)
     assert [note.partition(" (")[0] for note in told["notes"]] == [
         "column 'income' read as numbers",
-        "column 'price' read as numbers in $",
+        "column 'price' read as numbers",
     ]
     assert call("summarise", "second.csv", "--like", "first.kembed", "-o", "second.kembed")[0] == 0
     assert kembed.Sketch.load(place / "second.kembed").to_dict()["by_column"][2]["levels"] == [

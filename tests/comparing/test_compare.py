@@ -107,7 +107,7 @@ def test_no_difference_is_no_proof(rng):
     assert not same.differ
     assert same.test.pvalue > 0.05
     assert same.verdict.startswith("No difference between x and y was found (p = ")
-    assert "does not prove them the same" in same.verdict
+    assert "does not prove they are the same" in same.verdict
     assert same.changed == ()
 
 

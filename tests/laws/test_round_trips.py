@@ -93,8 +93,8 @@ def test_learned_scales_move_with_the_rows(rows, unit, offset):
 
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=6, unique=True))
 def test_numbers_as_people_write_them(values):
-    for form in ("{}", "{:.2f}", "${:,.1f}", "{}%"):
-        written = [form.format(value).replace("$-", "-$") for value in values]
+    for form in ("{}", "{:.2f}", "{:,.1f}"):
+        written = [form.format(value) for value in values]
         (table,), _ = read_tables({"x": written}, "raise", minimum=1)
         assert table.values[:, 0].tolist() == values
 

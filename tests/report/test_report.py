@@ -315,7 +315,7 @@ def test_no_difference_is_told_honestly(pages, same):
     page = Page(pages["same"])
     assert not same.differ
     assert same.verdict in page.said
-    assert "does not prove them the same" in page.said
+    assert "does not prove they are the same" in page.said
     assert any(section.get("class") == "verdict same" for section in page.all("section"))
     assert "no column is singled out" in page.said
     assert "What changed" not in page.said
@@ -400,7 +400,7 @@ def test_a_large_picture_says_where():
     rng = np.random.default_rng(1)
     found = kembed.compare(rng.normal(size=400), rng.normal(1.0, size=400), kernel="median", n_resamples=19)
     drawn = large(found.columns[0], found.labels)
-    assert re.search(r"Significantly more x at −\d\S* to \S+, more y at \S+ to \d\S*\.", drawn)
+    assert re.search(r"Significantly more: x at −\d\S* to \S+, y at \S+ to \d\S*\.", drawn)
     assert drawn.count(" sure") >= 4
 
 

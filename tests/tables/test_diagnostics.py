@@ -159,11 +159,11 @@ def test_results_carry_them(rng):
     assert hsic_test(smooth, smooth, null="wild", **QUICK).notes == ()
     assert hsic_test(smooth, smooth, null="shift", **QUICK).notes == ()
     given = conditional_test(
-        ["$1", "$2", "$3", "$5", "$8"] * 8, smooth[:40], rng.normal(size=40), rng=0, n_resamples=19
+        ["1,000.5", "2,000.5", "3,000.5", "5,000.5", "8,000.5"] * 8, smooth[:40], rng.normal(size=40), rng=0, n_resamples=19
     )
-    assert "x read as numbers in $ ('$8' is 8)" in given.notes
-    prices = mmd_test(["$1", "$2", "$3"] * 3, ["$2", "$4", "$5"] * 4, **QUICK).notes
-    assert "column 0 read as numbers in $ ('$5' is 5)" in prices
+    assert any(note.startswith("x read as numbers (") for note in given.notes)
+    prices = mmd_test(["1,000.5", "2,000.5"] * 3, ["2,000.5", "4,000.5"] * 4, **QUICK).notes
+    assert any(note.startswith("column 0 read as numbers (") for note in prices)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])

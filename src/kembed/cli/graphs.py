@@ -132,7 +132,7 @@ def _sentence(graph: CausalGraph) -> str:
     p = len(graph.names)
     level = f"at the {100 * graph.alpha:g}% level"
     if not graph.edges:
-        return f"No two of {p} columns are connected {level}. That is not a proof of independence."
+        return f"No two of {p} columns are connected {level}. This does not prove independence."
     marks = [edge.mark for edge in graph.edges]
     kinds = {
         "-->": "with a direction",

@@ -63,7 +63,7 @@ def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "
     yes, no = f"{yes}{within}", f"{no}{within}"
     if p > alpha:
         found = f"{no} at the {100 * alpha:g}% level: p = {p:.3g}."
-        return f"{found} That is not a proof of {proof}." if proof else found
+        return f"{found} This does not prove {proof}." if proof else found
     least = not result.enumerated and p * (resamples + 1) < 1.5
     return f"{yes}: p = {p:.3g}{f', the least that {resamples:,} resamples can give' if least else ''}."
 

@@ -44,7 +44,8 @@ def run_test(
     """Do samples differ? An exact test, by files or by the groups of one file."""
     limit = margin_of(margin)
     if kept := sketches.sketches_in(a, b):
-        of_rows = {"paired": bool(paired or paired_by), "weights": weights, "null": null != "permutation"}
+        of_rows: Any = {"paired": bool(paired or paired_by), "weights": weights, "fast": fast}
+        of_rows["null"] = null != "permutation"
         of_rows |= {"unit": unit, "strata": strata, "bayes": bayes, "margin": margin}
         pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
         return sketches.test_against(screen, pair, testing, by_column)
@@ -69,7 +70,7 @@ def run_test(
         if used := [name for name, given in special.items() if given and name not in together]:
             raise UsageError(f"{used[0]} is for two samples; choose two with --groups a,b")
         loaded, named = samples.exchanged(loaded, unit, strata)
-        return _several(screen, loaded, testing, named)
+        return _several(screen, loaded, testing, {"unit": unit, "strata": strata})
     own = None
     if weights is not None:
         loaded, own = samples.weighed(loaded, weights)
@@ -87,7 +88,7 @@ def run_test(
             probable = bayes_factor(*loaded.sources, **same)
     others = " in the others" if loaded.differences else ""
     yes, no = f"The two samples differ{others}", f"No difference was found{others}"
-    sentence = verdict(result, testing.alpha, yes, no, "" if result.margin else "sameness")
+    sentence = verdict(result, testing.alpha, yes, no, "" if result.margin else "they are the same")
     sentence = f"{result.margin.words}. {sentence}" if result.margin else sentence
     sentence = loaded.with_left_out(loaded.schema + sentence, result.sizes)
     effect = [("effect size", result.effect.words)] if result.effect else []

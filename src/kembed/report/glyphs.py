@@ -140,7 +140,7 @@ def _sure_places(bars: Histogram, names: list[str], unit: str) -> str:
         )
         low, high = (of_unit(end, unit, 3) for end in ends)
         span = low if low == high else f"{low} to {high}"
-        said.append(f"more {names[0 if more > 0 else 1]} at {span}")
+        said.append(f"{names[0 if more > 0 else 1]} at {span}")
     return f" Significantly more: {', '.join(said)}."
 
 

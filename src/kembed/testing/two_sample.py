@@ -178,6 +178,8 @@ def with_margin(
     **how: Any,
 ) -> TestOutcome:
     """The result with its effect size, and the verdict at a margin; `how` as for `effect_data`."""
+    if isinstance(how.get("paired"), str):
+        sources, how["paired"] = list(matched(list(sources), how["paired"])), True
     data = effect_data(sources, **how)
     effect = effect_size(data, with_share=False)
     decided = None if margin is None else decide(margin, data, effect, result.pvalue, level)
