@@ -85,8 +85,8 @@ def test_the_verdict_comes_first(call):
     lines = out.splitlines()
     assert (code, err) == (0, "")
     assert lines[0] == "The two samples differ: p = 0.025, the least that 39 resamples can give."
-    assert "before.csv  60 rows" in lines
-    assert "columns     v, w, city" in lines
+    assert "before.csv   60 rows" in lines
+    assert "columns      v, w, city" in lines
     assert lines[-1] == "  kembed test before.csv after.csv --kernel median --resamples 39 --seed 0"
     assert max(map(len, lines)) <= 80
     assert "\x1b" not in out
@@ -484,7 +484,7 @@ def test_learn(answer, place, call):
     assert code == 0
     assert "column 'city' is left out: it holds text" in err
     assert out.startswith(
-        f"The data speak for a lengthscale of {found['lengthscale']:.3g}; the median rule gives "
+        f"The best fit is a lengthscale of {found['lengthscale']:.3g}; the median rule gives "
     )
 
 
@@ -996,7 +996,7 @@ def test_inflation_is_a_name(place, call):
         pl.DataFrame({"inf": rng.normal(size=30)}).write_csv(place / file)
     code, out, err = call("test", "x.csv", "y.csv", "--kernel", "median", "--resamples", "19")
     assert (code, err) == (0, "")
-    assert "columns  inf" in out
+    assert "columns      inf" in out
     assert call("learn", "x.csv")[0] == 0
 
 
@@ -1038,11 +1038,11 @@ def test_nothing_has_changed_where_nothing_was_found(place, call):
     pl.DataFrame(wide).write_csv(place / "x.csv")
     others = {name: rng.normal(size=40) for name in wide}
     pl.DataFrame({**others, "c3": wide["c3"] + 0.85}).write_csv(place / "y.csv")
-    assert "changed    c3 (p at most 0.05" in call("test", "x.csv", "y.csv")[1]
+    assert "changed      c3 (p at most 0.05" in call("test", "x.csv", "y.csv")[1]
     out = call("test", "x.csv", "y.csv", "--alpha", "0.005")[1]
     assert "No difference was found" in out
     assert "changed" not in out
-    assert "by itself  c3 (p at most 0.05" in out
+    assert "by itself    c3 (p at most 0.05" in out
 
 
 @pytest.mark.parametrize(

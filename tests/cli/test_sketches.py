@@ -181,7 +181,7 @@ def test_what_a_sketch_cannot_do_is_refused(call, options, said):
 
 
 def test_the_verdict_names_what_was_left_out(call):
-    assert "to choose features. Left out: 'id'." in call("summarise", "monday.csv", "-o", "r.kembed")[1]
+    assert "to fit features. Left out: 'id'." in call("summarise", "monday.csv", "-o", "r.kembed")[1]
     assert "sameness. Left out: 'id'." in call("test", "monday.kembed", "same.csv", *QUICK)[1]
 
 

@@ -159,7 +159,11 @@ def test_results_carry_them(rng):
     assert hsic_test(smooth, smooth, null="wild", **QUICK).notes == ()
     assert hsic_test(smooth, smooth, null="shift", **QUICK).notes == ()
     given = conditional_test(
-        ["1,000.5", "2,000.5", "3,000.5", "5,000.5", "8,000.5"] * 8, smooth[:40], rng.normal(size=40), rng=0, n_resamples=19
+        ["1,000.5", "2,000.5", "3,000.5", "5,000.5", "8,000.5"] * 8,
+        smooth[:40],
+        rng.normal(size=40),
+        rng=0,
+        n_resamples=19,
     )
     assert any(note.startswith("x read as numbers (") for note in given.notes)
     prices = mmd_test(["1,000.5", "2,000.5"] * 3, ["2,000.5", "4,000.5"] * 4, **QUICK).notes

@@ -383,7 +383,7 @@ class Planned:
         position, p = self.plan.get((start, end), (0, 1.0))
         return SimpleNamespace(position=position, pvalue=p, statistics=np.zeros(1))
 
-    def is_quiet(self, start, end):
+    def far_from_significant(self, start, end):
         return self.plan.get((start, end), (0, 1.0))[1] > 0.5
 
 
@@ -514,7 +514,7 @@ def test_results_as_json_and_pictures(two_changes):
     assert told["differ"] is True
     assert told["changes"][0]["columns"][0]["name"] == "load"
     assert told["samples"] == [{"name": "table", "rows": 105, "used": 105}]
-    assert len({len(values) for values in told["evidence"].values()}) == 1
+    assert len({len(values) for values in told["scan"].values()}) == 1
     assert told["threshold"] == found.threshold
     panels = found.plot()
     curve = panels[0].get_lines()[0]

@@ -118,10 +118,10 @@ def run_when(
     sentence = loaded.with_left_out(found.verdict, size)
     screen.remark(found.notes)
     screen.say(sentence)
-    told_of = [(change, one) for change in found.changes for one in (*change.columns, *change.pairs) or ("",)]
+    lines = [(change, one) for change in found.changes for one in (*change.columns, *change.pairs) or ("",)]
     screen.table(
         {"change": "", "95% interval": "", "p": ".3g", "what changed": ""},
-        [(one.label, " to ".join(one.interval_label), one.pvalue, str(what)) for one, what in told_of],
+        [(one.label, " to ".join(one.interval_label), one.pvalue, str(what)) for one, what in lines],
     )
     loaded = replace(loaded, columns=[name for name in loaded.columns if name != order])
     screen.facts([*loaded.facts(size), ("p, no change at all", f"{found.pvalue:.3g}")])

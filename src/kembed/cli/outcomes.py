@@ -49,7 +49,7 @@ def show_outcome(
     return so if beyond is None else bool(beyond)
 
 
-def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "sameness") -> str:
+def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "they are the same") -> str:
     """The answer in a sentence, with what it does not say.
 
     >>> import numpy as np, kembed

@@ -82,7 +82,7 @@ class ChangePoints(Drawn):
 
     changes: tuple[ChangePoint, ...]
     pvalue: float
-    statistic: float  # -log of the mean of p over positions
+    statistic: float  # log of the mean of 1/p over positions
     positions: Int[np.ndarray, " T"]
     evidence: Float[np.ndarray, " T"]
     threshold: float
@@ -126,7 +126,7 @@ class ChangePoints(Drawn):
             "pvalue": self.pvalue,
             "statistic": self.statistic,
             "changes": [asdict(one) for one in self.changes],
-            "evidence": scan,
+            "scan": scan,
             "threshold": self.threshold,
             "columns": self.table.names,
             "order": self.times.name,
@@ -250,7 +250,7 @@ def change_points(
     >>> from kembed import change_points
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(120, 2))
-    >>> x[80:, 1] *= 3.0
+    >>> x[80:, 1] += 2.0
     >>> found = change_points(x, n_resamples=199)
     >>> [(change.position, change.columns[0].name) for change in found.changes]
     [(80, 'column 1')]
@@ -273,8 +273,8 @@ def change_points(
     if n < 2 * least:
         seen = f"{rows.label} has {counted(n, 'row')}, but two segments of at least {least:,} are needed"
         raise ValueError(f"{seen}; give more rows, or smaller block or min_segment")
-    moments = times.values.astype(float) if order is not None else np.arange(n, dtype=float)
-    series = Series(rows.values, rows.categorical, rows.names, moments, block, least, n_resamples, seed)
+    numbers = times.values.astype(float) if order is not None else np.arange(n, dtype=float)
+    series = Series(rows.values, rows.categorical, rows.names, numbers, block, least, n_resamples, seed)
     with showing_progress(progress), np.errstate(**QUIETLY):
         whole = series.scan(0, n, by_column=True)
         if whole is None or (whole.enumerated and 2.0 / len(whole.statistics) > alpha):

@@ -1,8 +1,8 @@
 """Changes in a series: is there one, when, and how many.
 
-The fused test compares the rows before and after a position, at every position, and the statistic is -log of
-the mean of 1/p over positions. Under the null hypothesis any order of the rows is as likely, so the p-value
-is the rank of the data among other orders. What is fitted sees rows without their order.
+The fused test compares the rows before and after a position, at every position, and the statistic is the log
+of the mean of 1/p over positions. Under the null hypothesis any order of the rows is as likely, so the
+p-value is the rank of the data among other orders. What is fitted sees rows without their order.
 """
 
 from collections.abc import Iterator
@@ -37,10 +37,10 @@ from kembed.testing.engine import (
 from kembed.testing.outcome import ColumnEvidence, ColumnResults, Finding, find_columns
 
 POSITIONS = 64  # that are tested at most; the change is then located among all
-FEW, QUIET = 99, 0.2  # orders, and a p-value of theirs that segments with p = .05 exceed once in 10⁷
+FEW_ORDERS, FAR = 99, 0.2  # orders, and a p-value of theirs that segments with p = .05 exceed once in 10⁷
 LEVEL, DRAWS = 0.95, 99  # of the interval for a position, and orders drawn for each
 NEAR, STEP = 32, 4  # positions beside the likeliest that are all tried for the interval, and steps beyond
-ALIKE = 1.0  # -log p that is about the same: of so many orders it cannot be much above log B
+ALIKE = 1.0  # -log p of kernels that are about as significant
 COMPONENTS = 32  # principal features that the interval looks at
 WINDOW, PARTS = 4, 256  # bins on either side of a position that are looked at in parts, and how many
 
@@ -52,7 +52,7 @@ class Series:
     values: Float[np.ndarray, "n D"]
     categorical: Bool[np.ndarray, " D"]
     names: tuple[str, ...]
-    moments: Float[np.ndarray, " n"]  # rows of one moment are not distinguished
+    times: Float[np.ndarray, " n"]  # no change is placed between rows of one time
     unit: int  # rows of a block
     least: int  # rows of a segment
     n_resamples: int
@@ -69,15 +69,15 @@ class Series:
             self._known[key] = self._scan(start, end, by_column)
         return self._known[key]
 
-    def is_quiet(self, start: int, end: int) -> bool:
-        """Whether few orders show that nothing will be found."""
-        few = replace(self, n_resamples=min(FEW, self.n_resamples)).scan(start, end)
-        return few is None or few.pvalue > QUIET
+    def far_from_significant(self, start: int, end: int) -> bool:
+        """Whether few orders show that the segment is not significant."""
+        few = replace(self, n_resamples=min(FEW_ORDERS, self.n_resamples)).scan(start, end)
+        return few is None or few.pvalue > FAR
 
     def _scan(self, start: int, end: int, by_column: bool) -> "Scan | None":
         own, part = self.values[start:end], slice(start, end)
         step = -1 if comes_before(own[::-1], own) else 1  # a reversed series has the same answer
-        values, moments = own[::step], self.moments[part][::step]
+        values, times = own[::step], self.times[part][::step]
         edges = make_ordered_edges(len(values), unit=self.unit)
         positions = spread_evenly(np.flatnonzero(_inside(edges, self.least)))
         if not len(positions):
@@ -104,9 +104,10 @@ class Series:
                 self.names, tuple(float(each[0]) for each in own_columns), np.stack(own_columns, axis=1)
             )
         best = int(np.argmax(found.evidence[0][0]))
-        kernel = kernel_features(ensembles[0], clearest(found.kernels[best], found.excess[best]), sample)
+        number = clearest(found.kernels[best], found.excess[best], places.shape[1])
+        kernel = kernel_features(ensembles[0], number, sample)
         return Scan(
-            self, start, step, values, moments, edges, edges[positions], found.evidence[0],
+            self, start, step, values, times, edges, edges[positions], found.evidence[0],
             T[0], enumerated, columns, found.by_kernel, ensembles[0].kernels, sample, kernel,
         )  # fmt: skip
 
@@ -119,7 +120,7 @@ class Scan:
     start: int
     step: int
     values: Float[np.ndarray, "m D"]
-    moments: Float[np.ndarray, " m"]
+    times: Float[np.ndarray, " m"]
     edges: Int[np.ndarray, " S+1"]  # of bins
     tested: Int[np.ndarray, " T"]
     evidence: Float[np.ndarray, "C T"]  # of the data first
@@ -162,7 +163,7 @@ class Scan:
             F = self.kernel.between(self.values, edges, self.sample)
             allowed = _inside(edges, self.series.least)
             if size == unit:
-                between = np.append(True, self.moments[1:] != self.moments[:-1])
+                between = np.append(True, self.times[1:] != self.times[:-1])
                 apart = allowed & np.append(between, True)[edges]
                 allowed = apart if apart.any() else allowed
             candidates = np.flatnonzero(allowed)
@@ -204,7 +205,7 @@ class Evidence(NamedTuple):
     evidence: list[Float[np.ndarray, "C T"]]
     kernels: Float[np.ndarray, "T J"]  # of the first ensemble, for the data
     excess: Float[np.ndarray, "T J"]  # of their statistics over those of other orders, in standard deviations
-    by_kernel: Float[np.ndarray, "C J"]  # -log of the mean of p over positions
+    by_kernel: Float[np.ndarray, "C J"]  # log of the mean of 1/p over positions
 
 
 def evidence_at(
@@ -235,13 +236,17 @@ def _excess(statistics: Float[np.ndarray, "C J"]) -> Float[np.ndarray, " J"]:
     return (statistics[0] - others.mean(axis=0)) / np.where(spread > 0.0, spread, np.inf)
 
 
-def clearest(evidence: Float[np.ndarray, " J"], excess: Float[np.ndarray, " J"]) -> int:
+def clearest(evidence: Float[np.ndarray, " J"], excess: Float[np.ndarray, " J"], orders: int) -> int:
     """The kernel that locates a change: of those about as significant as any, the one furthest out.
 
-    >>> clearest(np.array([4.0, 3.5, 1.0]), np.array([5.0, 20.0, 50.0]))
-    1
+    So many orders do not tell p-values below their number apart.
+
+    >>> evidence, excess = np.array([4.0, 3.5, 1.0]), np.array([5.0, 20.0, 50.0])
+    >>> clearest(evidence, excess, 1000), clearest(evidence + 8.0, excess, 1000)
+    (1, 2)
     """
-    return int(np.argmax(np.where(evidence >= evidence.max() - ALIKE, excess, -np.inf)))
+    least = min(evidence.max() - ALIKE, np.log(orders))
+    return int(np.argmax(np.where(evidence >= least, excess, -np.inf)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,7 +414,7 @@ def find_changes(series: Series, alpha: float) -> list[Found]:
     pvalues: dict[int, float] = {}
 
     def divide(start: int, end: int, above: float) -> None:
-        if end - start < n and series.is_quiet(start, end):
+        if end - start < n and series.far_from_significant(start, end):
             return
         scan = series.scan(start, end, by_column=end - start == n)
         if scan is None or (p := max(above, scan.pvalue * n / (end - start))) > alpha:

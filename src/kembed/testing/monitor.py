@@ -124,11 +124,11 @@ class Monitor(Drawn):
     >>> for day in range(8):
     ...     result = monitor.update(rng.normal(size=(50, 2)), label=f"day {day}")
     >>> print(result)
-    No alarm after 8 batches: evidence 0.2, alarm at 20.
+    No alarm after 8 batches: evidence 0.25, alarm at 20.
     >>> for day in range(8, 12):
     ...     result = monitor.update(rng.normal(size=(50, 2)) + [0.0, 1.0], label=f"day {day}")
     >>> print(result.alarm, result.began, result.columns)
-    True day 8 ('column 1',)
+    True day 6 ('column 1',)
 
     """
 
