@@ -95,7 +95,7 @@ def test_pairs_of_many_resamples_are_told(call, place):
 def test_no_edge_is_no_proof(call):
     code, out, _ = call("noise.csv", *LINEAR)
     assert code == 0
-    assert out.startswith("No two of 2 columns are connected at the 5% level. That is not a proof")
+    assert out.startswith("No two of 2 columns are connected at the 5% level. This does not prove")
 
 
 def test_quiet_prints_one_line(call):

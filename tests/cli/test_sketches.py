@@ -182,7 +182,7 @@ def test_what_a_sketch_cannot_do_is_refused(call, options, said):
 
 def test_the_verdict_names_what_was_left_out(call):
     assert "to fit features. Left out: 'id'." in call("summarise", "monday.csv", "-o", "r.kembed")[1]
-    assert "sameness. Left out: 'id'." in call("test", "monday.kembed", "same.csv", *QUICK)[1]
+    assert "they are the same. Left out: 'id'." in call("test", "monday.kembed", "same.csv", *QUICK)[1]
 
 
 def test_an_alarm_is_explained(call, answer, place):
