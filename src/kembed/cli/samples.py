@@ -19,10 +19,9 @@ from kembed.cli.screen import Screen
 from kembed.cli.words import STANDARD_INPUT, UsageError, label
 from kembed.core.text import listing
 from kembed.core.writing import is_store
-from kembed.tables.delimited import MISSING, TextOptions, picked
 from kembed.tables.files import checked
 from kembed.tables.frames import EXACT, Labelled, level_text
-from kembed.tables.parts import Part
+from kembed.tables.parts import MISSING, Part, TextOptions
 from kembed.tables.reader import open_value, read
 from kembed.tables.scheduling import scheduler
 from kembed.tables.schema import plain_numbers
@@ -333,6 +332,8 @@ def variables_of(source: Source) -> Iterator[Table]:
 
 def _groups(file: Labelled, reading: Grouping, screen: Screen) -> tuple[dict[str, Any], TextOptions]:
     """The rows with each of the values of a column, without that column, under what to call them."""
+    import polars as pl
+
     name, column, options = file.label, str(reading.group), options_of(reading)
     opened = open_value(file, "A", options)
     checked([column], opened.names, name)
@@ -358,7 +359,7 @@ def _groups(file: Labelled, reading: Grouping, screen: Screen) -> tuple[dict[str
     if values.null_count():
         screen.note(f"{values.null_count():,} rows of {name} have no {column!r} and are left out")
     screen.remark(opened.notes)
-    rest = picked(frame, [other for other in frame.columns if other != column])
+    rest = pl.DataFrame([one for one in frame.get_columns() if one.name != column])
     titles = words.of_groups(column, chosen)
     each = zip(titles, chosen, strict=True)
     return {title: Labelled(rest.filter(values == value), title) for title, value in each}, options
@@ -370,9 +371,9 @@ def _collected(parts: list[Part], names: tuple[str, ...], name: str) -> pl.DataF
 
     frames, rows = [], 0
     for part in parts:
-        for frame in part.read(names, frozenset()):
-            frames.append(frame)
-            rows += frame.height
+        for columns in part.read(names, frozenset()):
+            frames.append(pl.DataFrame(dict(zip(names, columns, strict=True))))
+            rows += frames[-1].height
             if rows * len(names) > HELD:
                 seen = f"{name} has more rows than are held at once, and groups of one such file cannot be"
                 raise UsageError(f"{seen} compared; write the groups to files of their own")
@@ -415,7 +416,7 @@ def in_python(a: str, b: str | None, reading: Grouping, pair: Samples) -> str | 
     how = "" if suffix == ".parquet" else ", infer_schema=False, null_values=list(MISSING)"
     one, other = (label.removeprefix(f"{column}=") for label in pair.labels)
     return (
-        "import polars as pl\nfrom kembed.tables.delimited import MISSING\n\n"
+        "import polars as pl\nfrom kembed.tables.parts import MISSING\n\n"
         f"table = pl.read_{suffix[1:]}({a!r}{how})\n"
         f"group, table = table[{column!r}].cast(str), table.drop({column!r})\n"
         f"x, y = table.filter(group == {one!r}), table.filter(group == {other!r})"

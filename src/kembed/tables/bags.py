@@ -12,8 +12,7 @@ from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.text import listing
 from kembed.tables.new_rows import read_like
-from kembed.tables.parts import Rules, survey_part
-from kembed.tables.reader import Opened, match_columns, open_value, read, tables_of
+from kembed.tables.reader import PLAIN_OPTIONS, Opened, match_columns, open_value, read, tables_of
 from kembed.tables.table import Table
 
 
@@ -76,7 +75,7 @@ def stacked(tables: Sequence[Any]) -> tuple[Opened, Numbered]:
         if one.framed != first.framed or len(one.parts) != 1:
             seen = f"{first.label} and {one.label} are not of one kind"
             raise ValueError(f"{seen}; give all bags as data frames in memory, or all as arrays")
-    match_columns(opened, [one.names for one in opened], common=False)
+    match_columns(opened, common=False)
     whole = first._replace(label="X", parts=[one.parts[0] for one in opened], index=None)
     sizes = [_rows_of(one) for one in opened]
     return whole, (np.repeat(np.arange(len(sizes)), sizes), tuple(range(len(sizes))))
@@ -89,7 +88,7 @@ def each_row(opened: Opened) -> Numbered:
 
 
 def _rows_of(opened: Opened) -> int:
-    return sum(survey_part(part, 0, part.names[:1], frozenset(), Rules()).size for part in opened.parts)
+    return opened._replace(names=opened.names[:1]).survey(PLAIN_OPTIONS).size
 
 
 def bags_of(opened: Opened, column: str) -> Numbered:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from kembed.tables.frames import column_of, frame_of, named_columns
-from kembed.tables.parts import ROWS, Call, Engine, InputError, Part, Raw, cut, reading, sliced
+from kembed.tables.parts import ROWS, Call, Engine, InputError, Part, Raw, reading, sliced
 from kembed.tables.source import added, tree_sum
 
 RETRIES = 2  # of a task that fails: a file server has its moments
@@ -48,21 +48,19 @@ class Chunk(Part):
         piece: Any = self.piece
         if isinstance(piece, np.ma.MaskedArray) and piece.dtype.kind in "biuf":
             piece = np.ma.filled(piece.astype(float), np.nan)
-        if isinstance(piece, np.ndarray) and piece.dtype.kind in "biuf":
-            for first, size in cut(len(piece), self.rows):
-                yield piece[first : first + size]
-            return
         if isinstance(piece, np.ndarray):
-            raise InputError(
-                f"{self.file} has chunks of {piece.dtype}; give an array of numbers, or a data frame"
-            )
-        with reading(self):
-            frame = frame_of(piece, self.file)
-            wanted = [frame.columns[frame.names.index(name)] for name in columns]
-            found = [
-                column_of(one, f"column {name!r} of {self.file}")
-                for name, one in zip(columns, wanted, strict=True)
-            ]
+            if piece.dtype.kind not in "biuf":
+                seen = f"{self.file} has chunks of {piece.dtype}"
+                raise InputError(f"{seen}; give an array of numbers, or a data frame")
+            table = piece[:, None] if piece.ndim == 1 else piece
+            found: Raw = [table[:, self.names.index(name)] for name in columns]
+        else:
+            with reading(self.refused):
+                frame = frame_of(piece, self.file)
+                found = [
+                    column_of(frame.columns[frame.names.index(name)], f"column {name!r} of {self.file}")
+                    for name in columns
+                ]
         yield from sliced(found, self.rows)
 
 

@@ -13,13 +13,13 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from kembed.core.text import listing
-from kembed.tables.parts import InputError, Part, Raw, reading
+from kembed.tables.parts import MISSING, InputError, Part, Raw, TextOptions, reading
 from kembed.tables.schema import UNNAMED
 
 if TYPE_CHECKING:
@@ -28,21 +28,9 @@ if TYPE_CHECKING:
 BYTES = 2**23  # of a chunk: about 2^17 rows of five numbers
 HEAD = 2**16  # bytes that are read first, and again as many until they hold the first lines
 LONGEST = 4  # chunks that a quoted field may reach over before its quote counts as never closed
-# What people and programs write where there is no value.
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 # Delimiters that are hard to type.
 DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 _MAGIC = {b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file", b"PK\x03\x04": "a spreadsheet or archive"}
-
-
-class TextOptions(NamedTuple):
-    """What is said of text tables, and of text in all tables."""
-
-    delimiter: str | None = None
-    header: bool = True
-    missing: tuple[str, ...] = ()  # further tokens that mean "no value", in every format
-    decimal_comma: bool = False
-    as_text: tuple[str, ...] = ()  # columns that are categories
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,22 +55,22 @@ class Lines(Part):
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
         """Text, stripped by whoever reads it; numbers where they are known to be."""
         if self.whole:
-            with reading(self), _opened(self.path, self.data) as stream:
+            with reading(self.refused), _opened(self.path, self.data) as stream:
                 line = self.line
                 for _, data in _chunks(stream, self.file, self.start, self.size):
-                    yield self._frame(data, line, numbers, columns)
+                    yield self._columns(data, line, numbers, columns)
                     line += data.count(b"\n")
             return
-        with reading(self), open(self.path, "rb") as stream:
+        with reading(self.refused), open(self.path, "rb") as stream:
             stream.seek(self.start)
             data = stream.read(self.stop - self.start)
-        yield self._frame(data, self.line, numbers, columns)
+        yield self._columns(data, self.line, numbers, columns)
 
-    def _frame(
+    def _columns(
         self, data: bytes, line: int, numbers: frozenset[str], columns: tuple[str, ...]
-    ) -> pl.DataFrame:
+    ) -> list[pl.Series]:
         frame = parsed(data, self.names, self.separator, self.file, numbers, line)
-        return frame if frame.columns == list(columns) else picked(frame, columns)
+        return [frame.get_column(name) for name in columns]
 
 
 def parsed(
@@ -170,18 +158,6 @@ def open_text(
             parts.append(Lines(file, names, len(parts) + 1, *at))
             line += chunk.count(b"\n")
     return names, parts, note
-
-
-def picked(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
-    """These columns; a name is a name, where `select` reads some as patterns.
-
-    >>> import polars as pl
-    >>> picked(pl.DataFrame({"^b.*$": [1], "b": [2]}), ["^b.*$"]).columns
-    ['^b.*$']
-    """
-    import polars as pl
-
-    return pl.DataFrame({name: frame.get_column(name) for name in names})
 
 
 def _head(stream: IO[bytes], file: str, separator: str, header: bool) -> tuple[tuple[str, ...], int, int]:

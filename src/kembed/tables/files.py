@@ -76,10 +76,18 @@ def different_columns(samples: list[tuple[str, tuple[str, ...]]]) -> ValueError:
         for label, mine, yours in ((first, own, others), (other, others, own))
         if not set(mine) <= set(yours)
     ]
-    return InputError(
-        f"{first} and {other} must have the same columns, but {' and '.join(only)} "
-        f"({first}: {listing(own)}; {other}: {listing(others)}); rename or drop columns until the names agree"
-    )
+    seen, remedy = f"must have the same columns, but {' and '.join(only)}", "rename or drop columns"
+    remedy += " until the names agree"
+    folded = {name.casefold(): name for name in others}
+    capitals = [(name, folded[name.casefold()]) for name in own if name.casefold() in folded]
+    if not set(own) & set(others):
+        seen = "have no column in common"
+        if capitals:
+            remedy = f"capitals matter ({capitals[0][0]!r} and {capitals[0][1]!r}), so rename them"
+        elif all(name.isdigit() for name in (*own, *others)):
+            remedy = "if the first lines are data and not names, use --no-header"
+    columns = f"({first}: {listing(own)}; {other}: {listing(others)})"
+    return InputError(f"{first} and {other} {seen} {columns}; {remedy}")
 
 
 def paths_of(value: Any, argument: str) -> tuple[str, list[str]]:
@@ -125,7 +133,7 @@ def _open_file(path: str, options: TextOptions, rows: int) -> Files:
         frame = _typed(whole, name, READ.get(suffix) or KINDS[SCANNED[suffix]])
         names = tuple(_names(frame.columns, name))
         frame.columns = list(names)
-        return Files(name, names, [Held(name, names, 1, frame, rows)] if frame.height else [])
+        return Files(name, names, [Held(name, names, 1, frame.get_columns(), rows)] if frame.height else [])
     kind = SCANNED[suffix]
     try:
         with silent_stderr():

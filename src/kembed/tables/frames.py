@@ -57,6 +57,10 @@ class Column(NamedTuple):
         """How many rows."""
         return len(self.values)
 
+    def slice(self, first: int, size: int) -> Column:
+        """Some of the rows."""
+        return self._replace(values=self.values[first : first + size], floats=None)
+
 
 class Refused(NamedTuple):
     """A column that cannot be compared: what it holds, and an example."""
@@ -64,6 +68,10 @@ class Refused(NamedTuple):
     holds: str
     example: str = ""
     size: int = 0  # rows
+
+    def slice(self, first: int, size: int) -> Refused:
+        """Some of the rows."""
+        return self._replace(size=size)
 
     def error(self, where: str) -> TypeError:
         """The error that names the column."""

@@ -11,8 +11,8 @@ from kembed.core.backend import Float
 from kembed.core.text import counted, listing
 from kembed.tables import text
 from kembed.tables.frames import Refused, title
-from kembed.tables.parts import Rules, columns_of
-from kembed.tables.reader import Opened, open_value, refuse_gaps, surveyed
+from kembed.tables.parts import columns_of
+from kembed.tables.reader import PLAIN_OPTIONS, Opened, open_value, refuse_gaps
 from kembed.tables.schema import parsed_numbers, plain_numbers
 from kembed.tables.table import Table
 
@@ -40,7 +40,8 @@ def read_like(
     else:
         names = given
     if not gaps:
-        refuse_gaps(opened, surveyed(opened, names, frozenset(names), Rules()), names)
+        chosen = opened._replace(names=names)
+        refuse_gaps(chosen, chosen.survey(PLAIN_OPTIONS, frozenset(names)))
     columns = [_encoded_like(opened, name, table, d) for d, name in enumerate(names)]
     values = np.column_stack(columns)
     return np.hstack([values, np.zeros((len(values), sum(indicators)))])
@@ -52,7 +53,7 @@ def _encoded_like(opened: Opened, name: str, table: Table, d: int) -> np.ndarray
     where = f"{title(table.names, d)} of {opened.label}"
     for part in opened.parts:
         for raw in part.read((name,), frozenset()):
-            column = columns_of(raw, part, (name,), Rules())[name]
+            column = columns_of(raw, part, (name,), PLAIN_OPTIONS)[name]
             if isinstance(column, Refused):
                 raise column.error(where)
             if table.categorical[d] != column.is_text:

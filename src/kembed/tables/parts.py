@@ -10,7 +10,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -19,7 +19,7 @@ import numpy as np
 from kembed.core.progress import LONG, progress_bar
 from kembed.tables.frames import Column, Refused, as_declared, column_of
 from kembed.tables.missing import Fill, with_indicators
-from kembed.tables.schema import Profile, Schema, Spec, parsed_numbers, profile
+from kembed.tables.schema import Profile, Spec, parsed_numbers, profile
 from kembed.tables.source import Block, Source, tree_sum
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 ROWS = 2**17  # of a batch: five columns take 5 MB, and a task of a scheduler is worth its overhead
 BROUGHT = 5_000  # rows that workers send, where pairs of rows are compared
-Raw = Any  # a batch as it is read: an array of numbers, a polars frame, or a list of columns
+# What people and programs write in text tables where there is no value.
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
+Raw = list[Any]  # the columns of a batch as they are read: arrays, series of polars, `Column` or `Refused`
 
 
 class InputError(ValueError):
@@ -57,10 +59,29 @@ class Part(ABC):
         """The error for a file that is not what it was in an earlier pass."""
         return InputError(f"{self.where} has changed while it was read; run again when the file is complete")
 
+    def refused(self, error: BaseException) -> InputError:
+        """The error for a part that cannot be read, from what went wrong."""
+        if isinstance(error, FileNotFoundError):
+            seen, remedy = "its file is not there", "every machine that reads must see it under the same name"
+        else:
+            seen = (str(error).strip() or type(error).__name__).splitlines()[0]
+            remedy = "write the file again, or leave it out"
+        return InputError(f"{self.where} cannot be read ({seen}); {remedy}")
+
+
+class TextOptions(NamedTuple):
+    """What the user says of text tables, and of text in all tables."""
+
+    delimiter: str | None = None
+    header: bool = True
+    missing: tuple[str, ...] = ()  # further tokens that mean "no value", in every format
+    decimal_comma: bool = False
+    as_text: tuple[str, ...] = ()  # columns that are categories
+
 
 @contextmanager
-def reading(part: Part) -> Iterator[None]:
-    """Whatever goes wrong with the reading of a part is one error that names the file and the block."""
+def reading(refused: Callable[[BaseException], InputError]) -> Iterator[None]:
+    """Whatever goes wrong with the reading of a file is one error, made by `refused`."""
     try:
         yield
     except (InputError, MemoryError):
@@ -69,12 +90,7 @@ def reading(part: Part) -> Iterator[None]:
         # Polars panics over some damaged files, and its panics are no ordinary exceptions.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        if isinstance(error, FileNotFoundError):
-            seen, remedy = "its file is not there", "every machine that reads must see it under the same name"
-        else:
-            seen = (str(error).strip() or type(error).__name__).splitlines()[0]
-            remedy = "write the file again, or leave it out"
-        raise InputError(f"{part.where} cannot be read ({seen}); {remedy}") from None
+        raise refused(error) from None
 
 
 @contextmanager
@@ -112,29 +128,23 @@ def cut(rows: int, size: int = ROWS) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class Held(Part):
-    """Rows in memory: an array of numbers, a polars frame, or a list of columns."""
+    """Columns in memory."""
 
     travels: ClassVar[bool] = False
-    values: Any = None
+    values: Raw = field(default_factory=list)
     rows: int = ROWS
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
         """Slices."""
-        values = self.values
-        if not isinstance(values, list):
-            for first, size in cut(len(values), self.rows):
-                yield values[first : first + size]
-            return
-        yield from sliced([values[self.names.index(name)] for name in columns], self.rows)
+        return sliced([self.values[self.names.index(name)] for name in columns], self.rows)
 
 
-def sliced(columns: list[Column | Refused], rows: int) -> Iterator[list[Column | Refused]]:
+def sliced(columns: Raw, rows: int) -> Iterator[Raw]:
     """Batches of so many rows."""
-    for first, size in cut(columns[0].size, rows):
+    one = columns[0]
+    for first, size in cut(one.size if isinstance(one, Column | Refused) else len(one), rows):
         yield [
-            one._replace(values=one.values[first : first + size], floats=None)
-            if isinstance(one, Column)
-            else one._replace(size=size)
+            one.slice(first, size) if isinstance(one, Column | Refused) else one[first : first + size]
             for one in columns
         ]
 
@@ -157,13 +167,12 @@ class Scan(Part):
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
         """One batch."""
-        with reading(self), silent_stderr():
+        with reading(self.refused), silent_stderr():
             whole = scan(self.path, self.kind).slice(self.first, self.rows)
             frame = selected(whole, [self.written[self.names.index(name)] for name in columns]).collect()
-        frame.columns = list(columns)
         if frame.height != self.rows:
             raise self.changed()
-        yield frame
+        yield frame.get_columns()
 
 
 def selected(query: pl.LazyFrame, names: list[str]) -> pl.LazyFrame:
@@ -202,11 +211,11 @@ class Stream(Part):
         """Batches of equal length, however the frames come."""
         frames = even(self.start(list(columns)), self.rows)
         while True:
-            with reading(self):
+            with reading(self.refused):
                 frame = next(frames, None)
             if frame is None:
                 return
-            yield frame
+            yield frame.get_columns()
 
 
 def even(frames: Iterator[pl.DataFrame], size: int = ROWS) -> Iterator[pl.DataFrame]:
@@ -230,11 +239,7 @@ def even(frames: Iterator[pl.DataFrame], size: int = ROWS) -> Iterator[pl.DataFr
 
 def of_lazy(frame: pl.LazyFrame, size: int) -> Callable[[list[str]], Iterator[pl.DataFrame]]:
     """How the rows of a query come, never all at once."""
-
-    def start(columns: list[str]) -> Iterator[pl.DataFrame]:
-        yield from selected(frame, columns).collect_batches(chunk_size=size, maintain_order=True)
-
-    return start
+    return lambda columns: selected(frame, columns).collect_batches(chunk_size=size, maintain_order=True)
 
 
 def of_dataset(dataset: Any, size: int) -> Callable[[list[str]], Iterator[pl.DataFrame]]:
@@ -251,39 +256,22 @@ def of_dataset(dataset: Any, size: int) -> Callable[[list[str]], Iterator[pl.Dat
     return start
 
 
-class Rules(NamedTuple):
-    """What is said of columns: tokens that mean "no value", and which columns are text."""
-
-    missing: tuple[str, ...] = ()  # of text tables: these and those that the user added
-    added: tuple[str, ...] = ()  # those that the user added, for every format
-    as_text: frozenset[str] = frozenset()
-
-    def of(self, part: Part) -> tuple[str, ...]:
-        """The tokens that count in a part."""
-        return self.missing if part.delimited else self.added
-
-
-def columns_of(raw: Raw, part: Part, names: tuple[str, ...], rules: Rules) -> dict[str, Column | Refused]:
+def columns_of(
+    raw: Raw, part: Part, names: tuple[str, ...], options: TextOptions
+) -> dict[str, Column | Refused]:
     """The columns of a batch, by name."""
-    series: list[Any]
-    if isinstance(raw, np.ndarray):
-        table = raw[:, None] if raw.ndim == 1 else raw
-        series = [table[:, part.names.index(name)] for name in names]
-    elif isinstance(raw, list):
-        series = raw
-    else:
-        series = [raw.get_column(name).alias("column") for name in names]
-    tokens = rules.of(part)
+    tokens = (*MISSING, *options.missing) if part.delimited else options.missing
     found = {}
-    for name, one in zip(names, series, strict=True):
-        column = (
-            one if isinstance(one, Column | Refused) else column_of(one, f"column {name!r} of {part.file}")
-        )
-        if isinstance(column, Column):
-            column = without(column, tokens) if tokens else column
-            text = name in rules.as_text or name in getattr(part, "declared", ())
-            column = as_declared(column) if text else column
-        found[name] = column
+    for name, one in zip(names, raw, strict=True):
+        if not isinstance(one, np.ndarray | Column | Refused):
+            one = one.alias("column")  # polars reads some names as patterns
+        if not isinstance(one, Column | Refused):
+            one = column_of(one, f"column {name!r} of {part.file}")
+        if isinstance(one, Column):
+            one = without(one, tokens)
+            if name in options.as_text or name in getattr(part, "declared", ()):
+                one = as_declared(one)
+        found[name] = one
     return found
 
 
@@ -292,7 +280,7 @@ def without(column: Column, tokens: tuple[str, ...]) -> Column:
     numbers = [value for value in map(_as_number, tokens) if value == value]
     if column.is_text:
         text = column.values
-        if column.declared:
+        if column.declared or not tokens:
             return column
         gone = text.is_in(list(tokens))
         if numbers:
@@ -347,40 +335,25 @@ class Survey(NamedTuple):
 
 
 def survey_part(
-    part: Part, number: int, columns: tuple[str, ...], as_text: frozenset[str], rules: Rules
+    part: Part, number: int, columns: tuple[str, ...], as_text: frozenset[str], options: TextOptions
 ) -> Survey:
     """What there is in one part; `as_text` are columns of which all different texts are wanted."""
-    total: Survey | None = None
+    total = Survey((0,), {name: Profile() for name in columns}, (0,))
     for raw in part.read(columns, frozenset()):
-        before = 0 if total is None else sum(total.rows)
-        found = _survey_batch(raw, part, number, before, columns, as_text, rules)
-        total = found if total is None else total.plus(found)
-    if total is None:
-        return Survey((0,), {name: Profile() for name in columns}, (0,))
-    return total._replace(rows=(sum(total.rows),), complete=(sum(total.complete),))
-
-
-def _survey_batch(
-    raw: Raw,
-    part: Part,
-    number: int,
-    before: int,
-    columns: tuple[str, ...],
-    as_text: frozenset[str],
-    rules: Rules,
-) -> Survey:
-    found = columns_of(raw, part, columns, rules)
-    rows = next(one.size for one in found.values())
-    profiles = {name: profile(one, name, part.where, name in as_text) for name, one in found.items()}
-    gaps, infinite = np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool)
-    for name, one in found.items():
-        seen = profiles[name]
-        if isinstance(one, Column) and seen.missing:
-            gaps |= one.values.is_null().to_numpy() if one.is_text else np.isnan(one.values)
-        if isinstance(one, Column) and not one.is_text and not np.isfinite([seen.low, seen.high]).all():
-            infinite |= np.isinf(one.values)
-    places = [(number, before + int(np.argmax(bad))) if bad.any() else None for bad in (infinite, gaps)]
-    return Survey((rows,), profiles, (rows - int(np.count_nonzero(gaps)),), *places)
+        found = columns_of(raw, part, columns, options)
+        rows = next(one.size for one in found.values())
+        profiles = {name: profile(one, name, part.where, name in as_text) for name, one in found.items()}
+        gaps, infinite = np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool)
+        for name, one in found.items():
+            seen = profiles[name]
+            if isinstance(one, Column) and seen.missing:
+                gaps |= one.values.is_null().to_numpy() if one.is_text else np.isnan(one.values)
+            if isinstance(one, Column) and not one.is_text and not np.isfinite([seen.low, seen.high]).all():
+                infinite |= np.isinf(one.values)
+        before = total.size
+        places = [(number, before + int(np.argmax(bad))) if bad.any() else None for bad in (infinite, gaps)]
+        total = total.plus(Survey((rows,), profiles, (rows - int(np.count_nonzero(gaps)),), *places))
+    return total._replace(rows=(total.size,), complete=(sum(total.complete),))
 
 
 class Encoder(NamedTuple):
@@ -392,40 +365,25 @@ class Encoder(NamedTuple):
 
     def __call__(self, column: Any, part: Part) -> np.ndarray:
         """The numbers of a batch, nan where they are missing."""
+        import polars as pl
+
         spec, values = self.spec, column.values
         if not column.is_text:
             if spec.categorical and not np.isnan(values).all():
                 raise part.changed()
-            return np.full(len(values), float(self.missing_level)) if self.missing_level >= 0 else values
-        import polars as pl
-
-        if spec.groups:
-            codes = grouped(values, spec.groups)
-        elif spec.categorical:
-            places = values.cast(pl.Enum(list(spec.levels)), strict=False).to_physical()
-            if places.null_count() != values.null_count():
-                raise part.changed()
-            codes = places.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            codes: np.ndarray = values
+        elif spec.groups:
+            codes = (values.hash(seed=0) % spec.groups).cast(pl.Float64).to_numpy()
+            codes = np.where(values.is_null().to_numpy(), np.nan, codes)
         else:
-            codes = parsed_numbers(values, spec.style) if spec.style else _plain(values)
+            if spec.categorical:
+                places = values.cast(pl.Enum(list(spec.levels)), strict=False).to_physical()
+                codes = places.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            else:
+                codes = parsed_numbers(values, spec.style)
             if np.count_nonzero(np.isnan(codes)) != values.null_count():
                 raise part.changed()
-            return codes
         return np.where(np.isnan(codes), self.missing_level, codes) if self.missing_level >= 0 else codes
-
-
-def _plain(values: pl.Series) -> np.ndarray:
-    import polars as pl
-
-    return values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
-
-
-def grouped(text: pl.Series, groups: int) -> np.ndarray:
-    """The group of every value by a hash, nan for nulls."""
-    import polars as pl
-
-    codes = (text.hash(seed=0) % groups).cast(pl.Float64).to_numpy()
-    return np.where(text.is_null().to_numpy(), np.nan, codes)
 
 
 class Call(NamedTuple):
@@ -434,11 +392,6 @@ class Call(NamedTuple):
     part: Any
     own: tuple[Any, ...] = ()
     rows: int = 0
-
-    @property
-    def steps(self) -> int:
-        """What a bar goes on by: its rows, or one where they are not known."""
-        return self.rows or 1
 
 
 class Engine(ABC):
@@ -453,22 +406,18 @@ class Here(Engine):
     """In this process, one part after the other."""
 
     def total(self, label: str, work: Callable[..., Any], calls: Sequence[Call], *params: Any) -> Any:
-        """One after the other."""
-        with reading_bar(label, calls) as shown:
+        """One after the other, under a bar of rows; before those are counted, of blocks."""
+        rows = sum(call.rows for call in calls)
+        entries = 1e3 * rows or LONG / 8 * len(calls)  # some eight blocks take a second, which is LONG
+        unit = "row" if rows else "block"
+        with progress_bar(rows or len(calls), entries, f"reading {label}", unit) as shown:
 
             def results() -> Iterator[Any]:
                 for call in calls:
                     yield work(call.part, *call.own, *params)
-                    shown.update(call.steps)
+                    shown.update(call.rows or 1)
 
             return tree_sum(results())
-
-
-def reading_bar(label: str, calls: Sequence[Call]) -> AbstractContextManager[Any]:
-    """A bar of rows; before those are counted, of blocks: some eight of them take a second, which is LONG."""
-    rows = sum(call.rows for call in calls)
-    steps, entries = sum(call.steps for call in calls), 1e3 * rows or LONG / 8 * len(calls)
-    return progress_bar(steps, entries, f"reading {label}", "row" if rows else "block")
 
 
 @dataclass(frozen=True, eq=False)
@@ -479,24 +428,16 @@ class Batches(Source):
     missing values are filled.
     """
 
-    label: str
-    schema: Schema
     parts: tuple[Any, ...]
     encoders: tuple[Encoder, ...]
     survey: Survey
-    rules: Rules
+    options: TextOptions
     engine: Engine = field(default_factory=Here)
-    notes: tuple[str, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)  # columns that are not compared, and why
     fill: Fill | None = None
     gaps: bool = False  # whether rows with missing values are passed on as well, with nan
-    index: Any = None
-    only: dict[str, int] = field(
-        default_factory=dict
-    )  # columns that not all samples have, and which has each
 
     @property
-    def size(self) -> int:  # type: ignore[override]
+    def size(self) -> int:
         """How many rows are passed on."""
         return sum(self._counts)
 
@@ -537,7 +478,7 @@ class Batches(Source):
             if used:
                 calls.append(Call(part, (first, rows, used), rows))
             first += used
-        how = (self.encoders, self.rules, self.gaps, self.fill, function, params)
+        how = (self.encoders, self.options, self.gaps, self.fill, function, params)
         return self.engine.total(self.label, sum_part, calls, *how)
 
 
@@ -547,7 +488,7 @@ def sum_part(
     rows: int,
     used: int,
     encoders: tuple[Encoder, ...],
-    rules: Rules,
+    options: TextOptions,
     gaps: bool,
     fill: Fill | None,
     function: Callable[..., Any],
@@ -562,22 +503,20 @@ def sum_part(
     plain = frozenset(
         one.name
         for one in encoders
-        if not (one.spec.categorical or one.spec.style or one.spec.unit) and one.name not in rules.as_text
+        if not (one.spec.categorical or one.spec.style or one.spec.unit) and one.name not in options.as_text
     )
 
     def results() -> Iterator[Any]:
         read, at = 0, first
         for raw in part.read(columns, plain):
-            found = columns_of(raw, part, columns, rules)
+            found = columns_of(raw, part, columns, options)
             values = np.column_stack([one(found[one.name], part) for one in encoders])
-            height = len(values)
-            if not height:
-                continue
+            read += len(values)
             if fill is not None:
                 values = with_indicators(values, at, fill)
             elif not gaps and not (complete := Block(values, at).complete).all():
                 values = values[complete]
-            read, at = read + height, at + len(values)
+            at += len(values)
             if read > rows or at > first + used:
                 raise part.changed()
             if len(values):

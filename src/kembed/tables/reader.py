@@ -16,7 +16,6 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.text import counted, listing
 from kembed.core.text import rows as counted_rows
-from kembed.tables.delimited import MISSING, TextOptions
 from kembed.tables.files import SUFFIXES, checked, different_columns, open_files
 from kembed.tables.frames import (
     Column,
@@ -38,10 +37,9 @@ from kembed.tables.parts import (
     Held,
     Here,
     InputError,
-    Part,
-    Rules,
     Stream,
     Survey,
+    TextOptions,
     of_dataset,
     of_lazy,
     survey_part,
@@ -84,11 +82,24 @@ class Opened(NamedTuple):
     label: str
     parts: list[Any]
     names: tuple[str, ...]
-    framed: bool  # whether columns go by name
-    first: int  # the number of the first row in errors
-    engine: Engine
+    framed: bool = True  # whether columns go by name
+    first: int = 0  # the number of the first row in errors
+    engine: Engine = Here()
     index: Any = None  # the labels of the rows of a pandas object
     notes: tuple[str, ...] = ()
+
+    def survey(self, options: TextOptions, as_text: frozenset[str] = frozenset()) -> Survey:
+        """What there is in its columns; `as_text` are those of which all different texts are wanted."""
+        calls = [Call(part, (number,)) for number, part in enumerate(self.parts)]
+        return self.engine.total(self.label, survey_part, calls, self.names, as_text, options)
+
+    def row(self, survey: Survey, place: tuple[int, int]) -> str:
+        """A row in its file, as people count."""
+        number, row = place
+        file = self.parts[number].file
+        before = zip(self.parts[:number], survey.rows, strict=False)
+        row += sum(rows for part, rows in before if part.file == file)
+        return f"row {row + self.first:,}{'' if file == self.label else f' of {file}'}"
 
 
 def open_value(
@@ -109,28 +120,28 @@ def open_value(
 
         names, parts, framed = dask_parts(value, name, rows)
         return Opened(name, parts, names, framed, first, engine_of(engine))
-    engine = engine or current_engine()
     if is_files(value):
         files = open_files(value, argument, options, rows)
         called = files.label if name == argument else name
-        where = engine if all(part.travels for part in files.parts) else Here()
+        where = engine or current_engine()
+        where = where if all(part.travels for part in files.parts) else Here()
         return Opened(called, files.parts, files.names, True, 1, where, notes=files.notes)
     if is_lazy(value):
         written = value.collect_schema().names()
         names = named_columns(written)
         value = value.rename(dict(zip(written, names, strict=True))) if "" in written else value
-        return Opened(name, [Stream(name, names, 1, of_lazy(value, rows), rows)], names, True, first, Here())
+        return Opened(name, [Stream(name, names, 1, of_lazy(value, rows), rows)], names, first=first)
     if is_dataset(value):
         names = tuple(value.schema.names)
-        return Opened(
-            name, [Stream(name, names, 1, of_dataset(value, rows), rows)], names, True, first, Here()
-        )
+        return Opened(name, [Stream(name, names, 1, of_dataset(value, rows), rows)], names, first=first)
     if type(value).__module__.startswith("pyarrow") and hasattr(value, "read_next_batch"):
         raise TypeError(f"{name} can be read only once; give the files, a dataset or a table it comes from")
     if isinstance(value, np.memmap) and value.ndim in (1, 2) and value.dtype.kind in "biuf":
-        names = tuple(f"column {d}" for d in range(1 if value.ndim == 1 else value.shape[1]))
-        checks.shape((len(value), len(names)), name)
-        return Opened(name, [Held(name, names, 1, value, rows)], names, False, first, Here())
+        table = value[:, None] if value.ndim == 1 else value
+        checks.shape(table.shape, name)
+        names = tuple(f"column {d}" for d in range(table.shape[1]))
+        slices = [table[:, d] for d in range(table.shape[1])]
+        return Opened(name, [Held(name, names, 1, slices, rows)], names, False, first)
     frame = frame_of(value, name)
     places = [
         name if frame.kind == "vector" else f"{title(frame.names, d)} of {name}"
@@ -139,8 +150,8 @@ def open_value(
     columns = [column_of(one, where, first) for one, where in zip(frame.columns, places, strict=True)]
     if frame.kind != "frame" and not any(isinstance(one, Column) for one in columns):
         raise next(one for one in columns if isinstance(one, Refused)).error(places[0])
-    held: list[Part] = [Held(name, frame.names, 1, columns, rows)]
-    return Opened(name, held, frame.names, frame.kind == "frame", first, Here(), frame.index)
+    held = Held(name, frame.names, 1, columns, rows)
+    return Opened(name, [held], frame.names, frame.kind == "frame", first, index=frame.index)
 
 
 def is_files(value: Any) -> bool:
@@ -214,14 +225,13 @@ def read(
     if all(isinstance(value, Source) for value in samples.values()):  # read before
         return list(samples.values())
     opened = [open_value(value, argument, options, engine, rows) for argument, value in samples.items()]
-    wanted = None if columns is None else list(columns)
-    chosen = [_chosen(one, wanted, exclude) for one in opened]
-    rules = Rules((*MISSING, *options.missing), options.missing, frozenset(options.as_text))
     checked(options.as_text, dict.fromkeys(name for one in opened for name in one.names), opened[0].label)
+    wanted = None if columns is None else list(columns)
+    opened = [_chosen(one, wanted, exclude) for one in opened]
     only: dict[str, int] = {}
     if same_columns:
-        chosen, only = match_columns(opened, chosen, common)
-    surveys = [surveyed(one, names, frozenset(), rules) for one, names in zip(opened, chosen, strict=True)]
+        opened, only = match_columns(opened, common)
+    surveys = [one.survey(options) for one in opened]
     for one, survey in zip(opened, surveys, strict=True):
         checks.size(survey.size, max(minimum, 1), one.label)
         _refuse_infinite(one, survey)
@@ -230,19 +240,16 @@ def read(
     groups = [list(range(len(opened)))] if same_columns else [[i] for i in range(len(opened))]
     sources: list[Any] = []
     for group in groups:
-        settled = _settled(
+        sources += _settled(
             [opened[i] for i in group],
-            [chosen[i] for i in group],
             [surveys[i] for i in group],
-            rules=rules,
+            options=options,
             kept=wanted is not None,
             keep=frozenset(keep),
-            decimal_comma=options.decimal_comma,
             nan_policy=nan_policy,
             minimum=minimum,
             only=only,
         )
-        sources += settled
     if nan_policy == "include":
         for group in groups:
             _fill([sources[i] for i in group], sources, group)
@@ -308,100 +315,58 @@ def refuse_unpaired(sources: Sequence[Source]) -> None:
                 f"{counted_rows(other.given)}, but they are paired; "
                 "give one row per observation in each, in the same order"
             )
-    refuse_orders([(source.label, getattr(source, "index", None)) for source in sources])
+    refuse_orders([(source.label, source.index) for source in sources])
 
 
-def _chosen(opened: Opened, columns: list[str] | None, exclude: Iterable[str]) -> tuple[str, ...]:
+def _chosen(opened: Opened, columns: list[str] | None, exclude: Iterable[str]) -> Opened:
     names = opened.names if columns is None else tuple(checked(columns, opened.names, opened.label))
     without = set(exclude)
     left = tuple(name for name in names if name not in without)
     if not left:
         raise InputError(f"no column of {opened.label} is left; exclude fewer")
-    return left
+    return opened._replace(names=left)
 
 
-def match_columns(
-    opened: list[Opened], chosen: list[tuple[str, ...]], common: bool
-) -> tuple[list[tuple[str, ...]], dict[str, int]]:
+def match_columns(opened: list[Opened], common: bool) -> tuple[list[Opened], dict[str, int]]:
     """The same columns of all samples, and those that not all have, with the sample that has each."""
-    frames = [(one.label, names) for one, names in zip(opened, chosen, strict=True) if one.framed]
-    first = opened[0]
-    for one, names in zip(opened, chosen, strict=True):
-        if len(names) != len(chosen[0]) and not (one.framed and first.framed):
+    first, frames = opened[0], [one for one in opened if one.framed]
+    for one in opened:
+        if len(one.names) != len(first.names) and not (one.framed and first.framed):
             raise ValueError(
-                f"{one.label} has {counted(len(names), 'column')} where {first.label} has "
-                f"{len(chosen[0])}; give the same variables in the same order in both"
+                f"{one.label} has {counted(len(one.names), 'column')} where {first.label} has "
+                f"{len(first.names)}; give the same variables in the same order in both"
             )
-    only: dict[str, int] = {}
-    shared = [name for name in frames[0][1] if all(name in names for _, names in frames)] if frames else []
-    for label, names in frames:
-        if set(names) != set(shared):
-            if not common or not shared:
-                other = next(each for each in frames if set(each[1]) != set(names))
-                raise (
-                    _nothing_shared(frames)
-                    if common
-                    else different_columns([frames[0], other if label == frames[0][0] else (label, names)])
-                )
-            only |= {name: [one.label for one in opened].index(label) for name in names if name not in shared}
-    return [tuple(shared) if one.framed else names for one, names in zip(opened, chosen, strict=True)], only
-
-
-def _nothing_shared(frames: list[tuple[str, tuple[str, ...]]]) -> InputError:
-    (first, own), (other, others) = (
-        frames[0],
-        next(each for each in frames if set(each[1]) != set(frames[0][1])),
-    )
-    folded = {name.casefold(): name for name in others}
-    pairs = [(name, folded[name.casefold()]) for name in own if name.casefold() in folded]
-    remedy = "rename columns until the names agree"
-    if pairs:
-        remedy = f"capitals matter ({pairs[0][0]!r} and {pairs[0][1]!r}), so rename them"
-    elif all(name.isdigit() for name in (*own, *others)):
-        remedy = "if the first lines are data and not names, use --no-header"
-    seen = (
-        f"{first} and {other} have no column in common ({first}: {listing(own)}; {other}: {listing(others)})"
-    )
-    return InputError(f"{seen}; {remedy}")
-
-
-def surveyed(opened: Opened, names: tuple[str, ...], as_text: frozenset[str], rules: Rules) -> Survey:
-    """What there is in a sample."""
-    calls = [Call(part, (number,)) for number, part in enumerate(opened.parts)]
-    return opened.engine.total(opened.label, survey_part, calls, names, as_text, rules)
+    if not frames:
+        return opened, {}
+    shared = tuple(name for name in frames[0].names if all(name in one.names for one in frames))
+    other = next((one for one in frames if set(one.names) != set(frames[0].names)), None)
+    if other is not None and not (common and shared):
+        raise different_columns([(one.label, one.names) for one in (frames[0], other)])
+    each = enumerate(opened)
+    only = {name: i for i, one in each if one.framed for name in one.names if name not in shared}
+    return [one._replace(names=shared) if one.framed else one for one in opened], only
 
 
 def _settled(
     opened: list[Opened],
-    chosen: list[tuple[str, ...]],
     surveys: list[Survey],
     *,
-    rules: Rules,
+    options: TextOptions,
     kept: bool,
     keep: frozenset[str],
-    decimal_comma: bool,
     nan_policy: str,
     minimum: int,
     only: dict[str, int],
 ) -> list[Batches]:
     """Samples of the same columns, once all batches were seen."""
     # Names of a sample by place: those of the first frame, if there is one.
-    names = next((own for one, own in zip(opened, chosen, strict=True) if one.framed), chosen[0])
+    names = next((one.names for one in opened if one.framed), opened[0].names)
     labels = [one.label for one in opened]
-    each = [
-        [survey.columns[own[d]] for survey, own in zip(surveys, chosen, strict=True)]
-        for d in range(len(names))
-    ]
-    again = [d for d in range(len(names)) if _is_mixed(each[d])]
-    if again:
-        surveys = [
-            surveyed(one, own, frozenset(own[d] for d in again), rules)
-            for one, own in zip(opened, chosen, strict=True)
-        ]
-        each = [
-            [survey.columns[own[d]] for survey, own in zip(surveys, chosen, strict=True)]
-            for d in range(len(names))
-        ]
+    each = _by_place(opened, surveys)
+    mixed = [d for d, profiles in enumerate(each) if _is_mixed(profiles)]
+    if mixed:
+        surveys = [one.survey(options, frozenset(one.names[d] for d in mixed)) for one in opened]
+        each = _by_place(opened, surveys)
     named = any(one.framed for one in opened)  # columns of arrays and vectors were all meant
     specs = [
         decide(
@@ -410,63 +375,68 @@ def _settled(
             labels,
             each[d],
             kept=kept or not named or name in keep,
-            decimal_comma=decimal_comma,
+            decimal_comma=options.decimal_comma,
         )
         for d, name in enumerate(names)
     ]
     left_out = {spec.name: spec.left_out for spec in specs if spec.left_out}
     places = [d for d, spec in enumerate(specs) if not spec.left_out]
     if not places or (kept and left_out):
-        name, why = next(iter(left_out.items()))
-        where = " and ".join(labels)
-        remedy = "leave it out" if kept else "name columns to compare them all the same"
-        remedy = remedy if kept or why in (IDENTIFIER, COUNTER) else "give one of numbers, text or dates"
-        seen = (
-            f"column {name!r} of {where} cannot be compared"
-            if kept
-            else f"{where} {'have' if len(labels) > 1 else 'has'} no column that can be compared"
-        )
-        raise InputError(f"{seen} ({name!r}: {why}); {remedy}")
-    own = [tuple(mine[d] for d in places) for mine in chosen]
-    if any(one.missing for d in range(len(names)) if d not in places for one in each[d]):
-        surveys = [  # rows that miss only what is left out are complete
-            surveyed(one, mine, frozenset(names[d] for d in again), rules)
-            for one, mine in zip(opened, own, strict=True)
-        ]
-    for one, survey, mine in zip(opened, surveys, own, strict=True):
+        _refuse_columns(labels, left_out, kept)
+    if places != list(range(len(names))):
+        lost = any(one.missing for d in range(len(names)) if d not in places for one in each[d])
+        again = [frozenset(one.names[d] for d in mixed) for one in opened]
+        opened = [one._replace(names=tuple(one.names[d] for d in places)) for one in opened]
+        if lost:  # rows that miss only what is left out are complete
+            surveys = [one.survey(options, texts) for one, texts in zip(opened, again, strict=True)]
+    for one, survey in zip(opened, surveys, strict=True):
         if nan_policy == "raise":
-            refuse_gaps(one, survey, mine)
-    pooled = [
-        [survey.columns[mine[k]] for survey, mine in zip(surveys, own, strict=True)]
-        for k in range(len(places))
-    ]
-    kept_specs = [specs[d] for d in places]
-    include = nan_policy == "include"
-    encoders, schema = _encoding(kept_specs, pooled, include)
-    notes = [note for one in opened for note in one.notes] + [spec.note for spec in kept_specs if spec.note]
+            refuse_gaps(one, survey)
+    specs = [specs[d] for d in places]
+    encoders, schema = _encoding(specs, _by_place(opened, surveys), nan_policy == "include")
+    notes = [note for one in opened for note in one.notes] + [spec.note for spec in specs if spec.note]
     reasons = {name: why for name, why in left_out.items() if why != NOTHING[1]}
     reasons |= {name: f"only {labels[place]} has it" for name, place in only.items()}
     notes += [f"column {name!r} is left out: {why}" for name, why in reasons.items()]
-    sources = []
-    for one, survey, mine in zip(opened, surveys, own, strict=True):
-        if nan_policy == "omit" and survey.incomplete:
-            notes.append(_omitted(one, survey, mine, max(minimum, 1)))
-        renamed = tuple(encoder._replace(name=name) for encoder, name in zip(encoders, mine, strict=True))
-        sources.append(
-            Batches(
-                one.label,
-                schema,
-                tuple(one.parts),
-                renamed,
-                survey,
-                rules,
-                one.engine,
-                left_out=reasons,
-                index=one.index,
-                only=dict(only),
-            )
+    if nan_policy == "omit":
+        each_sample = zip(opened, surveys, strict=True)
+        notes += [_omitted(one, found, max(minimum, 1)) for one, found in each_sample if found.incomplete]
+    return [
+        Batches(
+            one.label,
+            schema,
+            tuple(one.parts),
+            tuple(own._replace(name=name) for own, name in zip(encoders, one.names, strict=True)),
+            survey,
+            options,
+            one.engine,
+            notes=tuple(dict.fromkeys(notes)),
+            left_out=reasons,
+            index=one.index,
+            only=dict(only),
         )
-    return [replace(source, notes=tuple(dict.fromkeys(notes))) for source in sources]
+        for one, survey in zip(opened, surveys, strict=True)
+    ]
+
+
+def _by_place(opened: list[Opened], surveys: list[Survey]) -> list[list[Profile]]:
+    """Of every column its profiles in all samples."""
+    every = [[found.columns[name] for name in one.names] for one, found in zip(opened, surveys, strict=True)]
+    return [list(profiles) for profiles in zip(*every, strict=True)]
+
+
+def _refuse_columns(labels: list[str], left_out: dict[str, str], kept: bool) -> None:
+    """Refuse a column that was asked for and cannot be compared, or samples in which none can."""
+    name, why = next(iter(left_out.items()))
+    where = " and ".join(labels)
+    if kept:
+        seen, remedy = f"column {name!r} of {where} cannot be compared", "leave it out"
+    else:
+        seen = f"{where} {'have' if len(labels) > 1 else 'has'} no column that can be compared"
+        remedy = "give one of numbers, text or dates"
+        if why in (IDENTIFIER, COUNTER):
+            remedy = "name columns to compare them all the same"
+    raise InputError(f"{seen} ({name!r}: {why}); {remedy}")
 
 
 def _is_mixed(profiles: list[Profile]) -> bool:
@@ -517,20 +487,20 @@ def _fill(own: list[Batches], sources: list[Any], places: list[int]) -> None:
         sources[place] = replace(source, fill=Fill(place, donors))
 
 
-def _gaps_by_column(survey: Survey, names: tuple[str, ...]) -> str:
+def _gaps_by_column(survey: Survey) -> str:
     """The columns with most missing values."""
-    counts = {name: survey.columns[name].missing for name in names if survey.columns[name].missing}
+    counts = {name: one.missing for name, one in survey.columns.items() if one.missing}
     worst = sorted(counts, key=lambda name: -counts[name])
     more = f" and {counted(len(worst) - 3, 'more column')}" if len(worst) > 3 else ""
     return ", ".join(f"{name!r}: {counts[name]:,}" for name in worst[:3]) + more
 
 
-def refuse_gaps(opened: Opened, survey: Survey, names: tuple[str, ...]) -> None:
+def refuse_gaps(opened: Opened, survey: Survey) -> None:
     """Refuse missing values, and name their columns."""
     if survey.gap is None:
         return
     seen = f"{opened.label} has missing values in {survey.incomplete:,} of {counted_rows(survey.size)}"
-    where = f"(first: {_place(opened, survey, survey.gap)}), by column {_gaps_by_column(survey, names)}"
+    where = f"(first: {opened.row(survey, survey.gap)}), by column {_gaps_by_column(survey)}"
     remedy = "leave those rows out (nan_policy='omit', --missing omit), or count missing values ('include')"
     raise ValueError(f"{seen} {where}; {remedy}")
 
@@ -540,14 +510,14 @@ def _refuse_infinite(opened: Opened, survey: Survey) -> None:
         return
     ends = {name: (one.low, one.high) for name, one in survey.columns.items() if one.low <= one.high}
     names = [name for name, both in ends.items() if np.isinf(both).any()]
-    where = f"(first: {_place(opened, survey, survey.infinite)}, in {listing(names, 3)})"
+    where = f"(first: {opened.row(survey, survey.infinite)}, in {listing(names, 3)})"
     raise ValueError(f"{opened.label} has infinite values {where}; drop or replace them")
 
 
-def _omitted(opened: Opened, survey: Survey, names: tuple[str, ...], least: int) -> str:
+def _omitted(opened: Opened, survey: Survey, least: int) -> str:
     """What to say of rows that are left out; refused if they are most of a sample."""
     of = f"{survey.incomplete:,} of {counted_rows(survey.size)} of {opened.label}"
-    columns = _gaps_by_column(survey, names)
+    columns = _gaps_by_column(survey)
     left = survey.size - survey.incomplete
     lost = f" left after {survey.incomplete:,} of {survey.size:,} with missing values were dropped"
     checks.size(left, least, opened.label, lost)
@@ -556,12 +526,3 @@ def _omitted(opened: Opened, survey: Survey, names: tuple[str, ...], least: int)
         remedy = "count missing values (nan_policy='include', --missing include), or leave those columns out"
         raise ValueError(f"{seen}; {remedy}")
     return f"{of} have missing values and are left out ({columns})"
-
-
-def _place(opened: Opened, survey: Survey, place: tuple[int, int]) -> str:
-    """A row in its file."""
-    number, row = place
-    file = opened.parts[number].file
-    before = zip(opened.parts[:number], survey.rows, strict=False)
-    row += sum(rows for part, rows in before if part.file == file)
-    return f"row {row + opened.first:,}{'' if file == opened.label else f' of {file}'}"

@@ -393,19 +393,17 @@ def style_unit(style: str) -> str:
 
 
 def parsed_numbers(values: pl.Series, style: str) -> np.ndarray:
-    """Text of a style as numbers, nan where it is missing."""
+    """Text of a style, or of plain numbers, as numbers; nan where it is missing."""
     import polars as pl
 
-    found = text.parse(values, style)
-    if isinstance(found.dtype, pl.Datetime | pl.Date):
-        return numbers_of(found.dt.replace_time_zone(None).to_numpy() if _zoned(found) else found.to_numpy())
+    found = text.parse(values, style) if style else values.cast(pl.Float64, strict=False)
+    if isinstance(found.dtype, pl.Datetime):
+        return numbers_of(found.dt.replace_time_zone(None).to_numpy())
+    if found.dtype == pl.Date:
+        return numbers_of(found.to_numpy())
     if found.dtype == pl.Time:
-        return (found.cast(pl.Int64).cast(pl.Float64) / 3.6e12).fill_null(np.nan).to_numpy()
+        found = found.cast(pl.Int64).cast(pl.Float64) / 3.6e12
     return found.cast(pl.Float64).fill_null(np.nan).to_numpy()
-
-
-def _zoned(series: pl.Series) -> bool:
-    return getattr(series.dtype, "time_zone", None) is not None
 
 
 @dataclass(frozen=True)

@@ -41,17 +41,25 @@ class Block(NamedTuple):
         return ~np.isnan(self.values).any(axis=1)
 
 
+@dataclass(frozen=True, eq=False)
 class Source(ABC):
-    """Rows in batches: in memory, in files, or on other machines.
-
-    `size` counts the rows that are passed on, and only these have numbers: bins go by the number of a row,
-    and must hold the same number of rows in every sample.
-    """
+    """Rows in batches: in memory, in files, or on other machines."""
 
     label: str  # what errors call it
     schema: Schema
-    size: int
-    notes: tuple[str, ...] = ()  # how columns were read, and which are left out
+    notes: tuple[str, ...] = field(default=(), kw_only=True)  # how columns were read
+    left_out: dict[str, str] = field(default_factory=dict, kw_only=True)  # columns not compared, and why
+    only: dict[str, int] = field(default_factory=dict, kw_only=True)  # columns of one sample, and which
+    index: Any = field(default=None, kw_only=True)  # the labels of the rows of a pandas object
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many rows are passed on.
+
+        Only these have numbers: bins go by the number of a row, and must hold the same number of rows in
+        every sample.
+        """
 
     @abstractmethod
     def fold(self, function: Callable[..., Any], *params: Any) -> Any:
@@ -65,6 +73,11 @@ class Source(ABC):
     def given(self) -> int:
         """How many rows there are, including those that are not passed on."""
         return self.size
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Missing values of every column, where they are known."""
+        return ()
 
     @property
     def held(self) -> bool:
@@ -93,19 +106,12 @@ class Source(ABC):
 class Memory(Source):
     """A table that is there already."""
 
-    label: str
-    schema: Schema
     values: Float[np.ndarray, "n D"]
     rows: int = ROWS  # of a batch
-    notes: tuple[str, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)  # columns that are not compared, and why
-    only: dict[str, int] = field(
-        default_factory=dict
-    )  # columns that not all samples have, and which has each
     missing: tuple[int, ...] = ()  # missing values of every column, where they are known to have been filled
 
     @property
-    def size(self) -> int:  # type: ignore[override]
+    def size(self) -> int:
         """How many rows."""
         return len(self.values)
 
@@ -129,11 +135,10 @@ def in_memory(table: Table, label: str | None = None) -> Memory:
     return Memory(label or table.label, schema, table.values, notes=table.notes)
 
 
-def rows_of(source: Any, table: Table) -> Memory:
-    """Rows of a source that are in memory, with what was said of it."""
-    return replace(
-        in_memory(table, source.label), notes=source.notes, left_out=source.left_out, only=source.only
-    )
+def rows_of(source: Source, table: Table) -> Memory:
+    """Rows of a source that are in memory, with what is known of it."""
+    known: Any = {"notes": source.notes, "left_out": source.left_out, "only": source.only}
+    return replace(in_memory(table, source.label), **known)
 
 
 def as_table(source: Source, values: Float[np.ndarray, "n D"]) -> Table:
@@ -151,8 +156,8 @@ def as_table(source: Source, values: Float[np.ndarray, "n D"]) -> Table:
         source.label,
         schema.units,
         source.notes,
-        getattr(source, "missing", None) or tuple(gaps.sum(axis=0).tolist()),
-        getattr(source, "index", None),
+        source.missing or tuple(gaps.sum(axis=0).tolist()),
+        source.index,
         schema.missing_of,
     )
 
