@@ -5,7 +5,6 @@ import pytest
 
 from kembed.core.linalg import (
     log_sum_exp,
-    median,
     median_of_pairs,
     pivoted_cholesky,
 )
@@ -43,9 +42,8 @@ def test_pivoted_cholesky_by_hand():
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("n", [1, 2, 3, 700, 701])
-def test_median_is_numpys(name, n):
+def test_the_median_of_pairs_is_numpys(name, n):
     values = CASES[name](np.random.default_rng(n), n)
-    assert median(values) == np.median(values)
     squared = np.square(np.subtract.outer(values, values))
     pairs = squared[np.triu_indices(n, 1)]
     if n > 1 and np.median(pairs) > 0.0:

@@ -11,8 +11,8 @@ from kembed.cli import options, outputs, words
 from kembed.cli.options import command, kernel_of, method, output, split
 from kembed.cli.screen import Screen
 from kembed.cli.sketches import SUFFIX, source_like
-from kembed.cli.words import UsageError, label
-from kembed.core.text import plain, rows
+from kembed.cli.words import UsageError
+from kembed.core.text import label, plain, rows
 from kembed.core.writing import is_store
 
 if TYPE_CHECKING:

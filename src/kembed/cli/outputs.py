@@ -6,7 +6,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from kembed.cli.words import UsageError, label
+from kembed.cli.words import UsageError
+from kembed.core.text import label
 from kembed.core.writing import place_of, write_whole
 
 FIGURES = (".png", ".svg", ".pdf")  # what matplotlib writes and browsers and papers show

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from kembed.cli import words
 from kembed.cli.options import Grouping, Reading, split
 from kembed.cli.screen import Screen
-from kembed.cli.words import STANDARD_INPUT, UsageError, label
-from kembed.core.text import listing
+from kembed.cli.words import UsageError
+from kembed.core.text import STANDARD_INPUT, label, listing
 from kembed.core.writing import is_store
 from kembed.tables.files import checked
 from kembed.tables.frames import EXACT, Labelled, level_text

@@ -17,9 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from kembed import __version__
-from kembed.cli.words import label, readable
+from kembed.cli.words import readable
 from kembed.core.progress import above_bars, telling_stages
-from kembed.core.text import printable, visible
+from kembed.core.text import label, printable, visible
 from kembed.core.writing import SCHEMA, jsonable
 
 SHARE_BEFORE_ESTIMATE = 0.3  # the share of the work after which the time left can be reported

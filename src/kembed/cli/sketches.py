@@ -11,8 +11,8 @@ from kembed.cli import options, outputs, words
 from kembed.cli.options import command, kernel_of, split
 from kembed.cli.outcomes import show_outcome, verdict
 from kembed.cli.screen import Screen
-from kembed.cli.words import UsageError, label
-from kembed.core.text import counted, listing, rows
+from kembed.cli.words import UsageError
+from kembed.core.text import counted, label, listing, rows
 from kembed.core.writing import is_store
 
 if TYPE_CHECKING:

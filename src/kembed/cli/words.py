@@ -7,16 +7,10 @@ from kembed.core.text import printable, shortened, visible
 
 SAYS_LITTLE = 2  # letters: "m" and "f", "NY" and "LA" need the column beside them
 ANSWERS = ("yes", "no", "true", "false", "none", "other")
-STANDARD_INPUT = "-"
 
 
 class UsageError(ValueError):
     """What is wrong with a command, in one line with the remedy."""
-
-
-def label(source: object) -> str:
-    """What to call a file in a sentence; safe to print."""
-    return "standard input" if str(source) == STANDARD_INPUT else printable(str(source))
 
 
 def readable(error: BaseException) -> str:

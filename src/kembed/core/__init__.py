@@ -1,1 +1,1 @@
-"""Arrays, checks at the door, exact algebra, the order of rows, words for people: no statistics."""
+"""Arrays, input validation, linear algebra, the order of rows, files and text: no statistics."""

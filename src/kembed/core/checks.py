@@ -1,7 +1,6 @@
-"""The door: the only place that looks at what a user passed in.
+"""Input validation. Every message names the argument, what was found, and the remedy.
 
-Every message names the argument, what was seen, and the remedy. Values that JAX is tracing cannot be
-looked at; for them only shapes are checked.
+Values that JAX is tracing cannot be looked at; for them only shapes are checked.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""The one door from results down to the rooms of people: how a result draws itself, or becomes a page.
+"""How a result draws itself, or becomes a page, without importing plotting and reporting.
 
-Results stand above `plotting` and `report` and know nothing of them. A class that says `Drawn` is drawn by
-the function that `kembed.plotting` keeps under the name of the class (or of the nearest one it derives from).
+A class that derives from `Drawn` is drawn by the function that `kembed.plotting` keeps under the name of the
+class (or of the nearest one it derives from).
 """
 
 import html
@@ -43,6 +43,6 @@ class Drawn(Shown):
         return draw(self, ax, **options)
 
 
-def below(room: str) -> Any:
-    """A room of people, imported when a result is to be shown."""
-    return importlib.import_module(f"kembed.{room}")
+def below(package: str) -> Any:
+    """A package of the presentation layer, imported when a result is to be shown."""
+    return importlib.import_module(f"kembed.{package}")

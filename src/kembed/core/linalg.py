@@ -71,25 +71,11 @@ def scaled_squares(X: Float[Array, "n D"], Y: Float[Array, "m D"], scale: Any) -
     return total
 
 
-def median(values: Float[Array, " n"]) -> float:
-    """`numpy.median` of many values that are numbers, several times as fast; nan of none.
-
-    >>> median(np.array([3.0, 1.0, 2.0])), median(np.array([3.0, 1.0]))
-    (2.0, 2.0)
-    """
-    if not len(values):
-        return float("nan")
-    middle = len(values) // 2
-    ordered = np.partition(values, middle)
-    low = ordered[middle] if len(values) % 2 else ordered[:middle].max()
-    return float(0.5 * low + 0.5 * ordered[middle])
-
-
 def median_of_pairs(matrix: Float[Array, "n n"]) -> float:
     """The median over pairs i < j; over those above 0 where most are 0; 0 if all are."""
     pairs = np.concatenate([row[i:] for i, row in enumerate(matrix, 1)]) if len(matrix) else matrix.ravel()
-    middle = median(pairs) if len(pairs) else 0.0
-    return median(pairs[pairs > 0.0]) if middle == 0.0 and pairs.any() else middle
+    middle = float(np.median(pairs)) if len(pairs) else 0.0
+    return float(np.median(pairs[pairs > 0.0])) if middle == 0.0 and pairs.any() else middle
 
 
 def robust_spread(offsets: Float[Array, "n E"]) -> Any:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
+STANDARD_INPUT = "-"
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # exponents
 
 
@@ -59,6 +60,11 @@ def printable(text: str) -> str:
     ('height', 'two\\nlines')
     """
     return text if text.isprintable() else repr(text)[1:-1]
+
+
+def label(source: object) -> str:
+    """What to call a file in a sentence; safe to print."""
+    return "standard input" if str(source) == STANDARD_INPUT else printable(str(source))
 
 
 def visible(text: str) -> str:

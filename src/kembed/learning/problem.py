@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.core.backend import Array, Float, Int, namespace
-from kembed.core.linalg import median, median_of_pairs, robust_spread, squared_distances
+from kembed.core.linalg import median_of_pairs, robust_spread, squared_distances
 from kembed.core.ordering import distinct_rows, sorted_to_rounding
 from kembed.kernels.measures import Lebesgue, Measure
 from kembed.kernels.stationary import Gaussian, MultiScale
@@ -191,7 +191,7 @@ def prepare(
         log_count=np.log(M - (tied.sum(axis=1) if cell is None else np.ones(Q))),
         log_background=log_cauchy(y[chosen], BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)])),
         weight=np.float64(n / len(chosen)),
-        unit=np.float64(np.sqrt(median(apart)) if family.shape == "isotropic" else 1.0),
+        unit=np.float64(np.sqrt(np.median(apart)) if family.shape == "isotropic" else 1.0),
         axes=frame.axes,
         scale=frame.scale,
     )
@@ -229,7 +229,7 @@ def _on_a_grid(
         log_count=np.log(n - (counts[number] if cell is None else np.ones(n))),
         log_background=log_cauchy(y, BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)])),
         weight=np.asarray(1.0),
-        unit=np.asarray(median(apart[apart > 0.0])),
+        unit=np.asarray(np.median(apart[apart > 0.0])),
         axes=frame.axes,
         scale=frame.scale,
     )

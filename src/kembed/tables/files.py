@@ -16,14 +16,26 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from kembed.core.text import counted, listing, printable
-from kembed.tables.delimited import BYTES, TextOptions, named, open_text
-from kembed.tables.parts import ROWS, Held, InputError, Part, Scan, Stream, cut, of_lazy, scan, silent_stderr
+from kembed.core.text import STANDARD_INPUT, counted, label, listing
+from kembed.tables.delimited import BYTES, named, open_text
+from kembed.tables.parts import (
+    ROWS,
+    Held,
+    InputError,
+    Part,
+    Scan,
+    Stream,
+    TextOptions,
+    cut,
+    of_lazy,
+    reading,
+    scan,
+    silent_stderr,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
-STANDARD_INPUT = "-"
 MOST = 2 * 1024**3  # bytes of what has no size of its own, such as a pipe
 CHUNK = 1 << 20  # bytes read at once
 # Suffixes: text tables with what separates their fields, and others.
@@ -46,11 +58,6 @@ class Files(NamedTuple):
     names: tuple[str, ...]
     parts: list[Part]
     notes: tuple[str, ...] = ()
-
-
-def label(source: str | Path) -> str:
-    """What to call a source in a sentence; safe to print."""
-    return "standard input" if str(source) == STANDARD_INPUT else printable(str(source))
 
 
 def open_files(value: Any, argument: str, options: TextOptions, rows: int = ROWS) -> Files:
@@ -135,17 +142,10 @@ def _open_file(path: str, options: TextOptions, rows: int) -> Files:
         frame.columns = list(names)
         return Files(name, names, [Held(name, names, 1, frame.get_columns(), rows)] if frame.height else [])
     kind = SCANNED[suffix]
-    try:
-        with silent_stderr():
-            lazy = scan(path, kind)
-            written = tuple(lazy.collect_schema().names())
-            size = int(lazy.select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, OSError, ValueError):
-        raise unreadable(name, KINDS[kind]) from None
-    except BaseException as error:  # Polars' own faults are no exceptions of Python's
-        if type(error).__name__ != "PanicException":
-            raise
-        raise unreadable(name, KINDS[kind]) from None
+    with reading(lambda _: unreadable(name, KINDS[kind])), silent_stderr():
+        lazy = scan(path, kind)
+        written = tuple(lazy.collect_schema().names())
+        size = int(lazy.select(pl.len()).collect().item())
     names = tuple(_names(list(written), name))
     if kind == "lines":  # can only be read from the beginning
         query = lazy.rename(dict(zip(written, names, strict=True)))
@@ -255,26 +255,15 @@ def _typed(data: bytes, name: str, kind: str) -> pl.DataFrame:
         "Feather or Arrow IPC": pl.read_ipc,
         "JSON lines": lambda file: pl.read_ndjson(file, infer_schema_length=None),
         "JSON": lambda file: pl.read_json(file, infer_schema_length=None),
-        "Excel": _sheet,
+        "Excel": lambda file: _sheet(file, name),
     }
     if not data.strip():
         raise InputError(f"{name} is empty; check how it was written")
-    try:
-        with silent_stderr():
-            return readers[kind](io.BytesIO(data))
-    except InputError as error:
-        raise InputError(f"{name} {error}") from None
-    except MemoryError:
-        raise
-    except Exception:
-        pass
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-    raise unreadable(name, kind) from None
+    with reading(lambda _: unreadable(name, kind)), silent_stderr():
+        return readers[kind](io.BytesIO(data))
 
 
-def _sheet(file: io.BytesIO) -> pl.DataFrame:
+def _sheet(file: io.BytesIO, name: str) -> pl.DataFrame:
     """The first sheet of a workbook, by whichever reader is installed."""
     import polars as pl
 
@@ -283,7 +272,7 @@ def _sheet(file: io.BytesIO) -> pl.DataFrame:
             return pl.read_excel(file, engine=engine)
         except ImportError:
             continue
-    raise InputError("is a spreadsheet; pip install fastexcel to read it, or save the sheet as CSV")
+    raise InputError(f"{name} is a spreadsheet; pip install fastexcel to read it, or save the sheet as CSV")
 
 
 def checked(columns: Iterable[str], present: Iterable[str], name: str) -> list[str]:
