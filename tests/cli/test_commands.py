@@ -25,7 +25,7 @@ import kembed
 from kembed import experiments
 from kembed.cli import options, run, tour
 from kembed.cli.app import COMMANDS
-from kembed.cli.samples import load_pair
+from kembed.cli.samples import load_samples
 from kembed.cli.screen import Screen
 from kembed.core.progress import progress_bar, showing_progress
 from kembed.kernels.space import make_space
@@ -162,10 +162,9 @@ def test_columns_that_cannot_be_compared_are_left_out_and_told(call, answer):
     assert err.splitlines() == [
         "note: numbered.csv and numbered.csv are the same file, so they cannot differ",
         "note: column 'name' is left out: every value is different, as in an identifier",
-        "note: column 'id' counts up by 1 from row to row, as row numbers do; leave it out if that is what "
-        "it is",
-        "note: numbered.csv and numbered.csv have all different rows in common; the test takes samples for "
-        "independent, so give rows of one to one alone",
+        "note: column 'id' looks like a row number (it counts up by 1); consider excluding it",
+        "note: numbered.csv and numbered.csv have all different rows in common; the test assumes independent "
+        "samples, so keep each of these rows in one of them",
     ]
     _, _, err = call("test", "before.csv", "numbered.csv", *QUICK)
     assert "note: column 'w' is left out: only before.csv has it" in err
@@ -325,10 +324,16 @@ def test_names_cannot_paint_the_terminal(call):
             "--kernel takes fused, bkl, ard, paper, median, median-raw or a lengthscale",
         ),
         ("test before.csv after.csv --kernel -1", "--kernel takes"),
-        ("test before.csv after.csv --alpha 5", "--alpha is a number between 0 and 1, 0.05 for 5%"),
-        ("test before.csv after.csv --resamples 9", "use --resamples 20 or more"),
+        (
+            "test before.csv after.csv --alpha 5",
+            "--alpha must lie strictly between 0 and 1.*write 0.05 for 5%",
+        ),
+        ("test before.csv after.csv --resamples 9", "use --resamples 19 or more"),
         ("test before.csv after.csv --seed -1", "--seed must be a whole number of at least 0, got '-1'"),
-        ("test before.csv after.csv --missing drop", "--missing takes include, omit, raise, but 'drop'"),
+        (
+            "test before.csv after.csv --missing drop",
+            "'drop' is not one of 'include', 'omit', 'raise'",
+        ),
         ("test before.csv after.csv --delimiter ;;", "--delimiter takes one character"),
         ("test before.csv after.csv --group city", "--group splits one file.*leave out after.csv"),
         ("test before.csv after.csv --groups a,b", "name the column with --group"),
@@ -359,7 +364,7 @@ def test_names_cannot_paint_the_terminal(call):
         ("when before.csv --order day", "has no column 'day'|is not a column"),
         ("when before.csv --order city", "order='city' holds text; name a column of dates or numbers"),
         ("when before.csv --block 0", "--block must be a whole number of at least 1, got '0'"),
-        ("when before.csv --resamples 9", "use --resamples 20 or more"),
+        ("when before.csv --resamples 9", "use --resamples 19 or more"),
         ("when before.csv --plot curve.doc", "must end in .png or .svg or .pdf"),
         ("reproduce figure9", "there is no figure 'figure9'; give figure1, figure2, figure3, ozone or all"),
         ("reproduce figure1 -o before.csv", "is, or lies in, a file"),
@@ -513,9 +518,7 @@ def test_witness(answer, call, place):
     sample = ("--columns", "v", "--kernel", "median")
     code, out, _ = call("witness", "before.csv", "after.csv", *sample, "-o", "w.svg")
     assert code == 0
-    assert out.startswith(
-        "The two samples differ in 2 regions, with 90% bands that hold everywhere at once:\n"
-    )
+    assert out.startswith("The two samples differ in 2 regions, with simultaneous 90% bands:\n")
     low, high = (
         float(re.search(rf"more {name}.csv: v in \[.*\n.*where v is (\S+)\n", out)[1])
         for name in ("before", "after")
@@ -659,7 +662,7 @@ def test_the_keyboard_is_announced(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("b.csv").write_text("v\n1\n2\n4\n")
     with warnings.catch_warnings():
-        pair = load_pair("-", "b.csv", options.Grouping(), Screen(["test"]))
+        pair = load_samples("-", "b.csv", options.Grouping(), Screen(["test"]))
     assert pair.labels == ("standard input", "b.csv")
     assert "end with Ctrl-D" in capsys.readouterr().err
 
@@ -1016,7 +1019,7 @@ def test_dates_that_rise_are_told_by_learn(place, call):
         place / "d.parquet"
     )
     assert (
-        "column 'day' goes up a day from row to row, as clocks do; leave it out"
+        "column 'day' looks like a timestamp (it goes up a day from row to row)"
         in call("learn", "d.parquet")[2]
     )
 

@@ -270,8 +270,11 @@ def test_a_failed_write_leaves_the_old_file(call, tmp_path, monkeypatch):
         ("four.csv --tier a --tier a", "tiers has 'a' more than once"),
         ("four.csv --require a->b --forbid a->b", "'a' --> 'b' is both required and forbidden"),
         ("four.csv --kernel ard", "--kernel takes fused, bkl, paper, median or a lengthscale such as 2.5"),
-        ("four.csv --alpha 5", "--alpha is a number between 0 and 1, 0.05 for 5%, but 5 was given"),
-        ("four.csv --alpha 0.001 --resamples 99", "use --resamples 1000 or more"),
+        (
+            "four.csv --alpha 5",
+            "--alpha must lie strictly between 0 and 1, but 5 was given",
+        ),
+        ("four.csv --alpha 0.001 --resamples 99", "use --resamples 999 or more"),
         ("four.csv --orientation left", "'left' is not one of"),
         ("four.csv -o graph.txt", "-o graph.txt must end in .png or .svg or .pdf or .dot or .json"),
         ("four.csv -o nowhere/graph.dot", "the folder of -o nowhere/graph.dot does not exist"),

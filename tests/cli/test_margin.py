@@ -77,7 +77,10 @@ def test_the_report_does_not_fail_within_its_margin(call):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--margin", "big"], "--margin takes standard deviations (0.1sd), a share of rows (2%)"),
+        (
+            ["--margin", "big"],
+            "margin must be standard deviations such as '0.1 sd', a share of rows",
+        ),
         (["--margin", "1.5"], "but '1.5' was given"),
         (["--margin", "0.1sd", "--null", "wild"], "--margin needs independent rows or clusters"),
     ],

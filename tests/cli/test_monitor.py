@@ -90,7 +90,7 @@ def test_a_list_of_references_and_a_sketch(call):
         (["new.csv", "day0.csv", "--reference", "part0.csv"], "new.csv must end in .kembed"),
         (["of.kembed", "day0.csv", "--alpha", "0.01"], "was made with alpha=0.05, but 0.01 was given"),
         (["new.kembed", "day0.csv", "--alpha", "0.1", "--mean-time", "9"], "give one"),
-        (["new.kembed", "day0.csv", "--alpha", "2"], "--alpha is a number between 0 and 1"),
+        (["new.kembed", "day0.csv", "--alpha", "2"], "--alpha must lie strictly between 0 and 1"),
         (
             ["new.kembed", "day0.csv", "--reference", "part0.csv", "--plot", "a.txt"],
             "--plot a.txt must end in",

@@ -41,9 +41,7 @@ def test_rare_false_alarms():
 
 def test_repeated_rows(rng):
     x, y = rng.normal(size=(40, 2)), rng.normal(size=(50, 2))
-    assert "every row of x occurs 3 times; the test takes rows for independent" in notes(
-        np.repeat(x, 3, 0), y
-    )
+    assert "every row of x occurs 3 times; the test assumes independent rows" in notes(np.repeat(x, 3, 0), y)
     assert "every row of y occurs twice" in notes(x, np.tile(y, (2, 1)))
     assert "10 of 50 rows of x repeat others" in notes(np.vstack([x, x[:10]]), y)
     coded = pd.DataFrame({"g": ["a", "b", "c", "d", "e"] * 6})
@@ -55,7 +53,7 @@ def test_repeated_rows(rng):
 
 def test_the_same_rows_in_both(rng):
     x, y = rng.normal(size=(40, 2)), rng.normal(size=(50, 2))
-    assert "x and y have 5 different rows in common; the test takes samples for independent" in notes(
+    assert "x and y have 5 different rows in common; the test assumes independent samples" in notes(
         np.vstack([x, y[:5]]), y
     )
     assert "x and y have all different rows in common" in notes(x, x[::-1])
@@ -120,13 +118,13 @@ def test_clusters_in_one_sample(rng):
 
 def test_identifiers_and_clocks(rng):
     one, other = np.arange(30.0), np.arange(100.0, 140.0)
-    assert "column 'column 0' counts up by 1 from row to row, as row numbers do; leave it out" in notes(
+    assert "column 'column 0' looks like a row number (it counts up by 1); consider excluding it" in notes(
         one, other
     )
-    assert "rises from row to row, as identifiers and clocks do" in notes(one**1.5, other)
+    assert "looks like an ID or a timestamp (it rises from row to row)" in notes(one**1.5, other)
     assert "falls from row to row" in notes(-one, -other)
     ids = rng.permutation(80).astype(float)
-    assert "a different whole number in every row, as identifiers have" in notes(ids[:40], ids[40:])
+    assert "looks like an ID (it has a different whole number in every row)" in notes(ids[:40], ids[40:])
     incomes = rng.choice(100_000, 80, replace=False).astype(float)  # all different by chance
     assert notes(incomes[:40], incomes[40:]) == ""
 
@@ -173,16 +171,14 @@ def test_results_carry_them(rng):
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 def test_few_rows(n):
     x = np.arange(float(n))
-    assert (
-        diagnostics.counting([x]) in ("", "counts up by 1 from row to row, as row numbers do") if n else True
-    )
+    assert diagnostics.counting([x]) in ("", "a row number (it counts up by 1)") if n else True
     assert notes(np.arange(max(n, 1.0)), [3.0, 1.0]) == ""
 
 
 def test_all_results_carry_notes():
     rng = np.random.default_rng(0)
     x, y = np.repeat(rng.normal(size=(40, 2)), 3, axis=0), rng.normal(size=(100, 2))
-    copied = "every row of x occurs 3 times; the test takes rows for independent, so drop what was copied"
+    copied = "every row of x occurs 3 times; the test assumes independent rows, so remove duplicates"
     found = witness(x, y, kernel="median")
     assert copied in found.notes
     assert copied in found.to_dict()["notes"]
@@ -194,7 +190,7 @@ def test_all_results_carry_notes():
     graph = pc(
         np.column_stack([y, np.arange(100.0), np.sort(y[:, 0]) + np.tile([0.0, 0.1], 50)]), test="fisher-z"
     )
-    assert any("'column 2' counts up by 1" in note for note in graph.notes)
+    assert any("'column 2' looks like a row number" in note for note in graph.notes)
     assert any(note.endswith("and prewhiten= (--time) is for those") for note in graph.notes)
     assert graph.to_dict()["notes"] == list(graph.notes)
     conditional = conditional_test(x[:, 0], x[:, 1], y[:1].repeat(120, axis=0), n_resamples=19)
@@ -245,16 +241,16 @@ def test_rare_values_that_meet_are_no_series():
 
 def test_dates_are_no_whole_numbers(rng):
     days = pd.Series(pd.date_range("2020-01-01", periods=60))
-    assert "column 'column 0' goes up a day from row to row, as clocks do" in notes(days[:30], days[30:])
+    assert "column 'column 0' looks like a timestamp (it goes up a day from row to row)" in notes(
+        days[:30], days[30:]
+    )
     mixed = days.iloc[rng.permutation(60)]
-    assert "has a different day in every row, as clocks have" in notes(mixed[:30], mixed[30:])
+    assert "looks like a timestamp (it has a different day in every row)" in notes(mixed[:30], mixed[30:])
 
 
 def test_repeated_rows_of_two_sides(rng):
     x, y = np.repeat(rng.normal(size=(2, 30)), 3, axis=1)
-    copied = (
-        "every row of x and y occurs 3 times; the test takes rows for independent, so drop what was copied"
-    )
+    copied = "every row of x and y occurs 3 times; the test assumes independent rows, so remove duplicates"
     assert copied in hsic_test(x, y, **QUICK).notes
     assert hsic_test(x, rng.normal(size=90), **QUICK).notes[0].startswith("neighbouring")
     assert copied in conditional_test(x, y, n_resamples=19, rng=0).notes

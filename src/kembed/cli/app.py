@@ -15,7 +15,7 @@ from kembed.cli.words import UsageError
 
 # What stands below the help of every command, and of all.
 CODES = (
-    "Exit codes: 0 it ran; 1 a difference was found, with --fail-on-difference; 2 bad input; "
+    "Exit codes: 0 success; 1 a difference was found (with --fail-on-difference); 2 bad input; "
     "70 an internal error; 130 interrupted, 143 terminated."
 )
 FILES = (
@@ -105,6 +105,6 @@ def kembed(
         typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Compare samples: whether they differ, where, and how sure that is."""
+    """Compare tables: whether they differ, where, and how sure that is."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), nl=False)

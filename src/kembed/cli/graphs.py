@@ -31,7 +31,7 @@ MEANINGS = {
 def run_graph(
     screen: Screen, file: OneFile, *, reading: Reading, searching: Searching, output: GraphFile = None
 ) -> None:
-    """Which columns of a file cause which? A causal graph by conditional tests, and how sure each edge is."""
+    """Which columns of a file cause which? A causal graph from conditional tests."""
     kernel = kernel_of(searching.kernel, KERNELS)
     outputs.check_target(output, FILES, (file,))
     if searching.cache is not None:

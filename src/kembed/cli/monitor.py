@@ -18,7 +18,7 @@ from kembed.core.writing import is_store
 if TYPE_CHECKING:
     from kembed.testing.monitor import Monitor
 
-StateFile = Annotated[Path, typer.Argument(metavar="STATE", help=f"Where the monitor is kept: {SUFFIX}.")]
+StateFile = Annotated[Path, typer.Argument(metavar="STATE", help=f"The file of the monitor: {SUFFIX}.")]
 Batch = Annotated[str, typer.Argument(metavar="BATCH", help="The new rows: a file, or - for standard input.")]
 
 
@@ -31,35 +31,38 @@ def run_monitor(
     reading: options.Complete,
     reference: Annotated[
         options.Texts,
-        options.data("Rows from when all was well, to start with; several are a batch each.", "FILE"),
+        options.data("Rows from a normal period, to start with; can be repeated, a batch each.", "FILE"),
     ] = None,
     batches: Annotated[
-        options.Text, options.data("The batch (a day) of every row of the reference.", "COLUMN")
+        options.Text, options.data("Column of the batch (a day) of every row of the reference.", "COLUMN")
     ] = None,
     by: Annotated[
-        options.Text, options.data("Compare within its values (a weekday, a site).", "COLUMN")
+        options.Text,
+        options.data("Compare only within the values of this column (a weekday, a site).", "COLUMN"),
     ] = None,
     name: Annotated[
-        options.Text, options.data("What to call the batch, such as its date.", "TEXT", "--label")
+        options.Text, options.data("Name of the batch, such as its date.", "TEXT", "--label")
     ] = None,
     seeded: options.Seeded,
     unit: Annotated[
         Literal["row", "batch"] | None,
-        method("What is exchangeable if nothing changes; row unless given.", None),
+        method("What is exchangeable if nothing changes: rows or batches; row unless given.", None),
     ] = None,
     alpha: Annotated[
-        float | None, method("Probability of ever raising a false alarm; 0.05 unless given.", "P")
+        float | None, method("Probability of any false alarm, ever; 0.05 unless given.", "P")
     ] = None,
     mean_time: Annotated[
-        float | None, method("In its place: batches from one false alarm to the next, on average.", "T")
+        float | None, method("Instead of --alpha: average number of batches between false alarms.", "T")
     ] = None,
     kernel: Annotated[
-        str | None, method("Of the tests: many kernels, one learned, or a lengthscale.", options.A_KERNEL)
+        str | None, method("Many kernels in one test, one learned, or a lengthscale.", options.A_KERNEL)
     ] = None,
-    resamples: Annotated[int | None, method("Permutations of a test; 199 unless given.", "N", min=1)] = None,
+    resamples: Annotated[
+        int | None, method("Number of permutations per test; 199 unless given.", "N", min=1)
+    ] = None,
     plot: Annotated[Path | None, output("Save the evidence as a figure: .png, .svg or .pdf.", "FILE")] = None,
 ) -> bool:
-    """Watch a stream: has anything changed? With few false alarms, however long one watches."""
+    """Has a stream changed? Add a batch; false alarms stay rare, however long you watch."""
     outputs.check_target(state, (SUFFIX,), (batch, *(reference or ())), "")
     outputs.check_target(plot, outputs.FIGURES, (batch, *(reference or ())), "--plot ")
     if alpha is not None and mean_time is not None:

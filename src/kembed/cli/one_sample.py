@@ -26,13 +26,13 @@ def run_independence(
     x: Annotated[str, typer.Option("--x", metavar="A,B,...", help="Columns of one side.")],
     y: Annotated[str, typer.Option("--y", metavar="C,D,...", help="Columns of the other.")],
     given: Annotated[
-        str | None, typer.Option("--given", metavar="E,F,...", help="Columns that are held fixed.")
+        str | None, typer.Option("--given", metavar="E,F,...", help="Columns to condition on.")
     ] = None,
     strata: options.Strata = None,
     null: options.SidedNull = "permutation",
     fast: options.Fast = False,
 ) -> bool:
-    """Do columns of a file depend on other columns of it? An exact test; with --given, by regressions."""
+    """Do columns of a file depend on others? An exact test; with --given, a conditional test."""
     named = {"x": split(x) or [], "y": split(y) or [], **({"given": split(given) or []} if given else {})}
     alone = (("--fast", fast), ("--strata", strata), (f"--null {null}", null != "permutation"))
     for option, used in alone:
@@ -83,17 +83,17 @@ def run_when(
     *,
     reading: options.Reading,
     order: Annotated[
-        str | None, options.data("Sort rows by this column of dates or numbers; else as they are.", "COLUMN")
+        str | None, options.data("Sort rows by this column of dates or numbers first.", "COLUMN")
     ] = None,
     seeded: options.Seeded,
     block: Annotated[
-        int, options.method("Move so many rows together, for rows like their neighbours.", "N", min=1)
+        int, options.method("Permute blocks of N rows, where rows resemble their neighbours.", "N", min=1)
     ] = 1,
     min_segment: Annotated[
-        int | None, options.method("Fewest rows between changes; a fiftieth unless given.", "N", min=1)
+        int | None, options.method("Fewest rows between changes; a fiftieth of all unless given.", "N", min=1)
     ] = None,
-    resamples: Annotated[int, options.method("How many orders of the rows.", "N", min=1)] = 999,
-    alpha: Annotated[float, options.method("Level of all changes together.", "P")] = 0.05,
+    resamples: Annotated[int, options.method("Number of permutations of the rows.", "N", min=1)] = 999,
+    alpha: Annotated[float, options.method("Significance level of all changes together.", "P")] = 0.05,
     output: Annotated[
         Path | None,
         options.output("Save the figure: .png, .svg or .pdf.", "FILE", "--output", "-o", "--plot"),
@@ -143,7 +143,7 @@ def run_learn(
     ] = "gaussian",
     output: options.Figure = None,
 ) -> None:
-    """Which lengthscale fits best? Learned without labels, every mode shown."""
+    """Which lengthscale fits best? Learned without labels, with every mode."""
     outputs.check_target(output, outputs.FIGURES, (file,))
     from kembed.cli import samples
     from kembed.learning.learn import MINIMUM_ROWS

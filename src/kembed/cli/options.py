@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import filterfalse
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.models import OptionInfo
@@ -36,7 +36,9 @@ known, runs = _panel("What is known beforehand"), _panel("How sure, how fast")
 Text = str | None
 Texts = list[str] | None
 SampleA = Annotated[str, typer.Argument(metavar="A", help="A file, or - for standard input.")]
-SampleB = Annotated[Text, typer.Argument(metavar="B", help="Another; none with --group.", show_default=False)]
+SampleB = Annotated[
+    Text, typer.Argument(metavar="B", help="A second file; none with --group.", show_default=False)
+]
 OneFile = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
 TO_FILE = ("FILE", "--output", "-o")
 Figure = Annotated[Path | None, output("Save the figure: .png, .svg or .pdf.", *TO_FILE)]
@@ -45,66 +47,65 @@ GraphFile = Annotated[
 ]
 Page = Annotated[Path, output("The page to write.", *TO_FILE)]
 ByColumn = Annotated[bool, method("Also test every column individually.", "", "--by-column")]
-Paired = Annotated[bool, method("Row i of A and row i of B belong together.", "", "--paired")]
+Paired = Annotated[bool, method("Row i of A and row i of B are a pair.", "", "--paired")]
 PairedBy = Annotated[
-    Text, method("Rows with the same value of this column belong together.", "COLUMN", "--paired-by")
+    Text, method("Rows with the same value of this column are a pair.", "COLUMN", "--paired-by")
 ]
 Weights = Annotated[Text, data("Weigh rows by this column, which is not compared.", "COLUMN")]
-Unit = Annotated[Text, data("Clusters of rows (a customer, a day), which are exchanged whole.", "COLUMN")]
-Strata = Annotated[Text, data("Compare within the strata of this column (a site, a weekday).", "COLUMN")]
-Target = Annotated[Text, data("Also: did this column change, given all others?", "COLUMN")]
+Unit = Annotated[
+    Text, data("Column of clusters (a customer, a day); clusters are permuted as a whole.", "COLUMN")
+]
+Strata = Annotated[Text, data("Compare only within the values of this column (a site, a weekday).", "COLUMN")]
+Target = Annotated[Text, data("Also ask: did this column change, given all others?", "COLUMN")]
 Null = Annotated[
     Literal["permutation", "wild"],
-    method("Shuffled labels, or the wild bootstrap for time series (rows in order of time).", None),
+    method("Permuted labels, or the wild bootstrap for time series (rows in order of time).", None),
 ]
 SidedNull = Annotated[
     Literal["permutation", "wild", "shift"],
     method(
-        "Shuffled rows; or for time series (rows in order of time) the wild bootstrap, or one side moved in "
-        "time.",
+        "Permuted rows; for time series (rows in order of time) the wild bootstrap, or shifts of one side.",
         None,
     ),
 ]
 Margin = Annotated[
-    Text, method("Ask whether it matters: is the difference beyond 0.1sd, 2%, or an MMD/√2?", "0.1sd|2%|D")
+    Text,
+    method("Is the difference larger than 0.1 standard deviations, 2% of rows, or an MMD/√2?", "0.1sd|2%|D"),
 ]
-Bayes = Annotated[bool, method("Also the posterior probability of a difference.", "", "--bayes")]
-Fast = Annotated[bool, method("Random features: time linear in the rows.", "", "--fast")]
+Bayes = Annotated[bool, method("Also print the posterior probability of a difference.", "", "--bayes")]
+Fast = Annotated[bool, method("Use random features: time linear in the rows.", "", "--fast")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How to read a file."""
 
-    policies: ClassVar[tuple[str, ...]] = ("include", "omit", "raise")
     columns: Annotated[Text, data("Use only these columns.", "A,B,...")] = None
     exclude: Annotated[Text, data("Leave these columns out.", "A,B,...")] = None
     missing: Annotated[
-        str, data("Missing values: compared too, their rows left out, or an error.", "include|omit|raise")
+        Literal["include", "omit", "raise"],
+        data("Compare missing values too, leave out their rows, or stop with an error.", None),
     ] = "include"
-    na: Annotated[Text, data("More words and numbers that mean missing.", "A,B,...")] = None
-    delimiter: Annotated[Text, data("What separates fields; 'tab' for tabs.", "CHAR")] = None
-    decimal_comma: Annotated[bool, data("Read 1,5 as a number.", "", "--decimal-comma")] = False
+    na: Annotated[Text, data("Further words and numbers that mean missing.", "A,B,...")] = None
+    delimiter: Annotated[Text, data("Field separator; 'tab' for tabs.", "CHAR")] = None
+    decimal_comma: Annotated[bool, data("Read 1,5 as 1.5.", "", "--decimal-comma")] = False
     as_text: Annotated[
-        Text, data("Compare these as equal or not, whatever they look like.", "A,B,...", "--as-text")
+        Text, data("Treat these columns as categories, whatever they look like.", "A,B,...", "--as-text")
     ] = None
     no_header: Annotated[bool, data("The first line is data, not column names.", "", "--no-header")] = False
     scheduler: Annotated[
-        str, data("Read files with Dask: N workers here, or a scheduler's address.", "none|local[:N]|ADDRESS")
+        str,
+        data("Read files with Dask: N local workers, or a scheduler's address.", "none|local[:N]|ADDRESS"),
     ] = "none"
-
-    def __post_init__(self) -> None:
-        if self.missing not in self.policies:
-            seen = f"{self.missing!r} was given"
-            raise UsageError(f"--missing takes {', '.join(self.policies)}, but {seen}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Complete(Reading):
     """How to read what can hold no missing values."""
 
-    policies: ClassVar[tuple[str, ...]] = ("omit", "raise")
-    missing: Annotated[str, data("Rows with missing values: an error, or left out.", "omit|raise")] = "raise"
+    missing: Annotated[
+        Literal["omit", "raise"], data("Leave out rows with missing values, or stop with an error.", None)
+    ] = "raise"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,15 +113,15 @@ class Grouping(Reading):
     """How to read two samples, from two files or from one."""
 
     group: Annotated[Text, data("Compare the groups of this column of one file.", "COLUMN")] = None
-    groups: Annotated[Text, data("Which of its values, if it has more.", "A,B")] = None
-    max_rows: Annotated[int | None, data("Draw so many rows of each sample at random.", "N", min=2)] = None
+    groups: Annotated[Text, data("Which of its values to compare; all unless given.", "A,B")] = None
+    max_rows: Annotated[int | None, data("Sample N rows from each.", "N", min=2)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seeded:
     """Where random numbers start."""
 
-    seed: Annotated[int, method("Seed: the same seed gives the same answer.", "N", min=0)] = 0
+    seed: Annotated[int, method("Random seed: the same seed gives the same answer.", "N", min=0)] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,10 +129,10 @@ class Testing(Seeded):
     """How to test."""
 
     kernel: Annotated[
-        str, method("Many kernels, one learned, the median rule, or a lengthscale.", A_KERNEL)
+        str, method("Many kernels in one test, one learned, the median rule, or a lengthscale.", A_KERNEL)
     ] = "fused"
-    resamples: Annotated[int, method("How many permutations.", "N", min=1)] = 999
-    alpha: Annotated[float, method("Level of the verdict.", "P")] = 0.05
+    resamples: Annotated[int, method("Number of permutations.", "N", min=1)] = 999
+    alpha: Annotated[float, method("Significance level.", "P")] = 0.05
 
     def __post_init__(self) -> None:
         check_level(self.alpha, self.resamples)
@@ -155,7 +156,7 @@ class Searching(Seeded):
 
     test: Annotated[
         Literal["residuals", "fisher-z"],
-        method("What regressions leave, compared by kernels; or partial correlation.", None),
+        method("Kernel tests of regression residuals, or partial correlation.", None),
     ] = "residuals"
     kernel: Annotated[
         str,
@@ -164,33 +165,29 @@ class Searching(Seeded):
             "fused|bkl|paper|median|NUMBER",
         ),
     ] = "fused"
-    resamples: Annotated[int, method("Random signs or permutations.", "N", min=1)] = 999
-    alpha: Annotated[float, method("Level of every test.", "P")] = 0.05
-    max_given: Annotated[int | None, method("Condition on no more columns than this.", "N", min=0)] = None
+    resamples: Annotated[int, method("Number of random signs or permutations.", "N", min=1)] = 999
+    alpha: Annotated[float, method("Significance level of every test.", "P")] = 0.05
+    max_given: Annotated[int | None, method("Condition on at most N columns.", "N", min=0)] = None
     orientation: Annotated[
         Literal["majority", "conservative", "max-p", "first"],
-        method("Which sets that separate two columns decide on arrows.", None),
+        method("Which separating sets decide on arrows.", None),
     ] = "majority"
-    time: Annotated[Text, method("Take slow changes over this time out of all columns first.", "COLUMN")] = (
-        None
-    )
+    time: Annotated[Text, method("Remove slow trends over this column of times first.", "COLUMN")] = None
     least_timescale: Annotated[
         float | None,
-        method("With --time: what changes faster than this stays; dates count in days, 7 unless given.", "T"),
+        method("With --time: keep what changes faster than this (of dates in days, 7 unless given).", "T"),
     ] = None
-    tier: Annotated[Texts, known("Columns that no later --tier causes; may be given again.", "A,B,...")] = (
-        None
-    )
-    forbid: Annotated[Texts, known("A does not cause B; may be given again.", "'A->B'")] = None
-    require: Annotated[Texts, known("A causes B; may be given again.", "'A->B'")] = None
-    orders: Annotated[int, runs("Orders of the columns to try.", "N", min=1)] = 1
-    bootstrap: Annotated[int, runs("Resamples of the rows to try.", "N", min=0)] = 0
+    tier: Annotated[Texts, known("Columns that no later --tier causes; can be repeated.", "A,B,...")] = None
+    forbid: Annotated[Texts, known("A does not cause B; can be repeated.", "'A->B'")] = None
+    require: Annotated[Texts, known("A causes B; can be repeated.", "'A->B'")] = None
+    orders: Annotated[int, runs("Number of orders of the columns to try.", "N", min=1)] = 1
+    bootstrap: Annotated[int, runs("Number of bootstrap samples of the rows.", "N", min=0)] = 0
     workers: Annotated[
-        int | None, runs("Processes for --bootstrap; as many as processors unless given.", "N", min=1)
+        int | None, runs("Processes for --bootstrap; one per processor unless given.", "N", min=1)
     ] = None
     cache: Annotated[
         Path | None,
-        runs("Keep p-values there: an interrupted search goes on, a repeated one is instant.", "FOLDER"),
+        runs("Keep p-values here: an interrupted search continues, a repeated one is instant.", "FOLDER"),
     ] = None
 
     def __post_init__(self) -> None:
@@ -211,7 +208,7 @@ class Searching(Seeded):
 class Quiet:
     """How much to print."""
 
-    quiet: Annotated[bool, output("Print the answer only.", "", "--quiet", "-q")] = False
+    quiet: Annotated[bool, output("Print only the answer.", "", "--quiet", "-q")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,32 +284,13 @@ def _is_option(parameter: inspect.Parameter) -> bool:
     return any(isinstance(each, OptionInfo) for each in getattr(parameter.annotation, "__metadata__", ()))
 
 
-def margin_of(text: str | None) -> Any:
-    """A margin, None where none was given."""
-    if text is None:
-        return None
-    from kembed.testing.margin import read_margin
-
-    try:
-        return read_margin(text)
-    except ValueError:
-        wanted = (
-            "--margin takes standard deviations (0.1sd), a share of rows (2%) or an MMD/√2 between 0 and 1"
-        )
-        raise UsageError(f"{wanted}, but {text!r} was given") from None
-
-
 def check_level(alpha: float, resamples: int | None = None) -> None:
     """Refuse a level that is none, or that no p-value of so many resamples can reach."""
-    if not 0.0 < alpha < 1.0:
-        hint = ", 0.05 for 5%" if alpha >= 1.0 else ""
-        raise UsageError(f"--alpha is a number between 0 and 1{hint}, but {alpha:g} was given")
-    if resamples is not None and (resamples + 1) * alpha < 1.0:
-        least = 1.0 / (resamples + 1)
-        raise UsageError(
-            f"with --resamples {resamples} no p-value is below {least:.3g}, so nothing can be found at "
-            f"--alpha {alpha:g}; use --resamples {int(1.0 / alpha)} or more"
-        )
+    from kembed.core import checks
+
+    checks.level(alpha, "--alpha")
+    if resamples is not None:
+        checks.reachable(alpha, resamples, "--alpha", "--resamples ")
 
 
 def split(text: str | None) -> Texts:
@@ -354,13 +332,10 @@ def kernel_of(text: str, words: tuple[str, ...] = KERNELS) -> Any:
     """
     if text in words:
         return text
-    try:
-        lengthscale = float(text)
-    except ValueError:
-        lengthscale = 0.0
-    if not 0.0 < lengthscale < float("inf"):
-        wanted = f"--kernel takes {', '.join(words)} or a lengthscale such as 2.5"
-        raise UsageError(f"{wanted}, but {text!r} was given")
     from kembed import Gaussian
 
-    return Gaussian(lengthscale)
+    try:
+        return Gaussian(float(text))
+    except ValueError:
+        wanted = f"--kernel takes {', '.join(words)} or a lengthscale such as 2.5"
+        raise UsageError(f"{wanted}, but {text!r} was given") from None

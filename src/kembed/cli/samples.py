@@ -153,9 +153,18 @@ def load_samples(
     seed: int = 0,
     *,
     keep: tuple[str | None, ...] = (),
-    paired: bool = False,
+    paired: bool | str = False,
+    two: bool = True,
 ) -> Samples:
-    """Two samples, or as many as there are groups in a file; columns in `keep` are never left out."""
+    """Two samples, or as many as there are groups in a file; columns in `keep` are never left out.
+
+    `paired` is True for rows in pairs, or the column by whose values they match.
+    """
+    if isinstance(paired, str):
+        keep = (*keep, paired)
+        if reading.max_rows is not None:
+            seen = "--max-rows draws rows before --paired-by finds their partners"
+            raise UsageError(f"{seen}; leave one of them out")
     how: dict[str, Any] = {"minimum": 2, "common": True, "columns": split(reading.columns)}
     if kept := [name for name in keep if name is not None]:
         how |= {"keep": kept, "columns": how["columns"] and [*how["columns"], *kept]}
@@ -173,28 +182,13 @@ def load_samples(
         if STANDARD_INPUT not in (a, b) and all(map(exists, (a, b))) and samefile(a, b):
             screen.note(f"{label(a)} and {label(b)} are the same file, so they cannot differ")
         values = {"A": labelled(a, screen), "B": labelled(b, screen)}
+    if two and len(values) > 2:
+        seen = f"column {reading.group!r} has {len(values)} groups ({listing(values)})"
+        raise UsageError(f"{seen}; choose two with --groups a,b, or compare all with kembed test")
     loaded = Samples.of(sources_of(values, reading, screen, **how))
     if reading.max_rows is not None:
-        drawn = [_drawn(source, reading.max_rows, seed, paired, screen) for source in loaded.sources]
+        drawn = [_drawn(source, reading.max_rows, seed, paired is True, screen) for source in loaded.sources]
         loaded = replace(loaded, sources=tuple(drawn))
-    return loaded
-
-
-def load_pair(
-    a: str,
-    b: str | None,
-    reading: Grouping,
-    screen: Screen,
-    seed: int = 0,
-    keep: tuple[str | None, ...] = (),
-    *,
-    paired: bool = False,
-) -> Samples:
-    """Two samples: two files, or two groups of one."""
-    loaded = load_samples(a, b, reading, screen, seed, keep=keep, paired=paired)
-    if len(loaded.labels) > 2:
-        seen = f"column {reading.group!r} has {len(loaded.labels)} groups ({listing(loaded.labels)})"
-        raise UsageError(f"{seen}; choose two with --groups a,b, or compare all with kembed test")
     return loaded
 
 
@@ -210,34 +204,11 @@ def _drawn(source: Any, most: int, seed: int, paired: bool, screen: Screen) -> A
 
 
 def exchanged(
-    loaded: Samples, unit: str | None, strata: str | None, paired_by: str | None = None, paired: bool = False
+    loaded: Samples, unit: str | None, strata: str | None, paired: bool | str = False
 ) -> tuple[Samples, dict[str, Any]]:
     """The samples, whose columns of clusters, strata and pairs are not compared, and arguments of a test."""
-    named = {"unit": unit, "strata": strata, "paired-by": paired_by}
-    for option, column in named.items():
-        check_named(loaded, column, f"--{option}")
-    rest = [column for column in loaded.columns if column not in named.values()]
-    if not rest:
-        raise UsageError("--unit, --strata and --paired-by leave no column to compare; name others")
-    return replace(loaded, columns=rest), {"unit": unit, "strata": strata, "paired": paired_by or paired}
-
-
-def refuse_drawn_pairs(reading: Grouping, paired_by: str | None) -> None:
-    """Rows that are drawn from either sample have few partners left."""
-    if paired_by is not None and reading.max_rows is not None:
-        raise UsageError(
-            "--max-rows draws rows before --paired-by finds their partners; leave one of them out"
-        )
-
-
-def check_named(loaded: Samples, column: str | None, option: str) -> None:
-    """Refuse a column that an option names and that is not among those compared."""
-    if column in loaded.left_out:
-        raise UsageError(
-            f"{option} {column!r} cannot be used: {loaded.left_out[column]}; name another column"
-        )
-    if column is not None:
-        checked([column], loaded.columns, loaded.labels[0])
+    rest = [column for column in loaded.columns if column not in (unit, strata, paired)]
+    return replace(loaded, columns=rest), {"unit": unit, "strata": strata, "paired": paired}
 
 
 def weighed(loaded: Samples, column: str) -> tuple[Samples, tuple[Any, ...]]:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from kembed import __version__
 from kembed.cli.words import readable
-from kembed.core.progress import above_bars, telling_stages
+from kembed.core.progress import watched
 from kembed.core.text import label, printable, visible
 from kembed.core.writing import SCHEMA, jsonable
 
@@ -105,7 +105,7 @@ class Screen:
         title = escape(printable(what))
         task, start = spinner.add_task(title, total=1.0), time.monotonic()
 
-        def tell(now: str, share: float) -> None:
+        def on_stage(now: str, share: float) -> None:
             elapsed = time.monotonic() - start
             end = None if share < SHARE_BEFORE_ESTIMATE else start + elapsed / share
             spinner.update(task, description=f"{title}: {escape(now)}", completed=share, end=end)
@@ -116,7 +116,7 @@ class Screen:
             yield
             spinner.start()
 
-        with spinner, above_bars(aside), telling_stages(tell):
+        with spinner, watched(aside, on_stage):
             yield True
 
     def say(self, sentence: str, style: str = "bold") -> None:

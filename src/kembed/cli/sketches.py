@@ -24,7 +24,7 @@ SUFFIX = ".kembed"
 LEVELS = 6  # of a column that are shown
 
 Files = Annotated[
-    list[str], typer.Argument(metavar="FILE...", help="Tables, or sketches; several are put together.")
+    list[str], typer.Argument(metavar="FILE...", help="Tables or sketches; several are merged.")
 ]
 Target = Annotated[Path | None, options.output(f"The sketch to write: {SUFFIX}.", *options.TO_FILE)]
 
@@ -37,17 +37,18 @@ def run_summarise(
     reading: options.Complete,
     seeded: options.Seeded,
     kernel: Annotated[
-        str, options.method("Of later tests: many kernels, one learned, or a lengthscale.", options.A_KERNEL)
+        str, options.method("For later tests: many kernels, one learned, or a lengthscale.", options.A_KERNEL)
     ] = "fused",
     keep_rows: Annotated[
-        int, options.data("Rows to keep, which explain a difference; 0 for none.", "N", min=0)
+        int,
+        options.data("Rows to keep in the sketch, to explain a difference later; 0 for none.", "N", min=0),
     ] = 1_000,
     like: Annotated[
-        Path | None, options.data("Take the features of this sketch, so that the two can be merged.", "FILE")
+        Path | None, options.data("Use the features of this sketch, so that the two can be merged.", "FILE")
     ] = None,
     output: Target = None,
 ) -> None:
-    """Keep a reference without its rows: a sketch to test later samples against. Or show what is in one."""
+    """Save a sketch of a reference, to test later samples against without its rows; or show a sketch."""
     chosen = kernel_of(kernel)
     if chosen != "fused" and like is not None:
         raise UsageError("--kernel is for new features, and --like takes those of a sketch; leave one out")

@@ -1,7 +1,7 @@
 """`kembed demo` and `kembed reproduce`: real data shipped with scikit-learn, and the figures of the paper.
 
-442 diabetes patients (Efron et al. 2004), ten measurements at the start and how far the disease had gone a
-year later. Were those in whom it went far different at the start, and in what?
+442 diabetes patients (Efron et al. 2004), ten measurements at the start and how far the disease had
+progressed a year later. Did patients whose disease progressed much differ at the start, and in what?
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def run_demo(
         outputs.save_plot(found.witness, files["witness.png"], labels=found.labels)
         rows = whole.drop("progress").sample(fraction=1.0, shuffle=True, seed=SEED)
         halves = mmd_test(rows.head(slow.height), rows.tail(fast.height), rng=SEED)
-    screen.say("442 diabetes patients: within a year the disease went far in one half of them", "")
-    screen.say("(fast.csv) and less far in the other (slow.csv). Did they differ at the start?", "")
+    screen.say("442 diabetes patients: within a year the disease progressed much in one half of them", "")
+    screen.say("(fast.csv) and less in the other (slow.csv). Did they differ at the start?", "")
     screen.out.print()
     screen.say(found.verdict)
     print_summaries(screen, found)
@@ -76,7 +76,7 @@ def run_reproduce(
         bool, typer.Option("--quick", help="Fewer repetitions: about two minutes for all figures.")
     ] = False,
 ) -> None:
-    """Draw figures of the paper again, from data made here or shipped."""
+    """Redraw figures of the paper, from simulated or shipped data."""
     from kembed import experiments
 
     if name not in (*experiments.NAMES, "all"):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kembed.cli import options, outputs, sketches, words
-from kembed.cli.options import command, kernel_of, margin_of, method
+from kembed.cli.options import command, kernel_of, method
 from kembed.cli.outcomes import PVALUES, evidence, resampling, show_outcome, verdict
 from kembed.cli.screen import Screen
 from kembed.cli.words import UsageError
@@ -42,9 +42,12 @@ def run_test(
     fast: options.Fast = False,
 ) -> bool:
     """Do samples differ? An exact test, by files or by the groups of one file."""
-    limit = margin_of(margin)
+    from kembed.testing.margin import read_margin
+
+    limit = None if margin is None else read_margin(margin)
+    pairs = paired_by or paired
     if kept := sketches.sketches_in(a, b):
-        of_rows: Any = {"paired": bool(paired or paired_by), "weights": weights, "fast": fast}
+        of_rows: Any = {"paired": bool(pairs), "weights": weights, "fast": fast}
         of_rows["null"] = null != "permutation"
         of_rows |= {"unit": unit, "strata": strata, "bayes": bayes, "margin": margin}
         pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
@@ -54,9 +57,8 @@ def run_test(
     from kembed.testing.outcome import effect_to_dict
     from kembed.testing.two_sample import with_margin
 
-    samples.refuse_drawn_pairs(reading, paired_by)
-    keep = weights, unit, strata, paired_by
-    loaded = samples.load_samples(a, b, reading, screen, testing.seed, keep=keep, paired=paired)
+    keep = weights, unit, strata
+    loaded = samples.load_samples(a, b, reading, screen, testing.seed, keep=keep, paired=pairs, two=False)
     special = {"--paired": paired, "--paired-by": paired_by, "--weights": weights, "--unit": unit}
     special |= {"--strata": strata, "--null": null != "permutation"}
     if bayes and (used := [name for name, given in special.items() if given]):
@@ -74,7 +76,7 @@ def run_test(
     own = None
     if weights is not None:
         loaded, own = samples.weighed(loaded, weights)
-    loaded, named = samples.exchanged(loaded, unit, strata, paired_by, paired)
+    loaded, named = samples.exchanged(loaded, unit, strata, pairs)
     with screen.waiting(f"comparing {loaded.given[0]:,} + {loaded.given[1]:,} rows") as bar:
         how = testing.settings(bar, fast)
         how |= {"by_column": by_column, "null": null, "weights": own, **named}
@@ -137,9 +139,12 @@ def run_witness(
     seeded: options.Seeded,
     kernel: Annotated[
         str,
-        method("The scale that shows most, a learned one, the median rule, or a number.", options.ONE_KERNEL),
+        method(
+            "The scale with the clearest regions, a learned one, the median rule, or a number.",
+            options.ONE_KERNEL,
+        ),
     ] = "auto",
-    level: Annotated[float, method("Level of the bands.", "P")] = 0.9,
+    level: Annotated[float, method("Confidence level of the bands.", "P")] = 0.9,
     output: options.Figure = None,
 ) -> bool:
     """Where do two samples differ? Regions where one is significantly higher, and which columns matter."""
@@ -156,7 +161,7 @@ def run_witness(
     if kept := sketches.sketches_in(a, b):
         pair = sketches.load_against(screen, a, b, kept, reading)
     else:
-        pair = samples.load_pair(a, b, reading, screen, seeded.seed)
+        pair = samples.load_samples(a, b, reading, screen, seeded.seed)
     if not (kept or all(source.held for source in pair.sources)):
         screen.note(f"regions rest on {SAMPLE:,} rows of each sample, drawn at random")
     with screen.waiting(f"looking where {pair.labels[0]} and {pair.labels[1]} differ"):
@@ -166,12 +171,12 @@ def run_witness(
         regions = [replace(one, box={name: one.box[name] for name in order}) for one in found.where()]
         if output is not None:
             outputs.save_plot(found, output, labels=pair.names)
-    bands = f"with {100 * level:g}% bands that hold everywhere at once"
+    bands = f"with simultaneous {100 * level:g}% bands"
     sentence = f"No region was found where they differ, {bands}. This does not prove they are the same."
     clear = [column.name for column in relevance if column.adjusted_pvalue <= CLEAR]
     if clear and not regions:
         many = f"{words.of_columns(clear[:REGION_COLUMNS])} (p at most {CLEAR:g})"
-        sentence = f"They differ in {many}, but spread over so much that no single place is sure, {bands}."
+        sentence = f"They differ in {many}, but no single region is significant, {bands}."
     if regions:
         sentence = f"The two samples differ in {counted(len(regions), 'region')}, {bands}:"
     sentence = pair.with_left_out(pair.schema + sentence, found.sizes)
@@ -225,27 +230,24 @@ def run_report(
     alone = {"--weights": weights, "--unit": unit, "--strata": strata, "--paired": paired}
     alone["--paired-by"] = paired_by
     if target is not None and (used := [name for name, given in alone.items() if given]):
-        raise UsageError(f"--target takes rows as independent and of equal weight; leave {used[0]} out")
-    limit = margin_of(margin)
+        raise UsageError(f"--target assumes independent rows of equal weight; leave {used[0]} out")
     from kembed import compare
     from kembed.cli import samples
 
-    samples.refuse_drawn_pairs(reading, paired_by)
-    keep = weights, unit, strata, target, paired_by
+    keep, pairs = (weights, unit, strata, target), paired_by or paired
     own: Any = None
     named: dict[str, Any] = {}
     if kept := sketches.sketches_in(a, b):
         of_rows: Any = {"weights": weights, "unit": unit, "strata": strata, "target": target}
-        of_rows["paired"] = bool(paired or paired_by)
+        of_rows["paired"] = bool(pairs)
         pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
     else:
-        pair = samples.load_pair(a, b, reading, screen, testing.seed, keep, paired=paired)
+        pair = samples.load_samples(a, b, reading, screen, testing.seed, keep=keep, paired=pairs)
         if weights is not None:
             pair, own = samples.weighed(pair, weights)
-        pair, named = samples.exchanged(pair, unit, strata, paired_by, paired)
-        samples.check_named(pair, target, "--target")
+        pair, named = samples.exchanged(pair, unit, strata, pairs)
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
-        how = testing.settings(bar) | {"weights": own, "target": target, "margin": limit, **named}
+        how = testing.settings(bar) | {"weights": own, "target": target, "margin": margin, **named}
         found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
         again = (

@@ -197,12 +197,12 @@ def level(value: Any, name: str = "level") -> float:
     """A probability strictly between 0 and 1."""
     probability = number(value, name)
     if not 0.0 < probability < 1.0:
-        hint = "; write 0.9 for 90%" if 1.0 < probability <= 100.0 else ""
+        hint = f"; write {probability / 100:g} for {probability:g}%" if 1.0 < probability < 100.0 else ""
         raise ValueError(f"{name} must lie strictly between 0 and 1, but {probability:g} was given{hint}")
     return probability
 
 
-def reachable(alpha: float, n_resamples: int, name: str = "alpha") -> None:
+def reachable(alpha: float, n_resamples: int, name: str = "alpha", count: str = "n_resamples=") -> None:
     """Refuse a level that no p-value of so many resamples can reach."""
     least = 1.0 / (n_resamples + 1)
     if alpha < least * (1.0 - 1e-9):
@@ -210,7 +210,7 @@ def reachable(alpha: float, n_resamples: int, name: str = "alpha") -> None:
         if alpha * (MOST_RESAMPLES + 1) < 1.0 - 1e-9:
             raise ValueError(f"{seen}; no more than {MOST_RESAMPLES:,} are drawn, so use a larger {name}")
         needed = int(np.ceil(1.0 / alpha - 1e-9)) - 1
-        raise ValueError(f"{seen}; use n_resamples={needed} or more")
+        raise ValueError(f"{seen}; use {count}{needed} or more")
 
 
 def count(value: Any, name: str, minimum: int = 1) -> int:

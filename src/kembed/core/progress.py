@@ -11,8 +11,8 @@ from typing import Any
 _wanted: ContextVar[bool | None] = ContextVar("_wanted", default=None)
 # What goes away while a bar is shown: a spinner on the same line, for instance.
 _aside: ContextVar[Callable[[], AbstractContextManager[object]]] = ContextVar("_aside", default=nullcontext)
-# Who is notified which stage of the work has begun.
-_told: ContextVar[Callable[[str, float], object] | None] = ContextVar("_told", default=None)
+# What is called when a stage of the work begins.
+_on_stage: ContextVar[Callable[[str, float], object] | None] = ContextVar("_on_stage", default=None)
 # A pass over fewer entries than this takes about a second or less.
 LONG = 50_000_000
 
@@ -22,20 +22,19 @@ def showing_progress(progress: bool | None) -> AbstractContextManager[None]:
     return _within(_wanted, progress)
 
 
-def above_bars(aside: Callable[[], AbstractContextManager[object]]) -> AbstractContextManager[None]:
-    """Every bar within this block is shown within `aside()`."""
-    return _within(_aside, aside)
-
-
-def telling_stages(tell: Callable[[str, float], object]) -> AbstractContextManager[None]:
-    """Report every stage within this block to `tell`: what is done now, and the share of work before it."""
-    return _within(_told, tell)
+@contextmanager
+def watched(
+    aside: Callable[[], AbstractContextManager[object]], on_stage: Callable[[str, float], object]
+) -> Iterator[None]:
+    """Show every bar within `aside()`, and call `on_stage` where `stage` is called."""
+    with _within(_aside, aside), _within(_on_stage, on_stage):
+        yield
 
 
 def stage(what: str, share: float) -> None:
-    """Say what is done now, and which share of the work came before it."""
-    if (tell := _told.get()) is not None:
-        tell(what, share)
+    """Report what is done now, and which share of the work came before it."""
+    if (on_stage := _on_stage.get()) is not None:
+        on_stage(what, share)
 
 
 @contextmanager

@@ -9,7 +9,13 @@ import numpy as np
 from kembed.core.backend import Int
 
 ROUNDS = 6  # of the network; four are enough to be pseudorandom (Luby & Rackoff 1988)
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
+
+
+def splitmix64(bits: np.ndarray) -> np.ndarray:
+    """Random bits of every number of 64 bits: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def shuffled(numbers: Int[np.ndarray, " b"], size: int, key: int) -> Int[np.ndarray, " b"]:
@@ -48,8 +54,5 @@ def _network(numbers: Int[np.ndarray, " b"], half: int, key: int, turns: range) 
         left, right = right, left
     for turn in turns:
         salt = np.uint64((0x9E3779B97F4A7C15 * (2 * key + 1) + turn * 0xD1B54A32D192ED03) % 2**64)
-        mixed = right + salt
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX[0]
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX[1]
-        left, right = right, left ^ ((mixed ^ (mixed >> np.uint64(31))) & mask)
+        left, right = right, left ^ (splitmix64(right + salt) & mask)
     return (right << shift) | left if back else (left << shift) | right

@@ -42,7 +42,6 @@ class Chunk(Part):
     rows: int = ROWS  # of a block
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
-        """Its blocks."""
         import numpy as np
 
         piece: Any = self.piece
@@ -92,7 +91,6 @@ class Dask(Engine):
     scheduler: str = "threads"  # without a client: or "synchronous"
 
     def total(self, label: str, work: Callable[..., Any], calls: Sequence[Call], *params: Any) -> Any:
-        """One task a part, and a tree of sums."""
         import cloudpickle
         import dask
 
@@ -156,7 +154,6 @@ class Dask(Engine):
                 future.release()
 
     def close(self) -> None:
-        """Let the client go."""
         if self.client is not None:
             self.client.close()
 
@@ -179,7 +176,6 @@ def connected(client: Any, when: str) -> Iterator[None]:
 
 @lru_cache(maxsize=4)
 def _loaded(data: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Parameters, unpacked once a worker."""
     return pickle.loads(data)
 
 
@@ -228,16 +224,6 @@ def engine_of(given: Any = None, patience: float = PATIENCE) -> Dask:
         if given == "active":
             raise ValueError("there is no active Dask client; make one, or give an address") from None
         return Dask(None)
-
-
-def active_engine() -> Dask | None:
-    """The engine of the client that is active in this process, if there is one."""
-    from distributed import default_client
-
-    try:
-        return Dask(default_client())
-    except ValueError:
-        return None
 
 
 @contextmanager

@@ -49,11 +49,9 @@ class Lines(Part):
 
     @property
     def where(self) -> str:
-        """With its place in the file."""
         return super().where if self.whole else f"{super().where} (from byte {self.start:,})"
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
-        """Text, stripped by whoever reads it; numbers where they are known to be."""
         if self.whole:
             with reading(self.refused), _opened(self.path, self.data) as stream:
                 line = self.line
@@ -239,6 +237,8 @@ def named(columns: list[str], name: str) -> list[str]:
     >>> named([" a", ""], "t.csv")
     ['a', 'unnamed 2']
     """
+    if not columns:
+        raise InputError(f"{name} has no columns; give a table with at least one")
     names = [column.strip() or f"{UNNAMED} {place}" for place, column in enumerate(columns, start=1)]
     twice = [column for column, times in Counter(names).items() if times > 1]
     if twice:

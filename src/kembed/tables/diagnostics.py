@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Bool, Float
+from kembed.core.linalg import near_one
 from kembed.core.ordering import middle_ranks
+from kembed.core.shuffling import splitmix64
 from kembed.core.text import listing
 from kembed.tables.table import Table
 from kembed.tables.times import DAYS
@@ -30,11 +32,9 @@ SELDOM = 5000.0
 BESIDE, EXPLAINED = 10, 0.05
 
 # What to do about rows in order, where the test knows it: of two samples, and of two sides.
-TOGETHER = "unit= for rows that belong together"
-_WHERE = {"wild": "test", "shift": "independence"}
 WILD, SHIFT = (
-    f"null='{null}' is for those (kembed {command} --null {null}), {TOGETHER}"
-    for null, command in _WHERE.items()
+    f"null={null!r} is for those (kembed {command} --null {null}), unit= for rows that belong together"
+    for null, command in (("wild", "test"), ("shift", "independence"))
 )
 # Repeated rows are reported from this share on, where half the numbers of some column need more digits than
 # these: what is rounded repeats by itself. Of one column, whose unit may have been rounded (inches in cm,
@@ -101,53 +101,46 @@ def of_columns(tables: list[Table]) -> Iterator[str]:
     for d in np.flatnonzero(~tables[0].categorical):
         columns = [table.values[:, d] for table in tables]
         if min(map(len, columns)) >= FEW and (what := counting(columns, tables[0].unit(int(d)))):
-            yield f"column {tables[0].names[d]!r} {what}; leave it out if that is what it is"
+            yield f"column {tables[0].names[d]!r} looks like {what}; consider excluding it"
 
 
 def counting(columns: list[Column], unit: str = "") -> str:
-    """What a column of this unit does if it numbers rows or tells the time; empty if it does neither.
+    """What a column of this unit looks like if it numbers rows or tells the time; empty if it does neither.
 
     >>> counting([np.arange(5.0), np.arange(11.0, 16.0)])
-    'counts up by 1 from row to row, as row numbers do'
+    'a row number (it counts up by 1)'
     >>> counting([np.array([1.0, 4.0, 5.0, 9.0, 12.0])])
-    'rises from row to row, as identifiers and clocks do'
+    'an ID or a timestamp (it rises from row to row)'
     >>> counting([np.array([2.0, 2.0, 5.0, 3.0, 1.0])])
     ''
     """
-    steps = [half_steps(column) for column in columns]
+    steps = np.concatenate([half_steps(column) for column in columns])
     days = unit == DAYS
-    if all((step == 0.5).all() for step in steps):
-        if days:
-            return "goes up a day from row to row, as clocks do"
-        return "counts up by 1 from row to row, as row numbers do"
-    for word, sign in (("rises", 1.0), ("falls", -1.0)):
-        if all((sign * step > 0.0).all() for step in steps):
-            return f"{word} from row to row, as identifiers and clocks do"
+    if (steps == 0.5).all():
+        return (
+            "a timestamp (it goes up a day from row to row)" if days else "a row number (it counts up by 1)"
+        )
+    if (steps > 0.0).all() or (steps < 0.0).all():
+        return f"an ID or a timestamp (it {'rises' if steps[0] > 0.0 else 'falls'} from row to row)"
     both = np.concatenate(columns)
     wide = both.max() / 2.0 - both.min() / 2.0 >= len(both) ** 2 / CROWDED / 2.0
-    if not wide and bool((both == np.round(both)).all()) and len(np.unique(both)) == len(both):
-        what, whose = ("day", "clocks") if days else ("whole number", "identifiers")
-        return f"has a different {what} in every row, as {whose} have"
-    return ""
+    if wide or (both != np.round(both)).any() or len(np.unique(both)) < len(both):
+        return ""
+    what, entry = ("a timestamp", "day") if days else ("an ID", "whole number")
+    return f"{what} (it has a different {entry} in every row)"
 
 
 def spellings(table: Table) -> Iterator[str]:
     """Levels that are one but for capitals, spaces and Unicode."""
     for name, levels in zip(table.names, table.levels, strict=True):
         folded: dict[str, list[str]] = {}
-        for level in levels:
-            if isinstance(level, str):
-                folded.setdefault(_folded(level), []).append(level)
-        same = next((found for found in folded.values() if len(found) > 1), None)
-        if same:
-            seen = f"column {name!r} has levels that differ in spelling alone ({listing(same, 3)})"
-            yield f"{seen}; write them alike if they are one"
-
-
-def _folded(level: str) -> str:
-    """A level without capitals, Unicode's other spellings, signs that nobody sees, and needless spaces."""
-    plain = unicodedata.normalize("NFKC", level).casefold()
-    return " ".join("".join(sign for sign in plain if unicodedata.category(sign) != "Cf").split())
+        for level in filter(lambda level: isinstance(level, str), levels):
+            plain = unicodedata.normalize("NFKC", level).casefold()
+            seen = "".join(sign for sign in plain if unicodedata.category(sign) != "Cf")  # of no width
+            folded.setdefault(" ".join(seen.split()), []).append(level)
+        if same := next((alike for alike in folded.values() if len(alike) > 1), None):
+            differ = f"column {name!r} has levels that differ in spelling alone ({listing(same, 3)})"
+            yield f"{differ}; write them alike if they are one"
 
 
 def repeated(table: Table, marks: np.ndarray) -> Iterator[str]:
@@ -168,7 +161,7 @@ def repeated(table: Table, marks: np.ndarray) -> Iterator[str]:
         seen = f"{n - different:,} of {n:,} rows of {table.label} repeat others"
     else:
         return
-    yield f"{seen}; the test takes rows for independent, so drop what was copied"
+    yield f"{seen}; the test assumes independent rows, so remove duplicates"
 
 
 def shared(x: Table, y: Table, own: np.ndarray, other: np.ndarray) -> Iterator[str]:
@@ -186,7 +179,7 @@ def shared(x: Table, y: Table, own: np.ndarray, other: np.ndarray) -> Iterator[s
         seen = (
             f"{x.label} and {y.label} have {'all' if everything else f'{count:,}'} different rows in common"
         )
-        yield f"{seen}; the test takes samples for independent, so give rows of one to one alone"
+        yield f"{seen}; the test assumes independent samples, so keep each of these rows in one of them"
 
 
 def _are_copies(
@@ -251,11 +244,8 @@ def fingerprints(values: Float[np.ndarray, "n D"]) -> np.ndarray:
 
 def _mixed(column: Column, d: int) -> np.ndarray:
     """What the entries of column d add to the fingerprints of their rows."""
-    mixed = np.ascontiguousarray(column + 0.0).view(np.uint64)  # -0 is 0
-    mixed = mixed + np.uint64((d + 1) * 0x9E3779B97F4A7C15 % 2**64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # as splitmix64
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+    bits = np.ascontiguousarray(column + 0.0).view(np.uint64)  # -0 is 0
+    return splitmix64(bits + np.uint64((d + 1) * 0x9E3779B97F4A7C15 % 2**64))
 
 
 def ordered_rows(table: Table, remedy: str = WILD) -> Iterator[str]:
@@ -360,8 +350,8 @@ def together(a: Column, b: Column) -> float:
     products needs the more to be clear the larger these can be: counted is what is beyond 3, the most that
     ranks have which all differ. None of 360,000 columns without order passed (normal, heavy, rare).
     """
-    n, r = len(a), _correlation(a, b)
-    if n + 1 < 4 * FEW or abs(r) < max(CORRELATED, ERRORS / np.sqrt(n)):
+    n = len(a)
+    if n + 1 < 4 * FEW or abs(r := _correlation(a, b)) < max(CORRELATED, ERRORS / np.sqrt(n)):
         return 0.0
     ranks = [middle_ranks(side) - 0.5 * (n + 1) for side in (a, b)]
     by_ranks = _correlation(*ranks)
@@ -372,13 +362,6 @@ def together(a: Column, b: Column) -> float:
 
 def _correlation(a: Column, b: Column) -> float:
     """Pearson's, of numbers of any size; 0 where one does not vary."""
-    sides = []
-    for side in (a, b):
-        largest = float(np.max(np.abs(side), initial=0.0))
-        side = side / largest if 0.0 < largest < np.inf else np.zeros(len(side))
-        side = side - side.mean() if len(side) else side
-        norm = float(np.sqrt(side @ side))
-        if norm <= 1e-12 * np.sqrt(max(len(side), 1)):
-            return 0.0
-        sides.append(side / norm)
-    return float(sides[0] @ sides[1])
+    sides = [side - side.mean() for side in near_one(np.column_stack([a, b])).T]
+    norms = [float(np.sqrt(side @ side)) for side in sides]
+    return float(sides[0] @ sides[1] / (norms[0] * norms[1])) if min(norms) > 0.0 else 0.0

@@ -83,12 +83,12 @@ def different_columns(samples: list[tuple[str, tuple[str, ...]]]) -> ValueError:
         for label, mine, yours in ((first, own, others), (other, others, own))
         if not set(mine) <= set(yours)
     ]
-    seen, remedy = f"must have the same columns, but {' and '.join(only)}", "rename or drop columns"
-    remedy += " until the names agree"
+    seen = f"must have the same columns, but {' and '.join(only)}"
+    remedy = "rename or drop columns until the names agree"
     folded = {name.casefold(): name for name in others}
     capitals = [(name, folded[name.casefold()]) for name in own if name.casefold() in folded]
     if not set(own) & set(others):
-        seen = "have no column in common"
+        seen, remedy = "have no column in common", "rename columns until the names agree"
         if capitals:
             remedy = f"capitals matter ({capitals[0][0]!r} and {capitals[0][1]!r}), so rename them"
         elif all(name.isdigit() for name in (*own, *others)):
@@ -138,15 +138,14 @@ def _open_file(path: str, options: TextOptions, rows: int) -> Files:
     if suffix in READ or data is not None:
         whole = Path(path).read_bytes() if data is None else data
         frame = _typed(whole, name, READ.get(suffix) or KINDS[SCANNED[suffix]])
-        names = tuple(_names(frame.columns, name))
-        frame.columns = list(names)
+        names = tuple(named(frame.columns, name))
         return Files(name, names, [Held(name, names, 1, frame.get_columns(), rows)] if frame.height else [])
     kind = SCANNED[suffix]
     with reading(lambda _: unreadable(name, KINDS[kind])), silent_stderr():
         lazy = scan(path, kind)
         written = tuple(lazy.collect_schema().names())
         size = int(lazy.select(pl.len()).collect().item())
-    names = tuple(_names(list(written), name))
+    names = tuple(named(list(written), name))
     if kind == "lines":  # can only be read from the beginning
         query = lazy.rename(dict(zip(written, names, strict=True)))
         return Files(name, names, [Stream(name, names, 1, of_lazy(query, rows), rows)] if size else [])
@@ -166,12 +165,6 @@ def _declared(path: str) -> frozenset[str]:
     return frozenset(
         str(one["name"]) for one in about.get("columns", ()) if one.get("pandas_type") == "categorical"
     )
-
-
-def _names(columns: list[str], name: str) -> list[str]:
-    if not columns:
-        raise InputError(f"{name} has no columns; give a table with at least one")
-    return named(columns, name)
 
 
 def _suffix(source: str | Path) -> str:

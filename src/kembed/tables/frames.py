@@ -49,16 +49,13 @@ class Column(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds text."""
         return not isinstance(self.values, np.ndarray)
 
     @property
     def size(self) -> int:
-        """How many rows."""
         return len(self.values)
 
     def slice(self, first: int, size: int) -> Column:
-        """Some of the rows."""
         return self._replace(values=self.values[first : first + size], floats=None)
 
 
@@ -70,7 +67,6 @@ class Refused(NamedTuple):
     size: int = 0  # rows
 
     def slice(self, first: int, size: int) -> Refused:
-        """Some of the rows."""
         return self._replace(size=size)
 
     def error(self, where: str) -> TypeError:
@@ -315,20 +311,17 @@ def _of_objects(column: np.ndarray, where: str, first: int) -> Column | Refused:
 
 
 def _of_times(entries: np.ndarray, missing: np.ndarray, where: str, first: int) -> Column:
-    """Objects that tell times, all of one kind."""
     places = np.flatnonzero(~missing).tolist()
-    units = {(times.unit_of(entries[row]), times.is_zoned(entries[row])): row for row in places[::-1]}
+    units = {times.unit_of(entries[row]): row for row in places[::-1]}
     if len(units) > 1:
         examples = " and ".join(f"{entries[row]!r} (row {row + first})" for row in units.values())
         raise TypeError(f"{where} mixes kinds of times: {examples}; give a column of each kind")
     values = np.full(len(entries), np.nan)
     values[places] = [times.number_of(entries[row]) for row in places]
-    unit, zoned = next(iter(units))
-    return Column(values, unit + (times.ZONED if zoned else ""))
+    return Column(values, next(iter(units)))
 
 
 def _declared(levels: list[Any]) -> Column:
-    """The values of a categorical variable, whatever they are, as text."""
     import polars as pl
 
     text = [None if _is_missing(level) else level_text(level) for level in levels]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float
-from kembed.core.text import listing
+from kembed.core.text import counted, listing
 from kembed.core.text import rows as counted_rows
 from kembed.tables.parts import Batches
 from kembed.tables.schema import Schema
@@ -31,54 +31,56 @@ def matched(sources: Sequence[Source], key: str) -> list[Memory]:
     ([1.0, 3.0], [5.0, 4.0])
     """
     place, schema = _place(sources[0], key), sources[0].schema
-    every = []
+    every, of_key = [], set()
     for source in sources:
         if not source.held:
             seen = f"{source.label} has {counted_rows(source.size)}, more than are held at once"
             raise ValueError(f"{seen}, and pairs by a column need all of them; draw some pairs first")
-        every.append(_exact(source, place).with_gaps().fold(take_rows).table)
+        exact = source
+        if isinstance(source, Batches):
+            encoders = list(source.encoders)
+            spec = encoders[place].spec
+            of_key.add(spec.note)
+            if spec.groups:  # text of very many values, of which as a key every one has a number
+                encoders[place] = encoders[place]._replace(spec=spec._replace(groups=NUMBERS))
+                exact = replace(source, encoders=tuple(encoders))
+        every.append(exact.with_gaps().fold(take_rows).table)
         _refuse_unfit(source, every[-1][:, place], key, place)
     codes = [values[:, place] for values in every]
     both, *rows = np.intersect1d(codes[0], codes[1], assume_unique=True, return_indices=True)
     if len(both) < 2:
-        seen = f"{_count(len(both))} of {key!r} occur{'s' if len(both) == 1 else ''} in both samples"
+        seen = (
+            f"{counted(len(both), 'value')} of {key!r} occur{'s' if len(both) == 1 else ''} in both samples"
+        )
         raise ValueError(
             f"{seen}; at least 2 pairs are needed: check that the column is written alike in both"
         )
-    notes = _notes(sources, codes, both, place, key)
     kept = [d for d in range(len(schema.names)) if d != place]
     parts = (getattr(schema, one.name) for one in fields(schema))
     rest = Schema(*(tuple(part[d] for d in kept) if part else () for part in parts))
-    found = []
-    for source, values, own in zip(sources, every, rows, strict=True):
-        table = values[own][:, kept]
-        payload = tuple(note for note in source.notes if note != _spec_note(source, place))
-        missing = _gaps(source, table, kept, rest)
-        memory = Memory(source.label, rest, table, notes=(*payload, *notes), missing=missing)
-        more: Any = {name: getattr(source, name, {}) for name in ("left_out", "only")}
-        found.append(replace(memory, **more))
-    return found
-
-
-def _exact(source: Source, place: int) -> Source:
-    """Text of very many values is compared in groups by a hash; as a key every value has a number."""
-    if not isinstance(source, Batches) or not source.encoders[place].spec.groups:
-        return source
-    encoders = list(source.encoders)
-    encoders[place] = encoders[place]._replace(spec=encoders[place].spec._replace(groups=NUMBERS))
-    return replace(source, encoders=tuple(encoders))
-
-
-def _spec_note(source: Source, place: int) -> str:
-    return source.encoders[place].spec.note if isinstance(source, Batches) else ""
+    return [
+        Memory(
+            source.label,
+            rest,
+            values[own][:, kept],
+            missing=_gaps(source, values[own], kept),
+            notes=(
+                *(note for note in source.notes if note not in of_key),
+                *_notes(sources, codes, both, place, key),
+            ),
+            left_out=source.left_out,
+            only=source.only,
+        )
+        for source, values, own in zip(sources, every, rows, strict=True)
+    ]
 
 
 def _place(source: Source, key: str) -> int:
     """Where the column stands; refused where there is none, or no other."""
     names = source.schema.names
-    left_out = getattr(source, "left_out", {})
-    if key in left_out:
-        raise ValueError(f"pairs by {key!r} cannot be made: {left_out[key]}; name a column of both samples")
+    if key in source.left_out:
+        why = source.left_out[key]
+        raise ValueError(f"pairs by {key!r} cannot be made: {why}; name a column of both samples")
     if key not in names:
         raise ValueError(
             f"pairs by {key!r} cannot be made: the samples have {listing(names)}; name one of them"
@@ -90,20 +92,17 @@ def _place(source: Source, key: str) -> int:
 
 def _refuse_unfit(source: Source, column: Float[np.ndarray, " n"], key: str, place: int) -> None:
     """Refuse a column with missing or repeated values."""
-    missing = getattr(source, "missing", None)
-    if np.isnan(column).any() or (missing and missing[place]):
+    if np.isnan(column).any() or (source.missing and source.missing[place]):
         seen = f"{key!r} has missing values in {source.label}, which have no partner"
         raise ValueError(f"{seen}; drop those rows, or pair by another column")
     values, counts = np.unique(column, return_counts=True)
     if (counts > 1).any():
         twice = int((counts > 1).sum())
-        seen = f"{_count(twice)} of {key!r} {'is' if twice == 1 else 'are'} repeated in {source.label}"
+        seen = (
+            f"{counted(twice, 'value')} of {key!r} {'is' if twice == 1 else 'are'} repeated in {source.label}"
+        )
         seen += _few(source, place, values[counts > 1])
         raise ValueError(f"{seen}; pair by a column that names every row, or make one row of those")
-
-
-def _count(number: int) -> str:
-    return f"{number:,} value{'' if number == 1 else 's'}"
 
 
 def _notes(
@@ -133,15 +132,13 @@ def _few(source: Source, place: int, values: Float[np.ndarray, " k"]) -> str:
     return f" ({listing([shown(float(value), unit, 15) for value in values], 3)})"
 
 
-def _gaps(
-    source: Source, table: Float[np.ndarray, "n D"], kept: list[int], schema: Schema
-) -> tuple[int, ...]:
+def _gaps(source: Source, table: Float[np.ndarray, "n D"], kept: list[int]) -> tuple[int, ...]:
     """Missing values of every column: nan, the level that stands for them, or what their indicator counts."""
-    counts = np.isnan(table).sum(axis=0)
-    for place, encoder in enumerate(getattr(source, "encoders", ())):
-        if place in kept and encoder.missing_level >= 0:
-            counts[kept.index(place)] = (table[:, kept.index(place)] == encoder.missing_level).sum()
+    counts, schema = np.isnan(table).sum(axis=0), source.schema
+    for d, encoder in enumerate(source.encoders if isinstance(source, Batches) else ()):
+        if encoder.missing_level >= 0:
+            counts[d] = (table[:, d] == encoder.missing_level).sum()
     for d, of in enumerate(schema.missing_of):
         if of:
             counts[schema.names.index(of)] = table[:, d].sum()
-    return tuple(counts.tolist())
+    return tuple(counts[kept].tolist())

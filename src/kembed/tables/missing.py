@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kembed.core.backend import Float
+from kembed.core.shuffling import splitmix64
 
 DONORS = 4_096  # values that fills are drawn from
 LEVEL = "missing"  # of a category
 INDICATOR = ("available", "missing")  # levels of an indicator
 DECIMALS = 12  # of numbers that count as written with so many; others have as many as floats have
-_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Donor(NamedTuple):
@@ -34,7 +34,6 @@ class Donor(NamedTuple):
 
     @classmethod
     def of(cls, values: Float[np.ndarray, " k"]) -> Donor:
-        """Of values that are there."""
         values = np.sort(values)
         if len(values) < 2 or (values[1:] == values[:-1]).any():
             return cls(values, None)
@@ -42,7 +41,6 @@ class Donor(NamedTuple):
         return cls(values, next(grids, DECIMALS))
 
     def draw(self, keys: np.ndarray) -> Float[np.ndarray, " n"]:
-        """A value for every key."""
         if self.decimals is None:
             return self.values[(keys % np.uint64(len(self.values))).astype(int)]
         place = (keys >> np.uint64(11)) / 2.0**53 * (len(self.values) - 1)  # in [0, k - 1)
@@ -62,10 +60,7 @@ class Fill(NamedTuple):
 def keys(sample: int, rows: np.ndarray, stream: int) -> np.ndarray:
     """Random numbers of 64 bits that rows have by their places, by splitmix64."""
     start = np.uint64((sample * 1_000_003 + stream + 1) * 0xD1342543DE82EF95 % 2**64)
-    mixed = rows.astype(np.uint64) * _STEP + start
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+    return splitmix64(rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start)
 
 
 class Donors(NamedTuple):
@@ -74,7 +69,6 @@ class Donors(NamedTuple):
     found: dict[int, tuple[np.ndarray, np.ndarray]]  # of every column keys, sorted, and values
 
     def plus(self, other: Donors) -> Donors:
-        """Of both."""
         both = {}
         for column, (own_keys, own) in self.found.items():
             other_keys, others = other.found[column]

@@ -42,32 +42,32 @@ def read_like(
     if not gaps:
         chosen = opened._replace(names=names)
         refuse_gaps(chosen, chosen.survey(PLAIN_OPTIONS, frozenset(names)))
-    columns = [_encoded_like(opened, name, table, d) for d, name in enumerate(names)]
-    values = np.column_stack(columns)
+    values = np.column_stack([_encoded_like(opened, name, table, d) for d, name in enumerate(names)])
     return np.hstack([values, np.zeros((len(values), sum(indicators)))])
 
 
 def _encoded_like(opened: Opened, name: str, table: Table, d: int) -> np.ndarray:
     """One column of new rows, in the codes of a table."""
     found: list[np.ndarray] = []
-    where = f"{title(table.names, d)} of {opened.label}"
+    where, categorical = f"{title(table.names, d)} of {opened.label}", table.categorical[d]
+    code: dict[Any, float] = {level: float(place) for place, level in enumerate(table.levels[d])}
+    code[None] = np.nan
     for part in opened.parts:
         for raw in part.read((name,), frozenset()):
             column = columns_of(raw, part, (name,), PLAIN_OPTIONS)[name]
             if isinstance(column, Refused):
                 raise column.error(where)
-            if table.categorical[d] != column.is_text:
-                numbers = plain_numbers(column.values) if column.is_text else None
-                if column.is_text and numbers is None:
-                    fits = text.decide(text.styles(column.values.unique()), column.values.unique().to_list())
-                    numbers = parsed_numbers(column.values, fits.style) if fits.style else None
-                if numbers is None:
-                    held, expected = ("text", "numbers") if column.is_text else ("numbers", "categories")
-                    raise TypeError(f"{where} holds {held} where the samples hold {expected}")
-                found.append(numbers)
-            elif column.is_text:
-                code = {level: float(place) for place, level in enumerate(table.levels[d])} | {None: np.nan}
+            if categorical and not column.is_text:
+                raise TypeError(f"{where} holds numbers where the samples hold categories")
+            if categorical:
                 found.append(np.array([code.get(level, -1.0) for level in column.values.to_list()]))
-            else:
+            elif not column.is_text:
                 found.append(column.values)
+            elif (numbers := plain_numbers(column.values)) is not None:
+                found.append(numbers)
+            else:
+                fits = text.decide(text.styles(column.values.unique()), column.values.unique().to_list())
+                if not fits.style:
+                    raise TypeError(f"{where} holds text where the samples hold numbers")
+                found.append(parsed_numbers(column.values, fits.style))
     return np.concatenate(found)

@@ -135,7 +135,6 @@ class Held(Part):
     rows: int = ROWS
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
-        """Slices."""
         return sliced([self.values[self.names.index(name)] for name in columns], self.rows)
 
 
@@ -162,11 +161,9 @@ class Scan(Part):
 
     @property
     def where(self) -> str:
-        """With its rows, counted from one."""
         return f"{super().where} (rows {self.first + 1:,} to {self.first + self.rows:,})"
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
-        """One batch."""
         with reading(self.refused), silent_stderr():
             whole = scan(self.path, self.kind).slice(self.first, self.rows)
             frame = selected(whole, [self.written[self.names.index(name)] for name in columns]).collect()
@@ -208,7 +205,6 @@ class Stream(Part):
     rows: int = ROWS
 
     def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
-        """Batches of equal length, however the frames come."""
         frames = even(self.start(list(columns)), self.rows)
         while True:
             with reading(self.refused):
@@ -314,7 +310,6 @@ class Survey(NamedTuple):
     gap: tuple[int, int] | None = None
 
     def plus(self, other: Survey) -> Survey:
-        """Of both, one after the other."""
         return Survey(
             self.rows + other.rows,
             {name: one.plus(other.columns[name]) for name, one in self.columns.items()},
@@ -325,7 +320,6 @@ class Survey(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many rows."""
         return sum(self.rows)
 
     @property
@@ -365,18 +359,18 @@ class Encoder(NamedTuple):
 
     def __call__(self, column: Any, part: Part) -> np.ndarray:
         """The numbers of a batch, nan where they are missing."""
-        import polars as pl
-
         spec, values = self.spec, column.values
         if not column.is_text:
             if spec.categorical and not np.isnan(values).all():
                 raise part.changed()
             codes: np.ndarray = values
         elif spec.groups:
-            codes = (values.hash(seed=0) % spec.groups).cast(pl.Float64).to_numpy()
-            codes = np.where(values.is_null().to_numpy(), np.nan, codes)
+            hashed = (values.hash(seed=0) % spec.groups).to_numpy().astype(float)
+            codes = np.where(values.is_null().to_numpy(), np.nan, hashed)
         else:
             if spec.categorical:
+                import polars as pl
+
                 places = values.cast(pl.Enum(list(spec.levels)), strict=False).to_physical()
                 codes = places.cast(pl.Float64).fill_null(np.nan).to_numpy()
             else:
@@ -406,7 +400,7 @@ class Here(Engine):
     """In this process, one part after the other."""
 
     def total(self, label: str, work: Callable[..., Any], calls: Sequence[Call], *params: Any) -> Any:
-        """One after the other, under a bar of rows; before those are counted, of blocks."""
+        # A bar of rows; before those are counted, of blocks.
         rows = sum(call.rows for call in calls)
         entries = 1e3 * rows or LONG / 8 * len(calls)  # some eight blocks take a second, which is LONG
         unit = "row" if rows else "block"
@@ -438,12 +432,10 @@ class Batches(Source):
 
     @property
     def size(self) -> int:
-        """How many rows are passed on."""
         return sum(self._counts)
 
     @property
     def given(self) -> int:
-        """How many rows there are, including those with missing values."""
         return self.survey.size
 
     @property
@@ -458,11 +450,10 @@ class Batches(Source):
 
     @property
     def held(self) -> bool:
-        """Whether all rows fit in memory; of what workers read, whether it is worth bringing here."""
+        # Of what workers read, whether it is worth bringing here.
         return super().held and (isinstance(self.engine, Here) or self.size <= BROUGHT)
 
     def with_gaps(self) -> Batches:
-        """The same rows and those with missing values, all in their places."""
         return self if self.fill is not None else replace(self, gaps=True)
 
     @property
@@ -472,7 +463,6 @@ class Batches(Source):
         return tuple(name for name, one in each if self.survey.columns[one.name].constant)
 
     def fold(self, function: Callable[..., Any], *params: Any) -> Any:
-        """Σ over parts, of each the Σ over its batches."""
         calls, first = [], 0
         for part, rows, used in zip(self.parts, self.survey.rows, self._counts, strict=True):
             if used:

@@ -127,13 +127,13 @@ def open_value(
         where = where if all(part.travels for part in files.parts) else Here()
         return Opened(called, files.parts, files.names, True, 1, where, notes=files.notes)
     if is_lazy(value):
-        written = value.collect_schema().names()
-        names = named_columns(written)
-        value = value.rename(dict(zip(written, names, strict=True))) if "" in written else value
-        return Opened(name, [Stream(name, names, 1, of_lazy(value, rows), rows)], names, first=first)
-    if is_dataset(value):
-        names = tuple(value.schema.names)
-        return Opened(name, [Stream(name, names, 1, of_dataset(value, rows), rows)], names, first=first)
+        if hasattr(value, "get_fragments"):
+            names, start = tuple(value.schema.names), of_dataset(value, rows)
+        else:
+            written = value.collect_schema().names()
+            names = named_columns(written)
+            start = of_lazy(value.rename(dict(zip(written, names, strict=True))), rows)
+        return Opened(name, [Stream(name, names, 1, start, rows)], names, first=first)
     if type(value).__module__.startswith("pyarrow") and hasattr(value, "read_next_batch"):
         raise TypeError(f"{name} can be read only once; give the files, a dataset or a table it comes from")
     if isinstance(value, np.memmap) and value.ndim in (1, 2) and value.dtype.kind in "biuf":
@@ -162,13 +162,12 @@ def is_files(value: Any) -> bool:
     >>> [is_files(value) for value in ("a.csv", ["a.parquet", "b.parquet"], ["a", "b"], [1.0, 2.0])]
     [True, True, False, False]
     """
-    if isinstance(value, str | os.PathLike):
-        return True
-    return isinstance(value, list | tuple) and bool(value) and all(map(_is_file, value))
-
-
-def _is_file(value: Any) -> bool:
-    return isinstance(value, os.PathLike) or (isinstance(value, str) and value.lower().endswith(SUFFIXES))
+    if isinstance(value, list | tuple):
+        return bool(value) and all(
+            isinstance(one, os.PathLike) or (isinstance(one, str) and one.lower().endswith(SUFFIXES))
+            for one in value
+        )
+    return isinstance(value, str | os.PathLike)
 
 
 def is_dask(value: Any) -> bool:
@@ -177,20 +176,16 @@ def is_dask(value: Any) -> bool:
 
 
 def is_lazy(value: Any) -> bool:
-    """Whether it is a lazy frame of polars, which is not imported to find out."""
-    return type(value).__name__ == "LazyFrame" and type(value).__module__.startswith("polars")
-
-
-def is_dataset(value: Any) -> bool:
-    """Whether it is a dataset of pyarrow, which is not imported to find out."""
-    return type(value).__module__.startswith("pyarrow") and hasattr(value, "get_fragments")
+    """Whether it is a lazy frame of polars, or a dataset of pyarrow; neither is imported to find out."""
+    kind = type(value)
+    lazy = kind.__name__ == "LazyFrame" and kind.__module__.startswith("polars")
+    return lazy or (kind.__module__.startswith("pyarrow") and hasattr(value, "get_fragments"))
 
 
 def is_stored(value: Any) -> bool:
     """Whether rows are in files, on other machines or in a query, and not an array or a data frame."""
     value = value.value if isinstance(value, Labelled) else value
-    stored = is_dask(value) or is_files(value) or is_lazy(value) or is_dataset(value)
-    return stored or isinstance(value, np.memmap | Source)
+    return is_dask(value) or is_files(value) or is_lazy(value) or isinstance(value, np.memmap | Source)
 
 
 def read(

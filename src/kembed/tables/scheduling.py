@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,9 +18,10 @@ def current_engine() -> Engine:
     if found is not None:
         return found
     if "distributed" in sys.modules:
-        from kembed.tables.dask import active_engine
+        from kembed.tables.dask import engine_of
 
-        return active_engine() or Here()
+        if (active := engine_of()).client is not None:
+            return active
     return Here()
 
 
@@ -37,29 +38,19 @@ def scheduler(where: Any = "local", workers: int = 2) -> Iterator[None]:
     ...     pass
     """
     checks.count(workers, "workers", 1)
-    if isinstance(where, str) and where == "none":
-        with _using(Here()):
-            yield
-        return
-    from kembed.tables.dask import engine_of, local_engine
-
+    engine: AbstractContextManager[Engine] = nullcontext(Here())
     if isinstance(where, str) and where == "local":
-        with local_engine(workers) as engine, _using(engine):
-            yield
-        return
-    engine = engine_of(where)
-    try:
-        with _using(engine):
-            yield
-    finally:
-        if isinstance(where, str):  # a connection of our own
-            engine.close()
+        from kembed.tables.dask import local_engine
 
+        engine = local_engine(workers)
+    elif not isinstance(where, str) or where != "none":
+        from kembed.tables.dask import engine_of
 
-@contextmanager
-def _using(engine: Engine) -> Iterator[None]:
-    token = _current.set(engine)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+        connected = engine_of(where)
+        engine = closing(connected) if isinstance(where, str) else nullcontext(connected)
+    with engine as chosen:
+        token = _current.set(chosen)
+        try:
+            yield
+        finally:
+            _current.reset(token)

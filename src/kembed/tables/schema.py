@@ -53,7 +53,6 @@ class Values:
 
     @classmethod
     def of(cls, values: pl.Series) -> Values:
-        """Those of text without nulls."""
         found = values.value_counts()
         return cls._held(found.to_series(0), found.to_series(1), 0)
 
@@ -67,7 +66,6 @@ class Values:
         return cls(dict(zip(values.to_list(), counts.to_list(), strict=True)), bits)
 
     def plus(self, other: Values) -> Values:
-        """Of both."""
         import polars as pl
 
         counts = dict(self.counts)
@@ -80,12 +78,10 @@ class Values:
 
     @property
     def all(self) -> bool:
-        """Whether no value is left out."""
         return not self.bits
 
     @property
     def most(self) -> int:
-        """How often the most frequent of them occurs."""
         return max(self.counts.values(), default=0)
 
 
@@ -107,18 +103,15 @@ class Profile:
 
     @property
     def present(self) -> int:
-        """Entries that are not missing."""
         return self.rows - self.missing
 
     @property
     def constant(self) -> bool:
-        """Whether all entries are equal."""
         if self.low <= self.high:
             return self.low == self.high
         return self.values.all and len(self.values.counts) < 2
 
     def plus(self, other: Self) -> Self:
-        """Of both, one after the other."""
         styles = other.styles if self.styles is None else self.styles
         if self.styles is not None and other.styles is not None:
             styles = self.styles & other.styles
@@ -253,18 +246,17 @@ def decide(
         if kinds & {NUMBERS}:
             raise _mixed(title, there, {NUMBERS: "numbers", DECLARED: "categories"})
         return _categories(name, pooled, title)
-    if kinds == {NUMBERS} or kinds == {PLAIN} or kinds == {NUMBERS, PLAIN}:
-        spec = Spec(name, unit=_one_unit(where, there))
-        if kinds == {NUMBERS, PLAIN} and spec.unit:
-            raise _mixed(title, there, {NUMBERS: held_by(spec.unit), PLAIN: "numbers as text"})
-        if (
-            not (kept or spec.unit)
-            and name.startswith(ROW_NUMBERS)
-            and _is_identifier(pooled.values, len(profiles))
-        ):
+    # A rule that does not see the samples: no value occurs more often than there are samples.
+    identifier = not kept and pooled.values.most <= len(profiles)
+    counter = identifier and name.startswith(ROW_NUMBERS)
+    if kinds <= {NUMBERS, PLAIN}:
+        unit = _one_unit(where, there)
+        if unit and PLAIN in kinds:
+            raise _mixed(title, there, {NUMBERS: held_by(unit), PLAIN: "numbers as text"})
+        if counter and not unit:
             return Spec(name, left_out=COUNTER)
         _refuse_sizes(where, pooled)
-        return spec
+        return Spec(name, unit=unit)
     _refuse_infinite(where, [pooled.odd, *pooled.values.counts])
     reading = text.decide(pooled.styles or frozenset(), _examples(pooled), decimal_comma=decimal_comma)
     if reading.error:
@@ -274,20 +266,15 @@ def decide(
     if reading.style:
         unit = style_unit(reading.style)
         _refuse_inexact(where, "" if unit else _long_integer(pooled.values, reading.style))
-        if (
-            not (kept or unit)
-            and name.startswith(ROW_NUMBERS)
-            and _is_identifier(pooled.values, len(profiles))
-        ):
+        if counter and not unit:
             return Spec(name, left_out=COUNTER)
         if NUMBERS in kinds and _one_unit(where, there) != unit:
             raise _mixed(title, there, {NUMBERS: held_by(_one_unit(where, there)), TEXT: "text"})
-        return Spec(
-            name, unit=unit, style=reading.style, note=f"{title} {reading.note}" if reading.note else ""
-        )
+        note = f"{title} {reading.note}" if reading.note else ""
+        return Spec(name, unit=unit, style=reading.style, note=note)
     if NUMBERS in kinds:
         raise _mixed(title, there, {NUMBERS: "numbers", TEXT: f"text ({pooled.odd!r})"})
-    if not kept and _is_identifier(pooled.values, len(profiles)):
+    if identifier:
         return Spec(name, left_out=IDENTIFIER)
     return _categories(name, pooled, title)
 
@@ -309,11 +296,6 @@ def _long_integer(values: Values, style: str) -> str:
         if float(digits) == abs(number) and int(float(digits)) != int(digits):  # else it has decimals
             return value
     return ""
-
-
-def _is_identifier(values: Values, samples: int) -> bool:
-    """Whether no value occurs more often than there are samples: a rule that does not see the samples."""
-    return values.most <= samples
 
 
 def _examples(pooled: Profile) -> list[str]:
@@ -422,5 +404,4 @@ class Schema:
 
     @property
     def discrete(self) -> np.ndarray:
-        """Which columns hold codes, as an array."""
         return np.array(self.categorical, dtype=bool)

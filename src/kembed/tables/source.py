@@ -37,7 +37,6 @@ class Block(NamedTuple):
 
     @property
     def complete(self) -> Bool[np.ndarray, " b"]:
-        """The rows without a missing value."""
         return ~np.isnan(self.values).any(axis=1)
 
 
@@ -112,11 +111,9 @@ class Memory(Source):
 
     @property
     def size(self) -> int:
-        """How many rows."""
         return len(self.values)
 
     def fold(self, function: Callable[..., Any], *params: Any) -> Any:
-        """Σ over slices."""
         with progress_bar(self.size, 1e3 * self.size, f"reading {self.label}", "row") as shown:
 
             def results() -> Any:
@@ -163,7 +160,7 @@ def as_table(source: Source, values: Float[np.ndarray, "n D"]) -> Table:
 
 
 def take_rows(block: Block) -> "Stacked":
-    """A block as it is."""
+    """The rows of a block."""
     return Stacked((block.values,))
 
 
@@ -179,12 +176,10 @@ class Stacked(NamedTuple):
     parts: tuple[np.ndarray, ...]
 
     def plus(self, other: "Stacked") -> "Stacked":
-        """Both, one after the other."""
         return Stacked(self.parts + other.parts)
 
     @property
     def table(self) -> np.ndarray:
-        """As one table."""
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
 

@@ -37,7 +37,6 @@ class Table:
         return replace(self, values=values, categorical=self.categorical[places], **own)
 
     def column(self, d: int) -> Self:
-        """One column, as a table."""
         return self.columns([d])
 
     def unit(self, d: int) -> str:

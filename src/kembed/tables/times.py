@@ -32,20 +32,6 @@ def held_by(unit: str) -> str:
     return HOLDS.get(unit, "numbers")
 
 
-def days_of(when: datetime.date) -> float:
-    """Days since 1970-01-01; a moment with a zone in UTC.
-
-    >>> days_of(datetime.date(1970, 1, 2)), days_of(datetime.datetime(1970, 1, 1, 6))
-    (1.0, 0.25)
-    """
-    if not isinstance(when, datetime.datetime):
-        return float(when.toordinal() - _EPOCH.toordinal())
-    if when.tzinfo is not None:
-        when = when.astimezone(datetime.UTC).replace(tzinfo=None)
-    past = when - _EPOCH
-    return past.days + (past.seconds + past.microseconds / 1e6) / DAY
-
-
 @cache
 def types() -> tuple[type, ...]:
     """Of objects that tell times, Python's and NumPy's.
@@ -66,27 +52,23 @@ def number_of(entry: Any) -> float:
     """
     import numpy as np
 
-    if isinstance(entry, np.datetime64 | np.timedelta64):
-        return float(numbers_of(np.array([entry]))[0])
-    if isinstance(entry, datetime.timedelta):
-        return entry.total_seconds()
     if isinstance(entry, datetime.time):
         return entry.hour + entry.minute / 60.0 + (entry.second + entry.microsecond / 1e6) / 3600.0
-    return days_of(entry)
+    if getattr(entry, "tzinfo", None) is not None:
+        entry = entry.astimezone(datetime.UTC).replace(tzinfo=None)
+    kind = "m8" if isinstance(entry, datetime.timedelta | np.timedelta64) else "M8"
+    return float(numbers_of(np.array([entry], dtype=kind))[0])
 
 
 def unit_of(entry: Any) -> str:
-    """What `number_of` counts."""
+    """What `number_of` counts, and whether it is a moment with a zone."""
     import numpy as np
 
     if isinstance(entry, datetime.timedelta | np.timedelta64):
         return SECONDS
-    return HOURS if isinstance(entry, datetime.time) else DAYS
-
-
-def is_zoned(entry: Any) -> bool:
-    """Whether it is a moment with a zone."""
-    return isinstance(entry, datetime.datetime) and entry.tzinfo is not None
+    if isinstance(entry, datetime.time):
+        return HOURS
+    return DAYS + (ZONED if getattr(entry, "tzinfo", None) is not None else "")
 
 
 def numbers_of(array: "np.ndarray") -> "np.ndarray":
