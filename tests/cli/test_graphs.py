@@ -194,7 +194,7 @@ def test_columns_that_cannot_be_variables_are_left_out(answer):
     assert found["columns"] == ["a", "b", "kind", "n"]
     assert found["left_out"] == {"same": "it does not vary"}
     assert found["verdict"].endswith("Left out: 'same'.")
-    assert "column 'n' counts up by 1 from row to row" in " ".join(found["notes"])
+    assert "column 'n' looks like a row number (it counts up by 1)" in " ".join(found["notes"])
 
 
 def test_missing_values_are_part_of_their_column(answer, place):

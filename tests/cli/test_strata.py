@@ -50,7 +50,7 @@ def test_strata_and_clusters_give_the_answers_of_python(place, answer):
         (["--strata", "site", "--paired"], "the rows of pair 1 lie in two strata"),
         (
             ["--columns", "site", "--strata", "site"],
-            "--unit, --strata and --paired-by leave no column to compare",
+            "no column is left to compare",
         ),
         (["--group", "site", "--weights", "w"], "--weights is for two samples"),
     ],

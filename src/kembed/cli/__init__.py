@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from kembed.cli.words import to_nowhere
+
 BAD_INPUT, FAULT, INTERRUPTED = 2, 70, 130  # as shells, sysexits.h and Ctrl-C have them
 AGAIN = 20.0  # seconds after which a command that is still there is stopped again: callbacks swallow signals
 AT_ONCE = 0.01  # seconds until then when Python itself says that a callback did
@@ -42,11 +44,11 @@ def main() -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough
-        _to_nowhere(sys.stdout)
+        to_nowhere(sys.stdout)
     try:
         sys.stderr.flush()
     except OSError:
-        _to_nowhere(sys.stderr)
+        to_nowhere(sys.stderr)
     if STOPPED:  # threads of XLA that still work crash when Python takes itself down
         if processes := sys.modules.get("multiprocessing.util"):
             processes._run_finalizers(0)  # semaphores of other processes, else it is said that they leak
@@ -105,13 +107,9 @@ class _Output:
         except BrokenPipeError:
             raise
         except OSError as error:
-            _to_nowhere(self._stream)
+            to_nowhere(self._stream)
             seen = f"standard output cannot be written ({error.strerror})"
             raise OutputError(f"{seen}; make room, or send it elsewhere") from None
-
-
-def _to_nowhere(stream: Any) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -47,14 +47,6 @@ GraphFile = Annotated[
 ]
 Page = Annotated[Path, output("The page to write.", *TO_FILE)]
 ByColumn = Annotated[bool, method("Also test every column individually.", "", "--by-column")]
-Paired = Annotated[bool, method("Row i of A and row i of B are a pair.", "", "--paired")]
-PairedBy = Annotated[
-    Text, method("Rows with the same value of this column are a pair.", "COLUMN", "--paired-by")
-]
-Weights = Annotated[Text, data("Weigh rows by this column, which is not compared.", "COLUMN")]
-Unit = Annotated[
-    Text, data("Column of clusters (a customer, a day); clusters are permuted as a whole.", "COLUMN")
-]
 Strata = Annotated[Text, data("Compare only within the values of this column (a site, a weekday).", "COLUMN")]
 Target = Annotated[Text, data("Also ask: did this column change, given all others?", "COLUMN")]
 Null = Annotated[
@@ -115,6 +107,29 @@ class Grouping(Reading):
     group: Annotated[Text, data("Compare the groups of this column of one file.", "COLUMN")] = None
     groups: Annotated[Text, data("Which of its values to compare; all unless given.", "A,B")] = None
     max_rows: Annotated[int | None, data("Sample N rows from each.", "N", min=2)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Related:
+    """Which rows go together, and how much they weigh."""
+
+    weights: Annotated[Text, data("Weigh rows by this column, which is not compared.", "COLUMN")] = None
+    unit: Annotated[
+        Text, data("Column of clusters (a customer, a day); clusters are permuted as a whole.", "COLUMN")
+    ] = None
+    strata: Strata = None
+    paired: Annotated[bool, method("Row i of A and row i of B are a pair.", "", "--paired")] = False
+    paired_by: Annotated[Text, method("Rows with the same value of this column are a pair.", "COLUMN")] = None
+
+    @property
+    def pairs(self) -> bool | str:
+        """True for rows in pairs, or the column by whose values they match."""
+        return self.paired_by or self.paired
+
+    @property
+    def used(self) -> dict[str, Any]:
+        """The options that were given."""
+        return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items() if value}
 
 
 @dataclass(frozen=True, kw_only=True)

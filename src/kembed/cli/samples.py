@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kembed.cli import words
-from kembed.cli.options import Grouping, Reading, split
+from kembed.cli.options import Grouping, Reading, Related, split
 from kembed.cli.screen import Screen
 from kembed.cli.words import UsageError
 from kembed.core.text import STANDARD_INPUT, label, listing
@@ -121,6 +121,7 @@ def sources_of(values: dict[str, Any], reading: Reading, screen: Screen, **how: 
     with screen.waiting(f"reading {' and '.join(value.label for value in values.values())}"):
         sources = read(values, **how)
     every = dict.fromkeys(name for source in sources for part in source.parts for name in part.names)
+    checked(how.get("keep", ()), every, sources[0].label)
     for column in excluded:
         if column not in every:
             screen.note(f"there is no column {column!r} to exclude; there are {listing(every)}")
@@ -152,19 +153,16 @@ def load_samples(
     screen: Screen,
     seed: int = 0,
     *,
+    related: Related | None = None,
     keep: tuple[str | None, ...] = (),
-    paired: bool | str = False,
     two: bool = True,
 ) -> Samples:
-    """Two samples, or as many as there are groups in a file; columns in `keep` are never left out.
-
-    `paired` is True for rows in pairs, or the column by whose values they match.
-    """
-    if isinstance(paired, str):
-        keep = (*keep, paired)
-        if reading.max_rows is not None:
-            seen = "--max-rows draws rows before --paired-by finds their partners"
-            raise UsageError(f"{seen}; leave one of them out")
+    """Two samples, or as many as there are groups in a file; columns in `keep` are never left out."""
+    related = related or Related()
+    keep = (*keep, related.weights, related.unit, related.strata, related.paired_by)
+    if related.paired_by is not None and reading.max_rows is not None:
+        seen = "--max-rows draws rows before --paired-by finds their partners"
+        raise UsageError(f"{seen}; leave one of them out")
     how: dict[str, Any] = {"minimum": 2, "common": True, "columns": split(reading.columns)}
     if kept := [name for name in keep if name is not None]:
         how |= {"keep": kept, "columns": how["columns"] and [*how["columns"], *kept]}
@@ -187,7 +185,9 @@ def load_samples(
         raise UsageError(f"{seen}; choose two with --groups a,b, or compare all with kembed test")
     loaded = Samples.of(sources_of(values, reading, screen, **how))
     if reading.max_rows is not None:
-        drawn = [_drawn(source, reading.max_rows, seed, paired is True, screen) for source in loaded.sources]
+        drawn = [
+            _drawn(source, reading.max_rows, seed, related.pairs is True, screen) for source in loaded.sources
+        ]
         loaded = replace(loaded, sources=tuple(drawn))
     return loaded
 
@@ -203,21 +203,19 @@ def _drawn(source: Any, most: int, seed: int, paired: bool, screen: Screen) -> A
     return rows_of(source, replace(table, values=rows) if paired else table)
 
 
-def exchanged(
-    loaded: Samples, unit: str | None, strata: str | None, paired: bool | str = False
-) -> tuple[Samples, dict[str, Any]]:
-    """The samples, whose columns of clusters, strata and pairs are not compared, and arguments of a test."""
-    rest = [column for column in loaded.columns if column not in (unit, strata, paired)]
-    return replace(loaded, columns=rest), {"unit": unit, "strata": strata, "paired": paired}
-
-
-def weighed(loaded: Samples, column: str) -> tuple[Samples, tuple[Any, ...]]:
-    """The samples without their column of weights, and the weights; rows without one are left out."""
-    if not all(source.held for source in loaded.sources):
-        raise UsageError("--weights is for samples that fit into memory; leave it out, or use --max-rows")
-    parts = [split_off(source, source.table(), column, "--weights") for source in loaded.sources]
-    sources, weights = zip(*parts, strict=True)
-    return replace(loaded, sources=sources, columns=own_columns(sources[0])), weights
+def exchanged(loaded: Samples, related: Related) -> tuple[Samples, dict[str, Any]]:
+    """The samples without columns that tell how rows are related, and arguments of a test."""
+    how: dict[str, Any] = {"unit": related.unit, "strata": related.strata, "paired": related.pairs}
+    if (column := related.weights) is not None:
+        if not all(source.held for source in loaded.sources):
+            raise UsageError("--weights is for samples that fit into memory; leave it out, or use --max-rows")
+        parts = [split_off(source, source.table(), column, "--weights") for source in loaded.sources]
+        sources, how["weights"] = zip(*parts, strict=True)
+        loaded = replace(loaded, sources=sources, columns=own_columns(sources[0]))
+    rest = [
+        column for column in loaded.columns if column not in (related.unit, related.strata, related.paired_by)
+    ]
+    return replace(loaded, columns=rest), how
 
 
 def split_off(source: Any, table: Table, column: str, option: str) -> tuple[Memory, np.ndarray]:

@@ -1,7 +1,6 @@
 """What a command prints: the answer on standard output, remarks on standard error, or one JSON object."""
 
 import json
-import os
 import shlex
 import sys
 import time
@@ -17,12 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from kembed import __version__
-from kembed.cli.words import readable
+from kembed.cli.words import readable, to_nowhere
 from kembed.core.progress import watched
 from kembed.core.text import label, printable, visible
 from kembed.core.writing import SCHEMA, jsonable
 
-SHARE_BEFORE_ESTIMATE = 0.3  # the share of the work after which the time left can be reported
+ESTIMATED = 0.3  # share of the work after which the time left is estimated
 
 
 class _Pipe(Console):
@@ -30,11 +29,7 @@ class _Pipe(Console):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        _close_pipe()
-
-
-def _close_pipe() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        to_nowhere(sys.stdout)
 
 
 def complain(message: str) -> None:
@@ -46,20 +41,11 @@ def _aside(console: Console, start: str, style: str, message: str) -> None:
     try:
         console.print(Text.assemble((start, style), visible(message)), soft_wrap=True)
     except OSError:  # standard error is full: remarks go nowhere, the answer stands
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        to_nowhere(sys.stderr)
 
 
 def _cell(value: Any, form: str) -> str:
     return value if isinstance(value, str) else "" if value is None else format(value, form)
-
-
-def _left(task: Any) -> str:
-    """How much is done, and the time left if the rest goes on like it; nothing where no stage is known."""
-    if not task.completed:
-        return ""
-    end = task.fields.get("end")
-    left = "" if end is None else f", about {max(end - time.monotonic(), 1.0):.0f} s left"
-    return f"{task.completed:.0%}{left}"
 
 
 class Screen:
@@ -93,22 +79,18 @@ class Screen:
         if self.quiet or not self.err.is_terminal or self.err.is_dumb_terminal:
             yield False
             return
-        from rich.progress import Progress, ProgressColumn, SpinnerColumn, TimeElapsedColumn
+        from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
-        class Left(ProgressColumn):
-            def render(self, task: Any) -> Text:
-                return Text(_left(task))
-
-        columns = SpinnerColumn("line"), "{task.description}", TimeElapsedColumn(), Left()
+        columns = SpinnerColumn("line"), "{task.description}", TimeElapsedColumn()
         how: Any = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
         spinner = Progress(*columns, console=self.err, **how)
         title = escape(printable(what))
-        task, start = spinner.add_task(title, total=1.0), time.monotonic()
+        task, start = spinner.add_task(title, total=None), time.monotonic()
 
         def on_stage(now: str, share: float) -> None:
-            elapsed = time.monotonic() - start
-            end = None if share < SHARE_BEFORE_ESTIMATE else start + elapsed / share
-            spinner.update(task, description=f"{title}: {escape(now)}", completed=share, end=end)
+            left = (time.monotonic() - start) * (1.0 / share - 1.0) if share >= ESTIMATED else 0.0
+            rest = f" ({share:.0%}, about {max(left, 1.0):.0f} s left)" if left else ""
+            spinner.update(task, description=f"{title}: {escape(now)}{rest}")
 
         @contextmanager
         def aside() -> Iterator[None]:
@@ -173,7 +155,7 @@ class Screen:
                 sys.stdout.write(self.as_json(payload) + "\n")
                 sys.stdout.flush()
             except BrokenPipeError:
-                _close_pipe()
+                to_nowhere(sys.stdout)
 
     def repeated(self, seed: int | None) -> str:
         """The command that gives the same again."""

@@ -193,18 +193,18 @@ def load_against(
     b: str | None,
     sketches: dict[str, Sketch],
     reading: options.Grouping,
-    **others: Any,
+    of_rows: dict[str, Any] | None = None,
 ) -> Samples:
-    """Two samples of which one or both are kept as sketches; `others` are options for rows."""
+    """Two samples of which one or both are kept as sketches; `of_rows` are options for rows."""
     if b is None or reading.group is not None or reading.groups is not None:
         raise UsageError("a sketch has no groups; give a second file, without --group and --groups")
     for option in ("columns", "as_text"):
         if getattr(reading, option) is not None:
             seen = f"--{option.replace('_', '-')} is not for sketches, whose columns are fixed"
             raise UsageError(f"{seen}; leave it out")
-    for option, given in {**others, "max_rows": reading.max_rows}.items():
+    for option, given in {**(of_rows or {}), "--max-rows": reading.max_rows}.items():
         if given:
-            seen = f"--{option.replace('_', '-')} is for samples of rows, and a sketch has none"
+            seen = f"{option} is for samples of rows, and a sketch has none"
             raise UsageError(f"{seen}; leave it out, or give the table")
     from kembed import Sketch
     from kembed.cli.samples import Samples

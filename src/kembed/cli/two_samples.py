@@ -29,13 +29,9 @@ def run_test(
     b: options.SampleB = None,
     *,
     reading: options.Grouping,
-    weights: options.Weights = None,
-    unit: options.Unit = None,
-    strata: options.Strata = None,
     testing: options.Testing,
+    related: options.Related,
     null: options.Null = "permutation",
-    paired: options.Paired = False,
-    paired_by: options.PairedBy = None,
     by_column: options.ByColumn = False,
     margin: options.Margin = None,
     bayes: options.Bayes = False,
@@ -45,44 +41,33 @@ def run_test(
     from kembed.testing.margin import read_margin
 
     limit = None if margin is None else read_margin(margin)
-    pairs = paired_by or paired
+    special = {**related.used, **({"--null": null} if null != "permutation" else {})}
     if kept := sketches.sketches_in(a, b):
-        of_rows: Any = {"paired": bool(pairs), "weights": weights, "fast": fast}
-        of_rows["null"] = null != "permutation"
-        of_rows |= {"unit": unit, "strata": strata, "bayes": bayes, "margin": margin}
-        pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
+        of_rows = {**special, "--fast": fast, "--bayes": bayes, "--margin": margin}
+        pair = sketches.load_against(screen, a, b, kept, reading, of_rows)
         return sketches.test_against(screen, pair, testing, by_column)
     from kembed import bayes_factor, mmd_test
     from kembed.cli import samples
     from kembed.testing.outcome import effect_to_dict
     from kembed.testing.two_sample import with_margin
 
-    keep = weights, unit, strata
-    loaded = samples.load_samples(a, b, reading, screen, testing.seed, keep=keep, paired=pairs, two=False)
-    special = {"--paired": paired, "--paired-by": paired_by, "--weights": weights, "--unit": unit}
-    special |= {"--strata": strata, "--null": null != "permutation"}
-    if bayes and (used := [name for name, given in special.items() if given]):
-        raise UsageError(f"--bayes assumes independent rows of equal weight; leave {used[0]} out")
+    loaded = samples.load_samples(a, b, reading, screen, testing.seed, related=related, two=False)
+    if bayes and special:
+        raise UsageError(f"--bayes assumes independent rows of equal weight; leave {next(iter(special))} out")
     if limit is not None and null != "permutation":
         raise UsageError("--margin needs independent rows or clusters (--unit); leave out --margin or --null")
-    special["--bayes"] = bayes
     if len(loaded.sources) > 2:
-        special |= {"--by-column": by_column, "--margin": margin, "--fast": fast}
+        special |= {"--bayes": bayes, "--by-column": by_column, "--margin": margin, "--fast": fast}
         together = ("--unit", "--strata")
         if used := [name for name, given in special.items() if given and name not in together]:
             raise UsageError(f"{used[0]} is for two samples; choose two with --groups a,b")
-        loaded, named = samples.exchanged(loaded, unit, strata)
-        return _several(screen, loaded, testing, {"unit": unit, "strata": strata})
-    own = None
-    if weights is not None:
-        loaded, own = samples.weighed(loaded, weights)
-    loaded, named = samples.exchanged(loaded, unit, strata, pairs)
+        loaded, _ = samples.exchanged(loaded, related)
+        return _several(screen, loaded, testing, {"unit": related.unit, "strata": related.strata})
+    loaded, rows = samples.exchanged(loaded, related)
     with screen.waiting(f"comparing {loaded.given[0]:,} + {loaded.given[1]:,} rows") as bar:
-        how = testing.settings(bar, fast)
-        how |= {"by_column": by_column, "null": null, "weights": own, **named}
+        how = testing.settings(bar, fast) | {"by_column": by_column, "null": null} | rows
         result = mmd_test(*loaded.sources, **how)
         if null == "permutation":
-            rows: dict[str, Any] = {"weights": own, "paired": paired, **named}
             result = with_margin(result, loaded.sources, limit, testing.alpha, **rows)
         probable = None
         if bayes:
@@ -215,46 +200,31 @@ def run_report(
     b: options.SampleB = None,
     *,
     reading: options.Grouping,
-    weights: options.Weights = None,
-    unit: options.Unit = None,
-    strata: options.Strata = None,
     testing: options.Testing,
+    related: options.Related,
     margin: options.Margin = None,
-    paired: options.Paired = False,
-    paired_by: options.PairedBy = None,
     target: options.Target = None,
     output: options.Page = Path("report.html"),
 ) -> bool:
     """Everything about two samples on one page: verdict, columns, pictures, how to repeat it."""
     outputs.check_target(output, outputs.PAGES, (a, b))
-    alone = {"--weights": weights, "--unit": unit, "--strata": strata, "--paired": paired}
-    alone["--paired-by"] = paired_by
-    if target is not None and (used := [name for name, given in alone.items() if given]):
-        raise UsageError(f"--target assumes independent rows of equal weight; leave {used[0]} out")
+    if target is not None and related.used:
+        first = next(iter(related.used))
+        raise UsageError(f"--target assumes independent rows of equal weight; leave {first} out")
     from kembed import compare
     from kembed.cli import samples
 
-    keep, pairs = (weights, unit, strata, target), paired_by or paired
-    own: Any = None
-    named: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
     if kept := sketches.sketches_in(a, b):
-        of_rows: Any = {"weights": weights, "unit": unit, "strata": strata, "target": target}
-        of_rows["paired"] = bool(pairs)
-        pair = sketches.load_against(screen, a, b, kept, reading, **of_rows)
+        pair = sketches.load_against(screen, a, b, kept, reading, {**related.used, "--target": target})
     else:
-        pair = samples.load_samples(a, b, reading, screen, testing.seed, keep=keep, paired=pairs)
-        if weights is not None:
-            pair, own = samples.weighed(pair, weights)
-        pair, named = samples.exchanged(pair, unit, strata, pairs)
+        pair = samples.load_samples(a, b, reading, screen, testing.seed, related=related, keep=(target,))
+        pair, rows = samples.exchanged(pair, related)
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
-        how = testing.settings(bar) | {"weights": own, "target": target, "margin": margin, **named}
+        how = testing.settings(bar) | {"target": target, "margin": margin} | rows
         found = compare(*pair.sources, labels=two(pair.names), alpha=testing.alpha, **how)
         screen.remark(found.test.notes)
-        again = (
-            None
-            if weights or unit or strata or named.get("paired")
-            else samples.in_python(a, b, reading, pair)
-        )
+        again = None if related.used else samples.in_python(a, b, reading, pair)
         about: Any = {"notes": screen.notes, "left_out": pair.left_out, "samples": again}
         found.save_report(output, command=screen.repeated(testing.seed), **about)
     sentence = pair.with_left_out(found.verdict, found.test.sizes)

@@ -1,5 +1,6 @@
 """Words for people at a shell: what errors, kernels and p-values are called there."""
 
+import os
 import re
 from typing import Any
 
@@ -11,6 +12,11 @@ ANSWERS = ("yes", "no", "true", "false", "none", "other")
 
 class UsageError(ValueError):
     """What is wrong with a command, in one line with the remedy."""
+
+
+def to_nowhere(stream: Any) -> None:
+    """Let what a stream still holds, and what comes, disappear."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def readable(error: BaseException) -> str:

@@ -66,14 +66,14 @@ class Values:
         return cls(dict(zip(values.to_list(), counts.to_list(), strict=True)), bits)
 
     def plus(self, other: Values) -> Values:
-        import polars as pl
-
         counts = dict(self.counts)
         for value, count in other.counts.items():
             counts[value] = counts.get(value, 0) + count
         bits = max(self.bits, other.bits)
         if self.bits == other.bits and len(counts) <= LEVELS:
             return Values(counts, bits)
+        import polars as pl
+
         return self._held(pl.Series(list(counts), dtype=pl.String), pl.Series(list(counts.values())), bits)
 
     @property
