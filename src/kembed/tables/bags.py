@@ -12,7 +12,8 @@ from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.text import listing
 from kembed.tables.new_rows import read_like
-from kembed.tables.reader import PLAIN_OPTIONS, Opened, match_columns, open_value, read, tables_of
+from kembed.tables.parts import Opened
+from kembed.tables.reader import PLAIN_OPTIONS, match_columns, open_value, read, tables_of
 from kembed.tables.table import Table
 
 

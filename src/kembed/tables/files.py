@@ -14,7 +14,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 from kembed.core.text import STANDARD_INPUT, counted, label, listing
 from kembed.tables.delimited import BYTES, named, open_text
@@ -22,7 +22,7 @@ from kembed.tables.parts import (
     ROWS,
     Held,
     InputError,
-    Part,
+    Opened,
     Scan,
     Stream,
     TextOptions,
@@ -48,19 +48,9 @@ SCANNED = {
 READ = {".json": "JSON", **dict.fromkeys((".xlsx", ".xls", ".xlsb", ".ods"), "Excel")}
 KINDS = {"parquet": "Parquet", "ipc": "Feather or Arrow IPC", "lines": "JSON lines"}
 SUFFIXES = (*(suffix for suffix in TEXT if suffix), ".gz", *SCANNED, *READ)
-PATTERN = "*?["  # what makes a name a pattern
 
 
-class Files(NamedTuple):
-    """A sample in files: what to call it, its columns, its parts, and what to say of it."""
-
-    label: str
-    names: tuple[str, ...]
-    parts: list[Part]
-    notes: tuple[str, ...] = ()
-
-
-def open_files(value: Any, argument: str, options: TextOptions, rows: int = ROWS) -> Files:
+def open_files(value: Any, argument: str, options: TextOptions, rows: int = ROWS) -> Opened:
     """A path, a list of paths, a pattern, a folder of Parquet files, or "-" for CSV on standard input."""
     name, paths = paths_of(value, argument)
     each = {path: _open_file(path, options, rows) for path in dict.fromkeys(paths)}
@@ -72,7 +62,7 @@ def open_files(value: Any, argument: str, options: TextOptions, rows: int = ROWS
     if not parts:
         raise InputError(f"{name} has column names but no rows; check how it was written")
     notes = tuple(dict.fromkeys(note for one in each.values() for note in one.notes))
-    return Files(name, first.names, parts, notes)
+    return Opened(name, parts, first.names, first=1, notes=notes)
 
 
 def different_columns(samples: list[tuple[str, tuple[str, ...]]]) -> ValueError:
@@ -110,7 +100,7 @@ def paths_of(value: Any, argument: str) -> tuple[str, list[str]]:
         if not found:
             raise InputError(f"{label(text)} is a folder; give a file in it, or a pattern")
         return label(text), found
-    if not is_pattern(text):
+    if not glob.has_magic(text) or path.exists():  # an existing file is no pattern
         return label(text), [text]
     found = sorted(glob.glob(text, recursive=True))
     if not found:
@@ -118,28 +108,22 @@ def paths_of(value: Any, argument: str) -> tuple[str, list[str]]:
     return label(text), found
 
 
-def is_pattern(text: str) -> bool:
-    """Whether a name is a pattern: an existing file is never one."""
-    try:
-        return any(sign in text for sign in PATTERN) and not Path(text).exists()
-    except (OSError, ValueError):
-        return False
-
-
-def _open_file(path: str, options: TextOptions, rows: int) -> Files:
+def _open_file(path: str, options: TextOptions, rows: int) -> Opened:
     """One file."""
     import polars as pl
 
     name, suffix = label(path), _suffix(path)
     data = _bytes_of_stream(path, name)
     if suffix in TEXT:
-        text = open_text(path, name, TEXT[suffix], options, data, BYTES * rows // ROWS or 1)
-        return Files(name, *text)
+        size = BYTES * rows // ROWS or 1
+        names, parts, notes = open_text(path, name, TEXT[suffix], options, data, size)
+        return Opened(name, parts, names, notes=notes)
     if suffix in READ or data is not None:
         whole = Path(path).read_bytes() if data is None else data
         frame = _typed(whole, name, READ.get(suffix) or KINDS[SCANNED[suffix]])
         names = tuple(named(frame.columns, name))
-        return Files(name, names, [Held(name, names, 1, frame.get_columns(), rows)] if frame.height else [])
+        held = Held(name, names, 1, frame.get_columns(), rows)
+        return Opened(name, [held] if frame.height else [], names)
     kind = SCANNED[suffix]
     with reading(lambda _: unreadable(name, KINDS[kind])), silent_stderr():
         lazy = scan(path, kind)
@@ -148,13 +132,13 @@ def _open_file(path: str, options: TextOptions, rows: int) -> Files:
     names = tuple(named(list(written), name))
     if kind == "lines":  # can only be read from the beginning
         query = lazy.rename(dict(zip(written, names, strict=True)))
-        return Files(name, names, [Stream(name, names, 1, of_lazy(query, rows), rows)] if size else [])
+        return Opened(name, [Stream(name, names, 1, of_lazy(query, rows), rows)] if size else [], names)
     declared = _declared(path) if kind == "parquet" else frozenset()
-    parts: list[Part] = [
+    scans = [
         Scan(name, names, number, path, kind, first, length, written, declared)
         for number, (first, length) in enumerate(cut(size, rows), start=1)
     ]
-    return Files(name, names, parts)
+    return Opened(name, scans, names)
 
 
 def _declared(path: str) -> frozenset[str]:

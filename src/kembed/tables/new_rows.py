@@ -11,8 +11,8 @@ from kembed.core.backend import Float
 from kembed.core.text import counted, listing
 from kembed.tables import text
 from kembed.tables.frames import Refused, title
-from kembed.tables.parts import columns_of
-from kembed.tables.reader import PLAIN_OPTIONS, Opened, open_value, refuse_gaps
+from kembed.tables.parts import Opened, columns_of
+from kembed.tables.reader import PLAIN_OPTIONS, open_value, refuse_gaps
 from kembed.tables.schema import parsed_numbers, plain_numbers
 from kembed.tables.table import Table
 

@@ -414,6 +414,32 @@ class Here(Engine):
             return tree_sum(results())
 
 
+class Opened(NamedTuple):
+    """A sample before it is read: its parts, its columns, and where it is read."""
+
+    label: str
+    parts: list[Any]
+    names: tuple[str, ...]
+    framed: bool = True  # whether columns go by name
+    first: int = 0  # the number of the first row in errors
+    engine: Engine = Here()
+    index: Any = None  # the labels of the rows of a pandas object
+    notes: tuple[str, ...] = ()
+
+    def survey(self, options: TextOptions, as_text: frozenset[str] = frozenset()) -> Survey:
+        """What there is in its columns; `as_text` are those of which all different texts are wanted."""
+        calls = [Call(part, (number,)) for number, part in enumerate(self.parts)]
+        return self.engine.total(self.label, survey_part, calls, self.names, as_text, options)
+
+    def row(self, survey: Survey, place: tuple[int, int]) -> str:
+        """A row in its file, as people count."""
+        number, row = place
+        file = self.parts[number].file
+        before = zip(self.parts[:number], survey.rows, strict=False)
+        row += sum(rows for part, rows in before if part.file == file)
+        return f"row {row + self.first:,}{'' if file == self.label else f' of {file}'}"
+
+
 @dataclass(frozen=True, eq=False)
 class Batches(Source):
     """Rows in memory, in files or on other machines, read part by part.

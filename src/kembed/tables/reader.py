@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,18 +31,17 @@ from kembed.tables.missing import INDICATOR, Donor, Fill, indicator_name, missin
 from kembed.tables.parts import (
     ROWS,
     Batches,
-    Call,
     Encoder,
     Engine,
     Held,
     Here,
     InputError,
+    Opened,
     Stream,
     Survey,
     TextOptions,
     of_dataset,
     of_lazy,
-    survey_part,
 )
 from kembed.tables.scheduling import current_engine
 from kembed.tables.schema import (
@@ -76,32 +75,6 @@ MOST_OMITTED = 0.5  # share of the rows of a sample: an answer about fewer than 
 PLAIN_OPTIONS = TextOptions()  # nothing is said
 
 
-class Opened(NamedTuple):
-    """A sample before it is read: its parts, its columns, and where it is read."""
-
-    label: str
-    parts: list[Any]
-    names: tuple[str, ...]
-    framed: bool = True  # whether columns go by name
-    first: int = 0  # the number of the first row in errors
-    engine: Engine = Here()
-    index: Any = None  # the labels of the rows of a pandas object
-    notes: tuple[str, ...] = ()
-
-    def survey(self, options: TextOptions, as_text: frozenset[str] = frozenset()) -> Survey:
-        """What there is in its columns; `as_text` are those of which all different texts are wanted."""
-        calls = [Call(part, (number,)) for number, part in enumerate(self.parts)]
-        return self.engine.total(self.label, survey_part, calls, self.names, as_text, options)
-
-    def row(self, survey: Survey, place: tuple[int, int]) -> str:
-        """A row in its file, as people count."""
-        number, row = place
-        file = self.parts[number].file
-        before = zip(self.parts[:number], survey.rows, strict=False)
-        row += sum(rows for part, rows in before if part.file == file)
-        return f"row {row + self.first:,}{'' if file == self.label else f' of {file}'}"
-
-
 def open_value(
     value: Any,
     argument: str,
@@ -123,9 +96,9 @@ def open_value(
     if is_files(value):
         files = open_files(value, argument, options, rows)
         called = files.label if name == argument else name
-        where = engine or current_engine()
-        where = where if all(part.travels for part in files.parts) else Here()
-        return Opened(called, files.parts, files.names, True, 1, where, notes=files.notes)
+        travels = all(part.travels for part in files.parts)
+        where = (engine or current_engine()) if travels else Here()
+        return files._replace(label=called, engine=where)
     if is_lazy(value):
         if hasattr(value, "get_fragments"):
             names, start = tuple(value.schema.names), of_dataset(value, rows)

@@ -140,10 +140,7 @@ def profile(column: Column | Refused, name: str, where: str, as_text: bool = Fal
     if isinstance(column, Refused):
         return Profile(column.size, holds=column.holds)
     if not column.is_text:
-        found = _of_numbers(column, where)
-        if name.startswith(ROW_NUMBERS) and found.present and not column.unit:
-            return replace(found, values=_of_counter(column.values))
-        return found
+        return _of_numbers(column, where, name)
     values: pl.Series = column.values
     rows, missing = len(values), values.null_count()
     if rows == missing:
@@ -153,10 +150,9 @@ def profile(column: Column | Refused, name: str, where: str, as_text: bool = Fal
         return Profile(rows, missing, {DECLARED: where}, values=Values.of(present))
     numbers = plain_numbers(present, None if column.floats is None else column.floats.drop_nulls())
     if numbers is not None and not as_text:
-        found = replace(_of_numbers(Column(numbers), where), rows=rows, missing=missing)
-        counter = _of_counter(numbers) if name.startswith(ROW_NUMBERS) else Values()
+        found = _of_numbers(Column(numbers), where, name)
         inexact = _inexact(present) if max(-found.low, found.high) >= EXACT else ""
-        return replace(found, kinds={PLAIN: where}, units=(), values=counter, inexact=inexact)
+        return replace(found, rows=rows, missing=missing, kinds={PLAIN: where}, units=(), inexact=inexact)
     different = Values.of(present)
     styles = text.styles(present.unique())
     odd = "" if numbers is not None else _odd(present)
@@ -190,21 +186,18 @@ def _inexact(present: pl.Series) -> str:
     return next((one for one in whole if int(float(one)) != int(one)), "")
 
 
-def _of_numbers(column: Column, where: str) -> Profile:
-    values = column.values
+def _of_numbers(column: Column, where: str, name: str) -> Profile:
+    values, counts = column.values, Values()
     missing = int(np.count_nonzero(np.isnan(values)))
     if missing == len(values):
         return Profile(len(values), missing, units=(column.unit,) if column.unit else ())
+    if name.startswith(ROW_NUMBERS) and not column.unit:
+        import polars as pl
+
+        counts = Values.of(pl.Series(values[~np.isnan(values)]).cast(pl.String))
     ends = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
-    return Profile(len(values), missing, {NUMBERS: where}, (column.unit,), *ends, inexact=column.inexact)
-
-
-def _of_counter(values: np.ndarray) -> Values:
-    """How often the values of a column of row numbers occur."""
-    import polars as pl
-
-    present = pl.Series(values[~np.isnan(values)])
-    return Values.of(present.cast(pl.String))
+    kinds = {NUMBERS: where}
+    return Profile(len(values), missing, kinds, (column.unit,), *ends, counts, inexact=column.inexact)
 
 
 class Spec(NamedTuple):
