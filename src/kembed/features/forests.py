@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from kembed.core.backend import Float, Int
+from kembed.core.lookup import Lookup, make_lookup
 
 WORD = 64  # leaves whose bits are one number
 
@@ -50,7 +51,7 @@ class Forest:
 class Boxes:
     """Leaves as bits: a word has leaves of one tree only."""
 
-    columns: list[tuple[int, np.ndarray, np.ndarray]]  # that are cut: where, and of every interval its leaves
+    columns: list[tuple[int, Lookup, np.ndarray]]  # that are cut: where, and of every interval its leaves
     nodes: Int[np.ndarray, " 64W"]  # of every bit
     trees: int
 
@@ -58,8 +59,8 @@ class Boxes:
         """The leaf of every tree."""
         words = len(self.nodes) // WORD
         common = np.tile(packed_bits((self.nodes >= 0)[None]), (len(ranks), 1))  # the bits that are leaves
-        for column, cuts, leaves in self.columns:
-            common &= np.take(leaves, np.searchsorted(cuts, ranks[:, column]), axis=0, mode="clip")
+        for column, find, leaves in self.columns:
+            common &= np.take(leaves, find(ranks[:, column]), axis=0, mode="clip")
         where = np.flatnonzero(common != 0)  # truth values are counted several times as fast
         bit = np.frexp(common.ravel()[where].astype(float))[1] - 1  # a power of 2 is a number as it is
         return self.nodes[where % words * WORD + bit].reshape(len(ranks), self.trees)
@@ -106,7 +107,8 @@ def make_boxes(forest: Forest) -> Boxes:
         np.bitwise_xor.at(turned, (first, word), bit)  # where a box begins, and after its end
         np.bitwise_xor.at(turned, (last + 1, word), bit)
         inside = np.bitwise_xor.accumulate(turned, axis=0)[:-1]
-        columns.append((c, cuts[c], inside))
+        # A rank is above a cut if it is not below the next number.
+        columns.append((c, make_lookup(np.nextafter(cuts[c], np.inf)), inside))
     return Boxes(columns, nodes, len(roots))
 
 
