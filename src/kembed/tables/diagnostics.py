@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Bool, Float
-from kembed.core.linalg import near_one
 from kembed.core.ordering import middle_ranks
 from kembed.core.shuffling import splitmix64
 from kembed.core.text import listing
@@ -362,6 +361,12 @@ def together(a: Column, b: Column) -> float:
 
 def _correlation(a: Column, b: Column) -> float:
     """Pearson's, of numbers of any size; 0 where one does not vary."""
-    sides = [side - side.mean() for side in near_one(np.column_stack([a, b])).T]
-    norms = [float(np.sqrt(side @ side)) for side in sides]
-    return float(sides[0] @ sides[1] / (norms[0] * norms[1])) if min(norms) > 0.0 else 0.0
+    sides = []
+    for side in (a, b):
+        scaled = side / (float(np.abs(side).max()) or 1.0)
+        scaled -= scaled.mean()
+        norm = float(np.sqrt(scaled @ scaled))
+        if norm <= 1e-12 * np.sqrt(len(side)):
+            return 0.0
+        sides.append(scaled / norm)
+    return float(sides[0] @ sides[1])
