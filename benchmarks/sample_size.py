@@ -2,7 +2,8 @@
 
     KEMBED_WORKERS=1 OMP_NUM_THREADS=1 python -m benchmarks.sample_size [PILOTS]
 
-Three differences of three normal columns, pilots of 200 rows, 60 draws at each of five numbers of rows, power .8.
+Three differences of three normal columns, pilots of 200 rows, 60 draws at each of five numbers of rows,
+power .8.
 The truth comes from 400 fresh samples at each of eight numbers of rows, interpolated on a probit scale.
 """
 
@@ -50,9 +51,8 @@ def planned(job: tuple[str, int]) -> tuple[int, int, int]:
 
 def main() -> None:
     pilots = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    print(
-        f"{pilots} pilots of {PILOT} rows\n\n| difference | truth | median of needed (5%, 95%) | interval holds it |"
-    )
+    print(f"{pilots} pilots of {PILOT} rows\n")
+    print("| difference | truth | median of needed (5%, 95%) | interval holds it |")
     print("|---|---|---|---|")
     for title, kind in KINDS.items():
         power = [np.mean(spread(fresh, [(kind, n, r) for r in range(FRESH)])) for n in SIZES]

@@ -8,6 +8,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import Float
+from kembed.core.drawing import Drawn
 from kembed.core.progress import LONG, progress_bar, showing_progress
 from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import jsonable
@@ -32,7 +33,7 @@ LEVELS = np.array([0.05, 0.5, 0.95])
 
 
 @dataclass(frozen=True)
-class PowerCurve:
+class PowerCurve(Drawn):
     """How often a test succeeds, by the number of rows of either sample.
 
     Attributes
@@ -80,12 +81,6 @@ class PowerCurve:
             return f"At least {low:,} rows per sample are needed for {target}; give more pilot rows to know"
         middle = float(f"{self.needed:.2g}")
         return f"About {middle:,.0f} rows per sample are needed for {target}; 90% interval {low:,}-{high:,}"
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw power over rows; returns the axes."""
-        from kembed.plotting import plot_power
-
-        return plot_power(self, ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types, with the keys of docs/json.md."""

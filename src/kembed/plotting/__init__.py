@@ -47,6 +47,7 @@ PLOTS = {
     "KernelSamples": plot_samples,
     "LearnedKernel": plot_learned,
     "Monitor": plot_monitor,
+    "PowerCurve": plot_power,
     "QuantileEffects": plot_quantile_effects,
     "Shift": plot_shift,
     "TestOutcome": plot_test,
