@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from kembed.cli import options, outputs
-from kembed.cli.options import command, margin_of, method, split
+from kembed.cli.options import command, method, split
 from kembed.cli.screen import Screen
 from kembed.cli.words import UsageError
 
 Other = Annotated[
     options.Text,
-    typer.Argument(metavar="B", help="Another; none with --group or --shift.", show_default=False),
+    typer.Argument(metavar="B", help="A second file; none with --group or --shift.", show_default=False),
 ]
 
 
@@ -22,7 +22,7 @@ Other = Annotated[
 class Simulating(options.Testing):
     """How to test what is drawn."""
 
-    resamples: Annotated[int, method("Permutations of every test.", "N", min=1)] = 199
+    resamples: Annotated[int, method("Number of permutations of every test.", "N", min=1)] = 199
 
 
 @command()
@@ -34,17 +34,16 @@ def run_power(
     reading: options.Grouping,
     testing: Simulating,
     rows: Annotated[options.Text, method("Numbers of rows per sample.", "N,N,...")] = None,
-    power: Annotated[float, method("Power that is asked for.", "P")] = 0.8,
+    power: Annotated[float, method("Power to reach.", "P")] = 0.8,
     shift: Annotated[
-        options.Text, method("With A alone: how the second sample would differ.", "0.3sd|2%")
+        options.Text, method("With A alone: how a second sample would differ.", "0.3sd|2%")
     ] = None,
     of: Annotated[options.Text, method("Columns of numbers that --shift moves.", "A,B,...")] = None,
     margin: options.Margin = None,
-    draws: Annotated[int, method("Draws of every number of rows.", "N", min=10)] = 100,
+    draws: Annotated[int, method("Draws per number of rows.", "N", min=10)] = 100,
     output: options.Figure = None,
 ) -> None:
     """How many rows does a test need? Power by the number of rows, from pilot data."""
-    limit = margin_of(margin)
     outputs.check_target(output, outputs.FIGURES, (a, b))
     sizes = None
     if rows is not None:
@@ -58,13 +57,13 @@ def run_power(
     if b is None and reading.group is None:
         loaded = samples.load_table(a, reading, screen, split(reading.columns))
     else:
-        loaded = samples.load_pair(a, b, reading, screen, testing.seed)
+        loaded = samples.load_samples(a, b, reading, screen, testing.seed)
     with screen.waiting(f"drawing from {' + '.join(f'{size:,}' for size in loaded.given)} rows") as bar:
         found = required_rows(
             *loaded.sources,
             shift=shift,
             columns=split(of),
-            margin=limit,
+            margin=margin,
             rows=sizes,
             power=power,
             n_draws=draws,
