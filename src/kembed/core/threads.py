@@ -20,19 +20,16 @@ FEW_ROWS = 5_000
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def is_for_one_thread(rows: int | None) -> bool:
-    """Whether so many rows are few, and nobody set a number of threads: whoever does decides."""
-    return rows is not None and rows <= FEW_ROWS and not any(name in os.environ for name in THREADS)
-
-
 @contextmanager
 def one_thread(rows: int | None) -> Iterator[None]:
     """Within this block matrix products of few rows take one thread; of many rows nothing changes.
 
+    Nor does it where somebody has set a number of threads.
+
     >>> with one_thread(100):
     ...     pass
     """
-    if not is_for_one_thread(rows):
+    if rows is None or rows > FEW_ROWS or any(name in os.environ for name in THREADS):
         yield
         return
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]

@@ -142,7 +142,10 @@ def open_text(
     path: str, file: str, usual: str, options: TextOptions, data: bytes | None = None, size: int = BYTES
 ) -> tuple[tuple[str, ...], list[Part], tuple[str, ...]]:
     """The columns, the parts and notes of a text table, in a file or in `data`; no rows make no parts."""
-    separator = separator_of(usual, options.delimiter)
+    asked = options.delimiter
+    separator = usual if asked is None else DELIMITERS.get(asked.lower(), asked)
+    if len(separator.encode()) != 1 or separator in '"\r\n':
+        raise InputError(f"--delimiter takes one character, or 'tab', but {asked!r} was given")
     with _unzipping(file), _opened(path, data) as stream:
         names, start, line = _head(stream, file, separator, options.header)
     note = _names_note(names, file) if options.header else ()
@@ -282,14 +285,6 @@ def refuse_lines(data: bytes, separator: str, width: int, name: str, before: int
                 f"line {line:,} of {name} has {len(fields)} field{'s' if len(fields) != 1 else ''} where the "
                 f"first line has {width}; correct it, or put quotes around fields that hold {separator!r}"
             )
-
-
-def separator_of(usual: str, delimiter: str | None) -> str:
-    """What separates fields: the usual of a file's suffix, or what the user says."""
-    separator = usual if delimiter is None else DELIMITERS.get(delimiter.lower(), delimiter)
-    if len(separator.encode()) != 1 or separator in '"\r\n':
-        raise InputError(f"--delimiter takes one character, or 'tab', but {delimiter!r} was given")
-    return separator
 
 
 def _opened(path: str, data: bytes | None) -> IO[bytes]:

@@ -369,12 +369,9 @@ def _float(entry: Any) -> float:
 
 def as_declared(column: Column) -> Column:
     """The same as categories: numbers and text as text (`--as-text`)."""
-    import polars as pl
-
     if column.is_text:
         return column._replace(declared=True, floats=None)
-    text = [None if value != value else level_text(value) for value in column.values.tolist()]
-    return Column(pl.Series("column", text, dtype=pl.String), declared=True)
+    return _declared(column.values.tolist())
 
 
 def index_of(value: Any) -> Any:

@@ -151,7 +151,8 @@ def profile(column: Column | Refused, name: str, where: str, as_text: bool = Fal
     numbers = plain_numbers(present, None if column.floats is None else column.floats.drop_nulls())
     if numbers is not None and not as_text:
         found = _of_numbers(Column(numbers), where, name)
-        inexact = _inexact(present) if max(-found.low, found.high) >= EXACT else ""
+        long = present.filter(present.str.len_bytes() > 15) if max(-found.low, found.high) >= EXACT else None
+        inexact = "" if long is None else _inexact(long, "")
         return replace(found, rows=rows, missing=missing, kinds={PLAIN: where}, units=(), inexact=inexact)
     different = Values.of(present)
     styles = text.styles(present.unique())
@@ -179,11 +180,13 @@ def _odd(present: pl.Series) -> str:
     return str(strange[0]) if len(strange) else str(present[0])
 
 
-def _inexact(present: pl.Series) -> str:
-    """The first whole number in text that no float holds."""
-    long = present.filter(present.str.len_bytes() > 15)
-    whole = long.filter(long.str.contains(r"^[-+]?[0-9]+$")).to_list() if len(long) else []
-    return next((one for one in whole if int(float(one)) != int(one)), "")
+def _inexact(long: pl.Series, style: str) -> str:
+    """The first whole number of a style, or a plain one, that no float holds."""
+    for value, number in zip(long.to_list(), parsed_numbers(long, style).tolist(), strict=True):
+        digits = re.sub(r"[^0-9]", "", value)
+        if float(digits) == abs(number) and int(float(digits)) != int(digits):  # else it has decimals
+            return value
+    return ""
 
 
 def _of_numbers(column: Column, where: str, name: str) -> Profile:
@@ -250,6 +253,8 @@ def decide(
             return Spec(name, left_out=COUNTER)
         _refuse_sizes(where, pooled)
         return Spec(name, unit=unit)
+    import polars as pl
+
     _refuse_infinite(where, [pooled.odd, *pooled.values.counts])
     reading = text.decide(pooled.styles or frozenset(), _examples(pooled), decimal_comma=decimal_comma)
     if reading.error:
@@ -258,7 +263,9 @@ def decide(
         raise ValueError(f"{where}{joint}{reading.error}{late}; {REMEDY}")
     if reading.style:
         unit = style_unit(reading.style)
-        _refuse_inexact(where, "" if unit else _long_integer(pooled.values, reading.style))
+        if not unit:
+            long = [value for value in pooled.values.counts if len(value) > 15]
+            _refuse_inexact(where, _inexact(pl.Series(long, dtype=pl.String), reading.style))
         if counter and not unit:
             return Spec(name, left_out=COUNTER)
         if NUMBERS in kinds and _one_unit(where, there) != unit:
@@ -276,19 +283,6 @@ def _refuse_inexact(where: str, odd: str) -> None:
     if odd:
         seen = f"{where} has whole numbers beyond 2^{EXACT.bit_length() - 1} that no float holds ({odd})"
         raise ValueError(f"{seen}; subtract what they have in common, or make them categories")
-
-
-def _long_integer(values: Values, style: str) -> str:
-    """A whole number among text of a style that no float holds."""
-    import polars as pl
-
-    long = [value for value in values.counts if len(value) > 15]
-    read = text.parse(pl.Series(long, dtype=pl.String), style).cast(pl.Float64).to_list()
-    for value, number in zip(long, read, strict=True):
-        digits = re.sub(r"[^0-9]", "", value)
-        if float(digits) == abs(number) and int(float(digits)) != int(digits):  # else it has decimals
-            return value
-    return ""
 
 
 def _examples(pooled: Profile) -> list[str]:
