@@ -84,7 +84,7 @@ def test_the_verdict_comes_first(call):
     code, out, err = call("test", "before.csv", "after.csv", *QUICK)
     lines = out.splitlines()
     assert (code, err) == (0, "")
-    assert lines[0] == "The two samples differ: p = 0.025, the least that 39 resamples can give."
+    assert lines[0] == "The two samples differ: p = 0.025 (smallest attainable with 39 resamples)."
     assert "before.csv   60 rows" in lines
     assert "columns      v, w, city" in lines
     assert lines[-1] == "  kembed test before.csv after.csv --kernel median --resamples 39 --seed 0"

@@ -62,7 +62,7 @@ def run_independence(
             how = testing.settings(bar, fast)
             result = hsic_test(*named.values(), data=table, null=null, strata=strata, **how)
     if null == "shift" and testing.alpha * result.sizes[0] < 1.0:
-        seen = f"moved in time {result.sizes[0]} rows give no p-value below {1.0 / result.sizes[0]:.3g}"
+        seen = f"shifts of {result.sizes[0]} rows give no p-value below {1.0 / result.sizes[0]:.3g}"
         raise UsageError(f"{seen}, so nothing can be found at --alpha {testing.alpha:g}; give more rows")
     fixed = f" given {words.of_columns(named['given'])}" if given else ""
     yes, no = f"The two sides depend on each other{fixed}", f"No dependence was found{fixed}"

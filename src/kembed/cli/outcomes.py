@@ -65,7 +65,7 @@ def verdict(result: TestOutcome, alpha: float, yes: str, no: str, proof: str = "
         found = f"{no} at the {100 * alpha:g}% level: p = {p:.3g}."
         return f"{found} This does not prove {proof}." if proof else found
     least = not result.enumerated and p * (resamples + 1) < 1.5
-    return f"{yes}: p = {p:.3g}{f', the least that {resamples:,} resamples can give' if least else ''}."
+    return f"{yes}: p = {p:.3g}{f' (smallest attainable with {resamples:,} resamples)' if least else ''}."
 
 
 def resampling(result: TestOutcome) -> str:
