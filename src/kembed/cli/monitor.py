@@ -140,9 +140,8 @@ def _begun(
     keys = [name for name in (given.get("by"), batches) if name is not None]
     columns = split(reading.columns)
     how: dict[str, Any] = {"keep": keys, "columns": columns and [*columns, *keys], "minimum": 2}
-    policy = "omit" if reading.missing == "omit" else "raise"
     values = {f"reference[{k}]": labelled(file, screen) for k, file in enumerate(reference)}
-    sources = sources_of(values, reading, screen, nan_policy=policy, **how)
+    sources = sources_of(values, reading, screen, **how)
     rows_of_all = sources if len(sources) > 1 else sources[0]
     with screen.waiting("choosing features"):
-        return Monitor(rows_of_all, batches=batches, nan_policy=policy, rng=seeded.seed, **given)
+        return Monitor(rows_of_all, batches=batches, nan_policy=reading.missing, rng=seeded.seed, **given)

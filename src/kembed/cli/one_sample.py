@@ -183,20 +183,17 @@ def run_learn(
     payload = {
         "verdict": sentence,
         **loaded.described((learned.n,)),
-        "family": learned.family,
+        **learned.to_dict(),
         "lengthscale": best,
         "median": median,
-        "kernel_used": repr(learned.kernel),
-        "log_evidence": learned.log_evidence,
         "by_column": [
             {"name": name, "spread": spread, "lengthscale": own[0] if len(own) == 1 else own}
             for name, spread, own in zip(loaded.columns, space.spread, scaled, strict=True)
         ],
-        "modes": [{"kernel": repr(mode.kernel), "log_evidence": mode.log_evidence} for mode in learned.modes],
-        "families": learned.families,
         "seed": seeded.seed,
         "output": output,
     }
+    del payload["rows"]  # with those of `samples`
     screen.finish(payload)
 
 

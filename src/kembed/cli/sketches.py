@@ -143,9 +143,7 @@ def _source(
                 seen = f"{option} is for new sketches, and this has the columns of another"
                 raise UsageError(f"{seen}; leave it out")
         return source_like(file, like.specification.schema, reading, screen)
-    policy = "omit" if reading.missing == "omit" else "raise"  # a sketch has no place for missing values
-    how: dict[str, Any] = {"columns": wanted, "minimum": 2, "nan_policy": policy}
-    (source,) = sources_of({"data": labelled(file, screen)}, reading, screen, **how)
+    (source,) = sources_of({"data": labelled(file, screen)}, reading, screen, columns=wanted, minimum=2)
     screen.remark(source.notes)
     return source, source.left_out
 
