@@ -346,7 +346,7 @@ def test_names_cannot_paint_the_terminal(call):
         ("witness gauge.csv --group level", r"has 3 groups \('level=0.5', 'level=2', 'level=10'\); choose"),
         ("tset before.csv after.csv", "'tset'.*'test'"),
         ("witness before.csv after.csv --kernel fused", "a witness has one; use bkl or median"),
-        ("witness before.csv after.csv --level 90", "--level is a number between 0 and 1, 0.9 for 90%"),
+        ("witness before.csv after.csv --level 90", "level must lie strictly between 0 and 1.*0.9 for 90%"),
         ("witness before.csv after.csv -o figure.doc", "must end in .png or .svg or .pdf"),
         ("report before.csv after.csv -o before.csv", "must end in .html or .htm"),
         ("report before.csv after.csv -o nowhere/report.html", "does not exist; make it"),

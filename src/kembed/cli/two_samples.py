@@ -135,8 +135,6 @@ def run_witness(
     """Where do two samples differ? Regions where one is significantly higher, and which columns matter."""
     if kernel == "fused":
         raise UsageError("--kernel fused is many kernels, and a witness has one; use bkl or median")
-    if not 0.0 < level < 1.0:
-        raise UsageError(f"--level is a number between 0 and 1, 0.9 for 90%, but {level:g} was given")
     chosen = kernel_of(kernel, ("auto", *options.KERNELS[1:]))
     outputs.check_target(output, outputs.FIGURES, (a, b))
     from kembed import witness
