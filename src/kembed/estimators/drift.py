@@ -4,25 +4,28 @@ import copy
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kembed.core import checks
-from kembed.core.text import listing
+from kembed.core.store import FileError, read_store, write_store
+from kembed.core.text import listing, printable
 from kembed.core.threads import few_rows_one_thread
-from kembed.estimators.drift_file import read_detector, write_detector
 from kembed.estimators.validation import validated_table
-from kembed.tables.reader import read
+from kembed.tables.reader import read, read_tables
 from kembed.tables.stored import rows_from_parts, table_parts
 from kembed.testing.margin import Margin, read_margin
 from kembed.testing.outcome import TestOutcome
-from kembed.testing.sketch import Sketch
+from kembed.testing.sketch import DETECTOR, Sketch
+from kembed.testing.specification import known
 from kembed.testing.two_sample import mmd_test, with_margin
 
 MINIMUM_ROWS = 2  # that a test takes of either sample
 # Rows of a reference from which on batches are compared with a sketch of it: a test of all rows takes longer.
 MANY = 20_000
 KEPT = 5_000  # rows that are kept of it beside the sketch
+NAMES = ("n_features_in_", "feature_names_in_")  # what scikit-learn asks of later tables
 
 
 class DriftDetector(BaseEstimator):  # type: ignore[misc]
@@ -136,14 +139,32 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> Path:
         """Write the fitted detector to a file, atomically: arrays and JSON, no code."""
         check_is_fitted(self, "reference_")
-        return write_detector(self, path)
+        if not isinstance(self.random_state, int | None):
+            seen = f"random_state={self.random_state!r} cannot be written to a file"
+            raise TypeError(f"{seen}; give a number, or None for fresh entropy")
+        names = {name: np.asarray(getattr(self, name)).tolist() for name in NAMES if hasattr(self, name)}
+        if self.sketch_ is not None:
+            reference = self.sketch_.parts
+        else:
+            framed = hasattr(self.reference_, "columns") or isinstance(self.reference_, dict)
+            (table,), _ = read_tables({"reference": self.reference_}, self.nan_policy, minimum=1)
+            reference = table_parts(table, framed)
+        parts = {"params": self.get_params(deep=False), "names": names, "sketched": self.sketch_ is not None}
+        return write_store(path, DETECTOR, parts | reference, known())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """The detector in a file that `save` has written; nothing in a file is run."""
-        params, fitted = read_detector(path)
-        made = cls(**params)
-        made.__dict__.update(fitted)
+        parts = read_store(path, DETECTOR, known())
+        try:
+            made = cls(**parts["params"])
+            for name in set(NAMES) & set(parts["names"]):
+                value = parts["names"][name]
+                setattr(made, name, np.array(value, object) if isinstance(value, list) else value)
+            made.sketch_ = Sketch.from_parts(parts, path) if parts["sketched"] else None
+            made.reference_ = None if parts["sketched"] else rows_from_parts(parts)
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError):
+            raise FileError(f"{printable(str(path))} does not hold a detector; make it again") from None
         return made
 
     def _both(self, X: Any) -> tuple[Any, Any]:
