@@ -209,7 +209,7 @@ def test_numbers_are_those_of_the_comparison(nasty, page):
     said = page.said
     assert " ".join(words.clean(nasty.verdict).split()) in said
     assert "A difference was found" in said
-    assert f"Separation {nasty.auc:.2f} 0.5: guessing 1: certain" in said
+    assert f"Can rows be classified? {nasty.auc:.2f} 0.5: guessing 1: certain" in said
     assert f"p-value {nasty.test.pvalue:.3f} If both" in said
     low, high = nasty.auc_interval
     assert f"(95% CI {low:.2f}-{high:.2f})" in said

@@ -1,4 +1,4 @@
-"""What changed, in words: repeated values, rounding, rows far out, and how two columns go together.
+"""What changed, in words: repeated values, rounding, outliers, and how two columns go together.
 
 Sentences are computed from the columns and reported if significant. Which columns and pairs are looked
 at is for the test to say (`TestOutcome.findings`); here is what to call what it found.
@@ -25,10 +25,10 @@ Said = tuple[float, str]  # standard errors, and words; none where there is noth
 # many steps and values are tried.
 SURE = 4.0
 NOTABLE = 0.05  # the least difference of two shares that is worth a word
-FAR = 5.0  # robust spreads from the median: "far out", once in two million normal rows
-UNLIKELY = 0.01  # the p-value of two shares of rows far out
+FAR = 5.0  # robust standard deviations from the median: once in two million normal rows
+UNLIKELY = 0.01  # the p-value of two shares of outliers
 LEAST_STEP = 1e-290  # below it nothing can be divided by
-RARE = 0.2  # what more rows of a sample do than these is no matter of a few rows far out
+RARE = 0.2  # what more rows of a sample do than these is no matter of a few outliers
 TURN = 0.1  # the least difference of Fisher's z of two correlations worth a word: 0 and .1, .90 and .92
 STEPS = (1.0, 2.0, 5.0)  # times powers of ten
 DECADES = range(-6, 2)  # of the column's spread
@@ -78,7 +78,7 @@ def of_numbers(columns: Columns, labels: tuple[str, str], unit: str = "") -> lis
     """What a mean and a spread do not say about a numeric column; dates are not rounded."""
     rounding = None if unit == DAYS else _rounding(columns, labels)
     values = rounding or _repeated(columns, labels, unit)
-    return [said for said in (values, _far_out(columns, labels)) if said]
+    return [said for said in (values, _outliers(columns, labels)) if said]
 
 
 def _of_pair(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Said:
@@ -237,8 +237,8 @@ def _repeated(columns: Columns, labels: tuple[str, str], unit: str) -> str | Non
     return f"{what} in {labels[more]} ({shares[more]:.0%}, {shares[1 - more]:.0%} of {labels[1 - more]})"
 
 
-def _far_out(columns: Columns, labels: tuple[str, str]) -> str | None:
-    """Rows beyond five spreads of the median, where significantly more of one sample are."""
+def _outliers(columns: Columns, labels: tuple[str, str]) -> str | None:
+    """Rows far from the median, where significantly more of one sample are."""
     both = np.concatenate(columns)
     middle = np.median(both)
     spread = float(robust_spread(both - middle))
@@ -252,4 +252,4 @@ def _far_out(columns: Columns, labels: tuple[str, str]) -> str | None:
     more = int(shares[1] > shares[0])
     if shares[more] > RARE:
         return None
-    return f"{shares[more]:.1%} of {labels[more]} lie far out, {shares[1 - more]:.1%} of {labels[1 - more]}"
+    return f"{shares[more]:.1%} of {labels[more]} are outliers, {shares[1 - more]:.1%} of {labels[1 - more]}"

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from kembed import __version__
+from kembed.comparing.auc import UNKNOWN, at_least, classifier_auc
 from kembed.comparing.changes import Change, pair_changes
-from kembed.comparing.column_effects import Independent
+from kembed.comparing.effects import Independent
 from kembed.comparing.regions import Region
 from kembed.comparing.scales import one_kernel
-from kembed.comparing.separation import UNKNOWN, at_least, separation
 from kembed.comparing.shift import Shift, find_shift
 from kembed.comparing.sketched import describe_sides, found_pairs, read_sides
 from kembed.comparing.summaries import ColumnSummary, summarise
@@ -497,7 +497,7 @@ def compare(
         columns = tuple(replace(one, effect=one.effect and one.effect.at(limit)) for one in columns)
     values, classified = (tables[0].values, tables[1].values), UNKNOWN
     if difference is not None:
-        classified = separation(values, difference.kernel, tables[0].categorical, clusters)
+        classified = classifier_auc(values, difference.kernel, tables[0].categorical, clusters)
     if test.pvalue <= alpha:  # else the best column is best by chance
         sizes = test.sizes[0], test.sizes[1]
         classified = at_least(classified, [column.auc for column in columns], sizes)

@@ -45,7 +45,7 @@ class Region:
         parts = [self._range(name, span) for name, span in list(self.box.items())[:columns]]
         hidden = len(self.box) - len(parts)
         rest = f" and {hidden} more column{'s' if hidden > 1 else ''}" if hidden else ""
-        return f"more {more}: {', '.join(parts)}{rest}, {mine:.1%} of {more} against {other:.1%} of {less}"
+        return f"more {more}: {', '.join(parts)}{rest}, {mine:.1%} of {more} vs {other:.1%} of {less}"
 
     def shown(self, name: str, value: Any) -> str:
         """An entry of a column, for people."""

@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 
 from kembed.comparing.changes import of_numbers
-from kembed.comparing.column_effects import ColumnEffect, Independent, category_effect, number_effect
 from kembed.comparing.difference import Values
 from kembed.comparing.effects import (
+    ColumnEffect,
+    Independent,
     auc_interval,
+    category_effect,
     fisher_pvalue,
+    number_effect,
     standardised_difference,
     superiority,
 )

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing import difference, relevance
+from kembed.comparing import difference
 from kembed.comparing.bands import Bands, Sup, make_bands, reference_points, suprema
-from kembed.comparing.difference import Difference, Points, Samples, Values
+from kembed.comparing.difference import Difference, Points, Samples, Values, half_of_each, thinned
 from kembed.comparing.regions import Region, find_regions
-from kembed.comparing.relevance import ColumnRelevance
 from kembed.comparing.scales import Chosen, Scale, clearest, finest_sure, one_kernel
 from kembed.comparing.sketched import describe_sides, read_sides
 from kembed.core import checks
@@ -19,6 +18,7 @@ from kembed.core.drawing import Drawn
 from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import jsonable
 from kembed.learning.evidence import Evidence
+from kembed.learning.kernel_words import learned_scales
 from kembed.permutation.pool import Pool, make_pool
 from kembed.tables import diagnostics
 from kembed.tables.new_rows import read_like
@@ -30,6 +30,21 @@ from kembed.testing.procedure import is_sketch
 from kembed.testing.two_sample import column_tests, mmd_test, opened
 
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
+ARD_COLUMNS = 16  # that learn a lengthscale each: beyond, learning takes minutes
+# The sensitivity is a mean over at most so many rows; fewer in wide tables, with as many changes each.
+SENSITIVITY_ROWS, SENSITIVITY_ENTRIES = 1_000, 30_000
+FEW_VALUES = 10  # a column with fewer has no lengthscale worth the name
+
+
+@dataclass(frozen=True)
+class ColumnRelevance:
+    """What one column has to do with the difference."""
+
+    name: str
+    sensitivity: float  # share of the witness's variance that needs this column
+    lengthscale: float | None  # ARD, of the pooled rows, in spreads of the column; see `lengthscales`
+    pvalue: float  # of the test of this column alone
+    adjusted_pvalue: float  # corrected for the number of columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,8 +165,8 @@ class Witness(Drawn):
         >>> w = witness(rng.normal(size=200), rng.normal(1.0, size=200), kernel=Gaussian(1.0))
         >>> for region in w.where():
         ...     print(region)
-        more x: column 0 in [-2.77, 0.166], 55.0% of x against 23.0% of y
-        more y: column 0 in [0.7, 4.07], 54.5% of y against 24.0% of x
+        more x: column 0 in [-2.77, 0.166], 55.0% of x vs 23.0% of y
+        more y: column 0 in [0.7, 4.07], 54.5% of y vs 24.0% of x
         """
         level = self._level(level)
         if level not in self._regions:
@@ -183,7 +198,19 @@ class Witness(Drawn):
         one, so the sum may exceed 1. Where columns are independent this is the total Sobol index; where they
         repeat one another each has less, since the others stand in for it.
         """
-        return relevance.sensitivity(self.difference, self._samples, self.seed)
+        D = len(self.names)
+        count = int(np.clip(SENSITIVITY_ENTRIES // D, 100, SENSITIVITY_ROWS))
+        half = half_of_each(self._samples, count, self.seed)
+        rows, share = half.points, half.weights
+        w = self.difference.mean(rows)
+        other = np.random.default_rng(self.seed).choice(len(rows), len(rows), p=share)
+        scale = 2.0 * float(share @ (w - share @ w) ** 2)
+        found = np.zeros(D)
+        for d in range(D) if scale > 0.0 else ():
+            changed = rows.copy()
+            changed[:, d] = rows[other, d]
+            found[d] = share @ (self.difference.mean(changed) - w) ** 2 / scale
+        return np.minimum(found, 1.0)  # of few rows the estimate may exceed it
 
     @functools.cached_property
     def lengthscales(self) -> dict[str, float]:
@@ -194,7 +221,18 @@ class Witness(Drawn):
         ten values, fewer rows than columns), and for tables of more than 16 numeric columns, where this would
         take minutes; use `learn_kernel(x, Gaussian(np.ones(D)))` if you want to wait.
         """
-        return relevance.lengthscales(self.pool, self.seed)
+        space = self.pool.space
+        numeric = np.flatnonzero(~space.categorical)
+        if not 0 < len(numeric) <= ARD_COLUMNS:
+            return {}
+        space = thinned(space, self.seed)
+        if any(len(np.unique(column)) < FEW_VALUES for column in space.values[:, numeric].T):
+            return {}
+        try:
+            found, _ = learned_scales(space)
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError):
+            return {}
+        return {self.names[d]: float(ell) for d, ell in zip(numeric, found, strict=True)}
 
     @functools.cached_property
     def column_tests(self) -> ColumnResults:
@@ -209,10 +247,11 @@ class Witness(Drawn):
     @functools.cached_property
     def relevance(self) -> tuple[ColumnRelevance, ...]:
         """Which columns the difference is in, the most sensitive first; computed when first asked for."""
-        own, each = self.lengthscales, zip(self.column_tests, self.sensitivity, strict=True)
         found = [
-            ColumnRelevance(one.name, float(share), own.get(one.name), one.pvalue, one.adjusted_pvalue)
-            for one, share in each
+            ColumnRelevance(
+                test.name, float(share), self.lengthscales.get(test.name), test.pvalue, test.adjusted_pvalue
+            )
+            for test, share in zip(self.column_tests, self.sensitivity, strict=True)
         ]
         return tuple(sorted(found, key=lambda column: -column.sensitivity))
 

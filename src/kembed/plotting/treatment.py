@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.balance import BALANCED, Balance
-from kembed.comparing.quantiles import QuantileEffects
+from kembed.comparing.treatment import BALANCED, Balance, QuantileEffects
 from kembed.plotting.style import BLUE, GREY, LABEL_WIDTH, VERMILION, axes_or_new, finished, literal, percent
 
 TOP = 30  # rows that fit one under the other

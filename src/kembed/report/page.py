@@ -26,7 +26,7 @@ PAIRS = 2  # of columns with a picture; more are reported in words
 WIDE = 0.95
 # Functions that the template calls by their names.
 NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows, rounded)
-SENTENCES = (words.short, words.breakable, words.of_p, words.of_separation)
+SENTENCES = (words.short, words.breakable, words.of_p, words.of_auc)
 EFFECTS = (words.of_mean, words.of_sd, words.of_difference, words.of_shift)
 DRAWINGS = (glyphs.gauge, glyphs.of_column, glyphs.large)
 
@@ -115,7 +115,7 @@ def _scale(comparison: Comparison) -> str | None:
     scale = f"{learned.peaks[0]:.2g}"
     said = f"The kernel that was given has a lengthscale of {scale}."
     if isinstance(comparison.kernel, str):
-        unit = ("" if scale == "1" else "s").join([" spread", ""]) if learned.unit else ""
+        unit = f" robust standard deviation{'' if scale == '1' else 's'}" if learned.unit else ""
         said = f"Rows that are about {scale}{unit} apart or less count as alike."
     if (wider := comparison.witness.widened) > 1.0:
         said += f" The difference is shown at a scale {wider:.2g} times as wide, where it is clearest."

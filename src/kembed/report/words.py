@@ -17,10 +17,10 @@ MINUS = "\N{MINUS SIGN}"
 # Bidirectional classes of characters that turn the reading direction of what follows.
 TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 # What an AUC below each of these says; the steps are ours, the second is where the verdict says "hardly".
-SEPARATIONS = (
+AUCS = (
     (0.5, "no better than guessing; below 0.5 is chance"),
     (0.55, "single rows can barely be classified"),
-    (0.65, "single rows tell a little"),
+    (0.65, "single rows can be classified a little better than by guessing"),
     (0.8, "single rows can often be classified"),
     (0.95, "most single rows can be classified"),
     (float("inf"), "nearly all single rows can be classified"),
@@ -140,9 +140,9 @@ def of_p(test: TestOutcome) -> str:
     return f"{said} This is the smallest value that {drawn:,} resamples can give." if least else said
 
 
-def of_separation(share: float) -> str:
-    """How well rows tell their samples apart, for an AUC."""
-    return next(said for below, said in SEPARATIONS if share < below)
+def of_auc(auc: float) -> str:
+    """What an AUC says of single rows."""
+    return next(said for below, said in AUCS if auc < below)
 
 
 def of_mean(column: ColumnSummary, side: int) -> str:
@@ -162,7 +162,7 @@ def of_mean(column: ColumnSummary, side: int) -> str:
 def of_difference(column: ColumnSummary) -> Markup | str:
     """The largest difference of a column's distribution functions (or shares), with its interval.
 
-    >>> from kembed.comparing.column_effects import ColumnEffect
+    >>> from kembed.comparing.effects import ColumnEffect
     >>> effect = ColumnEffect(0.26, (0.12, 0.4), -0.5, (-0.75, -0.25))
     >>> age = ColumnSummary("age", False, 1.0, 1.0, 0.0, {}, {}, "", standardised=-0.5, effect=effect)
     >>> of_difference(age), of_shift(age)

@@ -31,14 +31,14 @@ BOOSTING: Any = {
 }
 
 
-class Separation(NamedTuple):
+class ClassifierAUC(NamedTuple):
     """An AUC and its 95% interval."""
 
     auc: float
     interval: tuple[float, float]
 
 
-UNKNOWN = Separation(float("nan"), (float("nan"), float("nan")))  # of samples without rows
+UNKNOWN = ClassifierAUC(float("nan"), (float("nan"), float("nan")))  # of samples without rows
 
 
 class Rows(NamedTuple):
@@ -50,13 +50,13 @@ class Rows(NamedTuple):
     folds: Int[np.ndarray, "N repeats"]
 
 
-def separation(
+def classifier_auc(
     samples: Samples,
     kernel: Kernel,
     categorical: Bool[np.ndarray, " D"] | None = None,
     units: Any = None,
     seed: int = SEED,
-) -> Separation:
+) -> ClassifierAUC:
     """Estimate the AUC (area under the ROC curve) of a classifier of single rows by cross-validation.
 
     Boosted trees, the witness, the mean of their ranks and the best column are candidates. They are fitted to
@@ -81,20 +81,20 @@ def separation(
     repeats = REPEATS if len(values) <= FEW else 1
     folds = np.column_stack([_folds(each, units is not None, rng) for _ in range(repeats)])
     if folds.max() == 0:  # a sample of one cluster
-        return Separation(0.5, (0.0, 1.0))
+        return ClassifierAUC(0.5, (0.0, 1.0))
     kinds = np.zeros(values.shape[1], dtype=bool) if categorical is None else categorical
     features = np.column_stack([_coded(column, kind) for column, kind in zip(values.T, kinds, strict=True)])
     rows = Rows(features, kinds, np.repeat([True, False], list(map(len, drawn))), folds)
     scores = _scores(rows, _Witness(values, kernel, rows.labels, rng))
     auc = float(np.mean([_fold_auc(scores[:, r], rows, r) for r in range(repeats)]))
     effect = 1.0 if units is None else _design_effect(scores[:, 0], rows, np.concatenate(each))
-    return Separation(auc, auc_interval(auc, *(max(len(some) / (FITTED * effect), 1.0) for some in drawn)))
+    return ClassifierAUC(auc, auc_interval(auc, *(max(len(some) / (FITTED * effect), 1.0) for some in drawn)))
 
 
-def at_least(own: Separation, columns: list[float], sizes: tuple[int, int]) -> Separation:
+def at_least(own: ClassifierAUC, columns: list[float], sizes: tuple[int, int]) -> ClassifierAUC:
     """The larger of the classifier's AUC and that of the best column, whose interval is that of the best."""
     best = max(max(auc, 1.0 - auc) for auc in columns)
-    return own if own.auc >= best else Separation(best, auc_interval(best, *sizes, tests=len(columns)))
+    return own if own.auc >= best else ClassifierAUC(best, auc_interval(best, *sizes, tests=len(columns)))
 
 
 def _folds(clusters: list[Any], shared: bool, rng: np.random.Generator) -> Int[np.ndarray, " N"]:
