@@ -12,8 +12,8 @@ from tests import reference
 import kembed
 from kembed import Gaussian, witness
 from kembed.comparing.bands import make_bands
+from kembed.comparing.samples import pool_of_sources
 from kembed.comparing.scales import candidates
-from kembed.comparing.witness import pool_of_sources
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.tables.reader import read
 

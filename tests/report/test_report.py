@@ -290,7 +290,7 @@ def test_a_kernel_that_was_given_is_in_the_units_of_the_data(learned):
     assert found.evidence.median == pytest.approx(np.median(apart))
     said = Page(render(found, date=DATE)).said
     assert f"The kernel that was given has a lengthscale of {scale:.2g}." in said
-    assert "spreads apart" not in said
+    assert "robust standard deviations apart" not in said
     assert plot_learned(found.evidence, Figure().subplots()).get_xlabel() == "lengthscale"
 
 
@@ -303,7 +303,11 @@ def test_a_word_chooses_in_spreads(learned):
     )
     for found, apart, label in (
         (one, r"about \d[\d.e+]* apart", "lengthscale"),
-        (several, r"about \d(\.\d+)? spreads apart", "lengthscale (in spreads of the columns)"),
+        (
+            several,
+            r"about \d(\.\d+)? robust standard deviations? apart",
+            "lengthscale (in spreads of the columns)",
+        ),
     ):
         said = Page(render(found, date=DATE)).said
         assert re.search(rf"Rows that are {apart} or less count as alike", said)

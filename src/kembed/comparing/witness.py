@@ -1,7 +1,7 @@
 """Where do two distributions differ? The posterior of the witness function: `witness`."""
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ from kembed.comparing import difference
 from kembed.comparing.bands import Bands, Sup, make_bands, reference_points, suprema
 from kembed.comparing.difference import Difference, Points, Samples, Values, half_of_each, thinned
 from kembed.comparing.regions import Region, find_regions
+from kembed.comparing.samples import describe_sides, pool_of_sources, read_sides
 from kembed.comparing.scales import Chosen, Scale, clearest, finest_sure, one_kernel
-from kembed.comparing.sketched import describe_sides, read_sides
 from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
@@ -23,7 +23,6 @@ from kembed.permutation.pool import Pool, make_pool
 from kembed.tables import diagnostics
 from kembed.tables.new_rows import read_like
 from kembed.tables.reader import POLICIES, read
-from kembed.tables.source import Source
 from kembed.tables.table import Table, Tables
 from kembed.testing.outcome import ColumnResults
 from kembed.testing.procedure import is_sketch
@@ -352,15 +351,6 @@ def witness(
         tables, pool, _ = pool_of_sources(read({"x": x, "y": y}, nan_policy=nan_policy, minimum=2))
     chosen = one_kernel(kernel, pool.space, n_kernels, seed)
     return fit_witness(tables, chosen, seed=seed, level=level, landmarks=landmarks, tested=tested)
-
-
-def pool_of_sources(sources: list[Source]) -> tuple[Tables, Pool, tuple[str, ...]]:
-    """Some rows of two sources as tables and as one, and what to say of them."""
-    held = all(source.held for source in sources)
-    (first, one), (second, other) = ((each.table(), "") if held else each.sample() for each in sources)
-    notes = tuple(note for note in (one, other) if note)
-    first = replace(first, notes=(*first.notes, *notes))
-    return (first, second), make_pool([first, second], None, "none"), notes
 
 
 def fit_witness(
