@@ -8,7 +8,7 @@ import pytest
 
 from kembed import DriftDetector, Sketch, compare, mmd_test, witness
 from kembed.comparing.effects import superiority
-from kembed.plotting.pairs import plot_pair
+from kembed.plotting import plot_pair
 
 ROWS, NEW, KEPT = 3_000, 240, 300
 

@@ -51,27 +51,27 @@ def pair_changes(
     tables: Tables, findings: tuple[Finding, ...], labels: tuple[str, str], alpha: float
 ) -> tuple[Change, ...]:
     """The pairs of columns that changed significantly and can be described; the largest change first."""
-    names = tables[0].names
-    found = []
+    names, found = tables[0].names, []
     for finding in findings:
-        if len(finding.columns) == 2 and finding.adjusted_pvalue <= alpha:
-            a, b = (names.index(name) for name in finding.columns)
-            if tables[0].missing_of and (tables[0].missing_of[a] or tables[0].missing_of[b]):
-                continue  # the indicator of missing values has its own finding
-            x, y = (_observed(table, a, b) for table in tables)
-            errors, said = (
-                _of_pair((x, y), a, b, labels) if min(len(x.values), len(y.values)) > 1 else (0.0, "")
-            )
-            if said:
-                found.append((errors, Change((names[a], names[b]), finding.adjusted_pvalue, said)))
+        if len(finding.columns) != 2 or finding.adjusted_pvalue > alpha:
+            continue
+        a, b = (names.index(name) for name in finding.columns)
+        if tables[0].missing_of and (tables[0].missing_of[a] or tables[0].missing_of[b]):
+            continue  # the indicator of missing values has its own finding
+        x, y = (
+            replace(table, values=table.values[table.observed(a) & table.observed(b)]) for table in tables
+        )
+        if min(len(x.values), len(y.values)) < 2:
+            continue
+        kinds = x.categorical[[a, b]]
+        if kinds.any() and not kinds.all():
+            errors, words = _by_level((x, y), *((a, b) if kinds[1] else (b, a)), labels)
+        else:
+            errors, words = (_together if kinds.all() else _correlation)((x, y), a, b, labels)
+        if words:
+            found.append((errors, Change((names[a], names[b]), finding.adjusted_pvalue, words)))
     found.sort(key=lambda pair: (pair[1].adjusted_pvalue, -pair[0]))
     return tuple(change for _, change in found)
-
-
-def _observed(table: Table, a: int, b: int) -> Table:
-    """The rows in which neither column was missing."""
-    there = table.observed(a) & table.observed(b)
-    return table if there.all() else replace(table, values=table.values[there])
 
 
 def of_numbers(columns: Columns, labels: tuple[str, str], unit: str = "") -> list[str]:
@@ -79,16 +79,6 @@ def of_numbers(columns: Columns, labels: tuple[str, str], unit: str = "") -> lis
     rounding = None if unit == DAYS else _rounding(columns, labels)
     values = rounding or _repeated(columns, labels, unit)
     return [said for said in (values, _outliers(columns, labels)) if said]
-
-
-def _of_pair(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Said:
-    """How many standard errors the change is large, and the words for it; none where it is not sure."""
-    kinds = tables[0].categorical[[a, b]]
-    if not kinds.any():
-        return _correlation(tables, a, b, labels)
-    if kinds.all():
-        return _together(tables, a, b, labels)
-    return _by_level(tables, *((a, b) if kinds[1] else (b, a)), labels)
 
 
 def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Said:

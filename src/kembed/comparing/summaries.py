@@ -161,7 +161,7 @@ def summarise(
             first, second = (
                 np.repeat(np.arange(float(len(levels))), _thinned(rows.astype(int))) for rows in counts
             )
-            x, y = (_shares(rows, levels) for rows in counts)
+            x, y = (dict(zip(map(str, levels), (rows / rows.sum()).tolist(), strict=True)) for rows in counts)
             of_gaps = bool(tables[0].missing_of and tables[0].missing_of[d])
             top = sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
             top = top[::-1] if of_gaps else top
@@ -256,11 +256,6 @@ def _moments(column: Float[np.ndarray, " n"]) -> dict[str, float]:
     return {"mean": size * float(np.mean(scaled)), "sd": size * sd, **ends}
 
 
-def _shares(counts: Float[np.ndarray, " L"], levels: tuple[Any, ...]) -> dict[str, float]:
-    shares = counts / counts.sum()
-    return {str(level): float(share) for level, share in zip(levels, shares, strict=True)}
-
-
 def _standardised(x: dict[str, float], y: dict[str, float]) -> float:
     """`standardised_difference` from moments."""
     spread = float(np.hypot(x["sd"], y["sd"])) / 2.0**0.5
@@ -284,22 +279,10 @@ def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str
         mean += f" ({abs(gap) / pooled:.2g} sd {'higher' if gap > 0 else 'lower'})"
     narrow, wide = labels if x["sd"] < y["sd"] else labels[::-1]
     if low > 0.0 and high >= RATIO * low:
-        mean += f"; spread {_times(high / low)} times as wide in {wide}"
+        mean += f"; spread {plain(high / low, 2, thousands=True)} times as wide in {wide}"
     elif low == 0.0 < high:
         mean += f"; constant in {narrow}"
     return mean
-
-
-def _times(ratio: float) -> str:
-    """A ratio to two digits.
-
-    >>> _times(1.234), _times(1234.5), _times(1e12), _times(float("inf"))
-    ('1.2', '1,200', '1e+12', 'more than 1e+308')
-    """
-    if np.isinf(ratio):
-        return "more than 1e+308"
-    rough = float(f"{ratio:.2g}")
-    return f"{rough:,.0f}" if 100.0 <= rough < 1e6 else f"{ratio:.2g}"
 
 
 def _lapse(days: float) -> str:

@@ -7,14 +7,10 @@ import numpy as np
 
 from kembed.comparing.bands import Bands
 from kembed.comparing.witness import Witness, column_place
-from kembed.core.ordering import sorted_rows
-from kembed.learning.frame import isotropic_frame
 from kembed.plotting import style
 from kembed.plotting.style import BLACK, GREY, literal, percent
 
 Labels = tuple[str, str]
-# Where rows go, rows @ directions - centre; names of the axes, levels of those with categories, and units.
-Plane = tuple[np.ndarray, np.ndarray, list[str], list[tuple[Any, ...]], list[str]]
 SIZE = (5.6, 4.4)  # room for a bar of colours beside the map
 GRID = 50  # points to a side: contours look smooth
 STEPS = 12  # colours: neighbouring ones can just be distinguished
@@ -22,7 +18,6 @@ STEPS = 12  # colours: neighbouring ones can just be distinguished
 ON_MAP, ROWS = 200, 400
 TICKS = 15  # levels that fit along an axis
 JITTER = 0.28  # strips of neighbouring levels stay apart
-LOAD_WIDTH = 16  # letters of a column's name in that of a principal axis
 DARK = "#333333"  # edges of rows
 MARKERS = "o^"  # of x and of y
 
@@ -64,13 +59,15 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     from matplotlib.colors import Normalize
     from matplotlib.lines import Line2D
 
-    directions, centre, names, axis_levels, units = _plane(w, columns)
+    shown = list(_most_sensitive(w) if columns is None else _named(w, columns))
+    names = [literal(w.names[d], style.AXIS_WIDTH) for d in shown]
+    axis_levels = [w.tables[0].levels[d] for d in shown]
     ax = style.axes_or_new(ax, SIZE)
     rows, captions, rng = _some_rows(w, labels, ROWS)
     every = np.concatenate(rows)
     mean, sure = w.at_rows(every).mean, w.sure_at(every)
     colours = ScalarMappable(Normalize(*_colour_ends(mean)), style.diverging("#A0A0A0"))
-    parts = [part @ directions - centre for part in rows]
+    parts = [part[:, shown] for part in rows]
     steps = [1.0 if axis_levels[d] else style.lattice(*(part[:, d] for part in parts)) for d in (0, 1)]
     for part, d in product(parts, (0, 1)):
         if steps[d]:  # spread out at random
@@ -90,8 +87,8 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
         for d, levels in enumerate(axis_levels)
     ]
     _set_axes(ax, names, ends, places, w.level, sure)
-    for axis, levels, unit in zip((ax.xaxis, ax.yaxis), axis_levels, units, strict=True):
-        style.count_in(axis, unit)
+    for axis, levels, d in zip((ax.xaxis, ax.yaxis), axis_levels, shown, strict=True):
+        style.count_in(axis, w.tables[0].unit(d))
         if levels:
             codes = range(0, len(levels), -(-len(levels) // TICKS))
             axis.set_ticks(list(codes), [literal(levels[code], style.LABEL_WIDTH) for code in codes])
@@ -101,16 +98,6 @@ def plot_rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     mark: dict[str, Any] = {"linestyle": "", "color": DARK, "markersize": 4.5, "markeredgewidth": 0.8}
     handles = [Line2D([], [], marker=m, label=label, markerfacecolor=face, **mark) for m, label, face in keys]
     return style.finished(ax, handles)
-
-
-def _plane(w: Witness, columns: Any) -> Plane:
-    if isinstance(columns, str) and columns == "principal":
-        return _principal(w)
-    chosen = list(_most_sensitive(w) if columns is None else _named(w, columns))
-    names = [literal(w.names[d], style.AXIS_WIDTH) for d in chosen]
-    levels = [w.tables[0].levels[d] for d in chosen]
-    units = [w.tables[0].unit(d) for d in chosen]
-    return np.eye(len(w.names))[:, chosen], np.zeros(2), names, levels, units
 
 
 def _most_sensitive(w: Witness) -> tuple[int, int]:
@@ -127,28 +114,9 @@ def _named(w: Witness, columns: Any) -> tuple[int, int]:
     places = [column_place(w.names, column) for column in wanted]
     if len(places) != 2 or None in places or places[0] == places[1]:
         names = ", ".join(map(repr, w.names[:12])) + (", ..." if len(w.names) > 12 else "")
-        what = f"columns must be 'principal' or two different columns of {names}"
+        what = f"columns must be two different columns of {names}"
         raise ValueError(f"{what}, but {columns!r} was given")
     return places[0], places[1]  # type: ignore[return-value]
-
-
-def _principal(w: Witness) -> Plane:
-    """The two widest axes of the numeric columns over their spreads."""
-    numeric = np.flatnonzero(~w.categorical)
-    space = w.pool.space
-    frame = isotropic_frame(sorted_rows(space.numeric)) if len(numeric) > 1 else None
-    if frame is None or frame.axes.shape[1] < 2:
-        seen = "columns='principal' needs at least two numeric columns that do not move as one"
-        raise ValueError(f"{seen}; choose two columns by name")
-    directions = np.zeros((len(w.names), 2))
-    directions[numeric] = frame.axes[:, :2] / space.spread[numeric, None]
-    centre = np.median(space.values[:, numeric], axis=0) @ directions[numeric]
-    labels = []
-    for d in (0, 1):
-        loads = np.argsort(-np.abs(frame.axes[:, d]), kind="stable")[:2]
-        names = ", ".join(literal(w.names[numeric[k]], LOAD_WIDTH) for k in loads)
-        labels.append(f"principal axis {d + 1}\nmostly {names}")
-    return directions, centre, labels, [(), ()], ["", ""]
 
 
 def _some_rows(
@@ -177,9 +145,6 @@ def _set_axes(ax: Any, names: Any, ends: Any, places: np.ndarray, level: float, 
     inside = ((places >= low) & (places <= high)).all(axis=1)
     style.label_with_notes(ax, names[0], inside, "axes", level, bool(bands.excludes_zero.any()))
     ax.set_ylabel(names[1])
-    if any("\n" in name for name in names):  # principal axes have long names
-        ax.xaxis.label.set_fontsize("small")
-        ax.yaxis.label.set_fontsize("small")
 
 
 def _colour_bar(ax: Any, mappable: Any, labels: Labels) -> None:
