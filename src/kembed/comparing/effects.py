@@ -145,7 +145,8 @@ def number_effect(x: Column, y: Column, units: Independent, alpha: float) -> Col
     else:
         below = [np.searchsorted(np.sort(part), values, side="right") / len(part) for part in (x, y)]
         difference = float(np.abs(below[0] - below[1]).max())
-        interval = _around(difference, distribution_width(units, alpha / 2.0))
+        width = distribution_width(units, alpha / 2.0)
+        interval = max(difference - width, 0.0), min(difference + width, 1.0)
     return ColumnEffect(difference, interval, *shift_interval(x, y, units, alpha / 2.0))
 
 
@@ -157,10 +158,6 @@ def category_effect(
     difference, interval = largest_change(p, q, units, alpha)
     level = str(levels[int(np.argmax(np.abs(p - q)))])
     return ColumnEffect(difference, interval, level=level)
-
-
-def _around(value: float, width: float) -> Interval:
-    return max(value - width, 0.0), min(value + width, 1.0)
 
 
 def distribution_width(units: Independent, alpha: float) -> float:

@@ -382,7 +382,12 @@ def quantile_effects(
         raise ValueError(f"probabilities must lie between 0 and 1, but {probabilities!r} was given")
     sources = read({"treated": treated, "control": control}, minimum=2)
     one, other = tables_of(sources, False, 2)
-    _refuse_other_columns(one)
+    if len(one.names) > 1:
+        seen = f"the groups have {len(one.names)} columns, and quantile effects are of one outcome"
+        raise ValueError(f"{seen}; give one column, as in treated['spend']")
+    if one.categorical[0]:
+        seen = f"{one.names[0]!r} holds text, which has no quantiles"
+        raise TypeError(f"{seen}; give numbers, or compare shares with kembed.compare")
     y, x = one.values[:, 0], other.values[:, 0]
     w, v = _weights_of((None, None) if weights is None else weights, (one, other))
     reach = _reach(x, y, v, w, level, weights is not None, checks.generator(rng))
@@ -392,19 +397,8 @@ def quantile_effects(
     low = _inverse(values, shares, before - reach, strictly=False)
     high = _inverse(values, shares, upto + reach, strictly=True)
     low = np.where(before - reach <= 0.0, -np.inf, low)
-    return QuantileEffects(
-        ranks, at, middle, middle - at, low - at, high - at, level, (len(y), len(x)), one.names[0],
-        weights is not None,
-    )  # fmt: skip
-
-
-def _refuse_other_columns(table: Table) -> None:
-    if len(table.names) > 1:
-        seen = f"the groups have {len(table.names)} columns, and quantile effects are of one outcome"
-        raise ValueError(f"{seen}; give one column, as in treated['spend']")
-    if table.categorical[0]:
-        seen = f"{table.names[0]!r} holds text, which has no quantiles"
-        raise TypeError(f"{seen}; give numbers, or compare shares with kembed.compare")
+    effects = ranks, at, middle, middle - at, low - at, high - at
+    return QuantileEffects(*effects, level, (len(y), len(x)), one.names[0], weights is not None)
 
 
 def _reach(x: Column, y: Column, v: Column, w: Column, level: float, weighted: bool, rng: Any) -> float:
@@ -416,7 +410,7 @@ def _reach(x: Column, y: Column, v: Column, w: Column, level: float, weighted: b
         return float(kstwo.ppf(level, max(round(n * m / (n + m)), 1)))
     both = np.concatenate([x, y])
     order = np.argsort(both, kind="stable")
-    last = np.append(both[order][1:] != both[order][:-1], True)
+    last = np.append(np.diff(both[order]) > 0.0, True)
     each = np.concatenate([v / v.sum(), -w / w.sum()])[order]
     second = np.concatenate([np.zeros(len(x), bool), np.ones(len(y), bool)])[order]
     sups: list[float] = []

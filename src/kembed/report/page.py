@@ -15,7 +15,6 @@ from kembed.comparing.regions import Region
 from kembed.core.text import counted, rows
 from kembed.report import figures, glyphs, words
 from kembed.testing.effect import rounded
-from kembed.testing.margin import MarginResult
 from kembed.testing.outcome import fused_evidence
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
@@ -85,26 +84,22 @@ def _places(comparison: Comparison) -> list[tuple[Region, list[tuple[str, str]],
     if comparison.witness is None:
         return []
     levels = dict(zip(comparison.witness.names, comparison.witness.tables[0].levels, strict=True))
-    wholes = {
-        column.name: levels.get(column.name)
-        or (min(column.x["minimum"], column.y["minimum"]), max(column.x["maximum"], column.y["maximum"]))
-        for column in comparison.columns
-    }
+    columns = {column.name: column for column in comparison.columns}
+
+    def narrower(name: str, span: tuple[Any, ...]) -> bool:
+        if not isinstance(span[0], float):
+            return len(span) < len(levels[name])
+        sides = columns[name].x, columns[name].y
+        low, high = min(side["minimum"] for side in sides), max(side["maximum"] for side in sides)
+        width, whole = span[1] / 2 - span[0] / 2, high / 2 - low / 2  # halves of 1e308 stay numbers
+        return whole > 0.0 and width / whole < WIDE
+
     found = []
     for region in comparison.regions[:REGIONS]:
-        spans = [(name, span) for name, span in region.box.items() if _narrower(span, wholes[name])]
-        units = region.units
-        ranges = [words.of_range(*one, units.get(one[0], "")) for one in spans[:REGION_COLUMNS]]
+        spans = [(name, span) for name, span in region.box.items() if narrower(name, span)]
+        ranges = [words.of_range(*one, region.units.get(one[0], "")) for one in spans[:REGION_COLUMNS]]
         found.append((region, ranges, len(spans) - len(ranges)))
     return found
-
-
-def _narrower(span: tuple[Any, ...], whole: tuple[Any, ...]) -> bool:
-    """Whether a region leaves out a part of a column that is worth telling."""
-    if not isinstance(span[0], float):
-        return len(span) < len(whole)
-    width, of = (ends[1] / 2 - ends[0] / 2 for ends in (span, whole))  # halves of 1e308 stay numbers
-    return of > 0.0 and width / of < WIDE
 
 
 def _scale(comparison: Comparison) -> str | None:
@@ -140,6 +135,11 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
         several = isinstance(w.kernel, list)
         kernel = f"{len(w.kernel)} kernels drawn from their posterior" if several else repr(w.kernel)
         shown = [("Kernel of the witness", kernel), ("Bands", f"{w.level:.0%}, holding everywhere at once")]
+    margin = []
+    if comparison.margin is not None:
+        usual = "" if comparison.margin_given else " (usual; none was given)"
+        limit = f"an effect size (MMD/√2) of {rounded(comparison.margin.effect)}"
+        margin = [("Margin", f"{comparison.margin.margin}{usual}, which is {limit}")]
     unknown = "not known: a random generator was given"
     return [
         ("Test", f"two-sample test of kernel mean embeddings, level {comparison.alpha:g}"),
@@ -148,15 +148,10 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
         ("Null distribution", f"{test.null}, {resamples}"),
         ("Kernel of the test" + (", strongest" if fused else ""), repr(test.kernel)),
         *shown,
-        *([] if comparison.margin is None else [("Margin", _margin(comparison, comparison.margin))]),
+        *margin,
         ("Columns", "each tested by itself with the same resamples, step-down maximum over all columns"),
         ("Seed", unknown if comparison.seed is None else str(comparison.seed)),
     ]
-
-
-def _margin(comparison: Comparison, margin: MarginResult) -> str:
-    usual = "" if comparison.margin_given else " (usual; none was given)"
-    return f"{margin.margin}{usual}, which is an effect size (MMD/√2) of {rounded(margin.effect)}"
 
 
 def in_python(comparison: Comparison, samples: str | None = None) -> str:

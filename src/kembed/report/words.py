@@ -35,16 +35,14 @@ def clean(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_kept(letter) for letter in text)
-
-
-def _kept(letter: str) -> str:
-    kind = unicodedata.category(letter)
-    if kind == "Cc" and letter.isspace():
-        return " "
-    if kind in ("Cc", "Cs"):
-        return "\N{REPLACEMENT CHARACTER}"
-    return "" if unicodedata.bidirectional(letter) in TURNS else letter
+    found = []
+    for letter in text:
+        kind = unicodedata.category(letter)
+        if kind in ("Cc", "Cs"):
+            found.append(" " if kind == "Cc" and letter.isspace() else "\N{REPLACEMENT CHARACTER}")
+        elif unicodedata.bidirectional(letter) not in TURNS:
+            found.append(letter)
+    return "".join(found)
 
 
 def short(name: Any, width: int = SHORT) -> str:

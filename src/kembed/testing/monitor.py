@@ -348,7 +348,10 @@ class Monitor(Drawn):
         binned = bin_batch(source, names, strata, self.specification, self.unit, rng)
         for name, batch in binned.items():
             strata[name] = strata[name].joined(batch, places)
-        learned = self._directions(strata)
+        learned = None
+        if self._coordinates is not None:
+            training = [each.training for each in strata.values() if each.training is not None]
+            learned = directions(training, self._coordinates.subject, len(self._subjects))
         number, processes = len(old.labels) + 1, list(old.processes)
         for k, process in enumerate(processes):
             if number % process.period:
@@ -363,13 +366,6 @@ class Monitor(Drawn):
         evidence = np.append(old.evidence, (log_evidence + self._log_shares).max())
         peaks = np.maximum(old.peaks, log_evidence)
         return State(strata, tuple(processes), (*old.labels, label), evidence, peaks)
-
-    def _directions(self, strata: Strata) -> Float[np.ndarray, "q Q"] | None:
-        """What training halves have learned, for all hypotheses."""
-        if self._coordinates is None:
-            return None
-        training = [each.training for each in strata.values() if each.training is not None]
-        return directions(training, self._coordinates.subject, len(self._subjects))
 
     def _test(
         self, streams: list[Stream], learned: Float[np.ndarray, "q Q"] | None, rng: np.random.Generator
