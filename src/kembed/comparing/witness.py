@@ -23,7 +23,7 @@ from kembed.permutation.pool import Pool, make_pool
 from kembed.tables import diagnostics
 from kembed.tables.new_rows import read_like
 from kembed.tables.reader import POLICIES, read
-from kembed.tables.table import Table, Tables
+from kembed.tables.table import Tables
 from kembed.testing.outcome import ColumnResults
 from kembed.testing.procedure import is_sketch
 from kembed.testing.two_sample import column_tests, mmd_test, opened
@@ -172,21 +172,6 @@ class Witness(Drawn):
             at = functools.partial(self.sure_at, level=level)
             self._regions[level] = find_regions(at, self.tables, self.difference.likeness, self.seed)
         return list(self._regions[level])
-
-    @functools.cached_property
-    def values_x(self) -> Values:
-        """The witness at every row of x; nan at rows that were dropped for missing values."""
-        return self._per_row(self.tables[0])
-
-    @functools.cached_property
-    def values_y(self) -> Values:
-        """The witness at every row of y."""
-        return self._per_row(self.tables[1])
-
-    def _per_row(self, table: Table) -> Values:
-        values = np.full(table.given, np.nan)
-        values[table.rows] = self.difference.mean(table.values)
-        return values
 
     @functools.cached_property
     def sensitivity(self) -> Values:
