@@ -86,7 +86,11 @@ def classifier_auc(
     features = np.column_stack([_coded(column, kind) for column, kind in zip(values.T, kinds, strict=True)])
     rows = Rows(features, kinds, np.repeat([True, False], list(map(len, drawn))), folds)
     scores = _scores(rows, _Witness(values, kernel, rows.labels, rng))
-    auc = float(np.mean([_fold_auc(scores[:, r], rows, r) for r in range(repeats)]))
+    each_fold = [
+        [_auc(scores[own, r], rows.labels[own]) for own in (folds[:, r] == k for k in range(folds.max() + 1))]
+        for r in range(repeats)
+    ]
+    auc = float(np.mean([0.5 if np.isnan(aucs).all() else np.nanmean(aucs) for aucs in each_fold]))
     effect = 1.0 if units is None else _design_effect(scores[:, 0], rows, np.concatenate(each))
     return ClassifierAUC(auc, auc_interval(auc, *(max(len(some) / (FITTED * effect), 1.0) for some in drawn)))
 
@@ -232,13 +236,6 @@ def _column_auc(column: Float[np.ndarray, " b"], categorical: Any, labels: Bool[
     count = int(column.max()) + 1
     first, second = (np.bincount(column[own].astype(int), minlength=count) for own in (labels, ~labels))
     return 0.5 + 0.5 * float(np.abs(first / labels.sum() - second / (~labels).sum()).max())
-
-
-def _fold_auc(scores: Float[np.ndarray, " N"], rows: Rows, repeat: int) -> float:
-    """The mean of the AUC over folds."""
-    folds = [rows.folds[:, repeat] == fold for fold in range(rows.folds.max() + 1)]
-    aucs = [_auc(scores[test], rows.labels[test]) for test in folds]
-    return float(np.nanmean(aucs)) if not np.isnan(aucs).all() else 0.5
 
 
 def _design_effect(scores: Float[np.ndarray, " N"], rows: Rows, clusters: Int[np.ndarray, " N"]) -> float:

@@ -15,7 +15,7 @@ from kembed.core.threads import few_rows_one_thread
 from kembed.estimators.validation import validated_table
 from kembed.tables.reader import read, read_tables
 from kembed.tables.stored import rows_from_parts, table_parts
-from kembed.testing.margin import Margin, read_margin
+from kembed.testing.margin import read_margin
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.sketch import DETECTOR, Sketch
 from kembed.testing.specification import known
@@ -107,7 +107,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
         checks.reachable(self.alpha, checks.resamples(self.n_resamples))
-        self._margin()
+        if self.margin is not None:
+            read_margin(self.margin)
         table = self._table(X, reset=True)
         self.sketch_: Sketch | None = None
         if self.strata is not None:
@@ -122,9 +123,9 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
         """The test of the batch against the reference; with `by_column` also of every column individually."""
         check_is_fitted(self, "reference_")
-        margin = self._margin()
-        if margin is None:
+        if self.margin is None:
             return self._test(X, by_column)
+        margin = read_margin(self.margin)
         if self.reference_ is None:
             seen = f"margin={self.margin!r} needs the rows of the reference, and this detector has a sketch"
             raise ValueError(f"{seen}; use pvalue, set margin=None, or fit it on the reference again")
@@ -179,9 +180,6 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         if self.sketch_ is not None:
             options["kernel"] = self.sketch_.specification.kernel
         return {**options, "rng": checks.as_rng(self.random_state)}
-
-    def _margin(self) -> Margin | None:
-        return None if self.margin is None else read_margin(self.margin)
 
     def pvalue(self, X: Any) -> float:
         """The p-value of "this batch comes from the distribution of the reference"."""
