@@ -31,7 +31,7 @@ from scipy.stats import chi2_contingency, expon, ks_2samp, norm, wasserstein_dis
 
 from benchmarks._workers import SEED, spread
 from kembed import assert_same_distribution
-from kembed.comparing.effects import Independent, category_effect, number_effect
+from kembed.comparing.column_effects import Independent, category_effect, number_effect
 from kembed.tables.reader import read
 from kembed.testing.effect import EffectData, contrast_moments, effect_data, effect_size
 from kembed.testing.margin import VERDICTS, decide, read_margin

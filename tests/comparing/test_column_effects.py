@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from kembed import compare
-from kembed.comparing.effects import (
+from kembed.comparing.column_effects import (
     ColumnEffect,
     Independent,
     category_effect,

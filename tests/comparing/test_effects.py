@@ -6,7 +6,7 @@ from scipy import stats
 from tests import reference
 
 from kembed import compare
-from kembed.comparing.effects import auc_interval, fisher_pvalue, superiority
+from kembed.comparing.column_effects import auc_interval, fisher_pvalue, superiority
 from kembed.comparing.histograms import MOST, histogram
 from kembed.core.ordering import middle_ranks
 from kembed.permutation.nulls import holm

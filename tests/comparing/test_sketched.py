@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from kembed import DriftDetector, Sketch, compare, mmd_test, witness
-from kembed.comparing.effects import superiority
+from kembed.comparing.column_effects import superiority
 from kembed.plotting import plot_pair
 
 ROWS, NEW, KEPT = 3_000, 240, 300

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kembed.comparing.effects import Independent
+from kembed.comparing.column_effects import Independent
 from kembed.comparing.summaries import summarise
 from kembed.tables.reader import read_tables
 from kembed.testing.outcome import ColumnResult

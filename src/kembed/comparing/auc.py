@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kembed.comparing.column_effects import auc_interval, superiority
 from kembed.comparing.difference import Samples
-from kembed.comparing.effects import auc_interval, superiority
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.ordering import comes_before, middle_ranks, row_order
 from kembed.embeddings.empirical import row_blocks

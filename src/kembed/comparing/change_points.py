@@ -9,7 +9,7 @@ import numpy as np
 
 from kembed import __version__
 from kembed.comparing.changes import Change, pair_changes
-from kembed.comparing.effects import Independent
+from kembed.comparing.column_effects import Independent
 from kembed.comparing.summaries import summarise
 from kembed.core import checks
 from kembed.core.backend import Float, Int

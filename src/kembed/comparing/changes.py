@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.effects import fisher_pvalue
+from kembed.comparing.column_effects import fisher_pvalue
 from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
 from kembed.core.ordering import middle_ranks

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kembed.comparing.effects import fisher_pvalue
+from kembed.comparing.column_effects import fisher_pvalue
 from kembed.core.backend import Float
 from kembed.permutation.nulls import holm
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kembed.comparing.changes import Change
-from kembed.comparing.effects import Independent
+from kembed.comparing.column_effects import Independent
 from kembed.core.backend import Float, Int
 from kembed.core.text import rows
 from kembed.permutation.exchange import exchange, unit_codes

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from kembed.comparing.changes import of_numbers
-from kembed.comparing.difference import Values
-from kembed.comparing.effects import (
+from kembed.comparing.column_effects import (
     ColumnEffect,
     Independent,
     auc_interval,
@@ -17,6 +16,7 @@ from kembed.comparing.effects import (
     standardised_difference,
     superiority,
 )
+from kembed.comparing.difference import Values
 from kembed.comparing.histograms import Histogram, histogram
 from kembed.core.backend import Float, Int
 from kembed.core.text import plain

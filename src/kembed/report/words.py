@@ -160,7 +160,7 @@ def of_mean(column: ColumnSummary, side: int) -> str:
 def of_difference(column: ColumnSummary) -> Markup | str:
     """The largest difference of a column's distribution functions (or shares), with its interval.
 
-    >>> from kembed.comparing.effects import ColumnEffect
+    >>> from kembed.comparing.column_effects import ColumnEffect
     >>> effect = ColumnEffect(0.26, (0.12, 0.4), -0.5, (-0.75, -0.25))
     >>> age = ColumnSummary("age", False, 1.0, 1.0, 0.0, {}, {}, "", standardised=-0.5, effect=effect)
     >>> of_difference(age), of_shift(age)

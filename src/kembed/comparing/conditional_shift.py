@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.comparing.effects import NORMAL
+from kembed.comparing.column_effects import NORMAL
 from kembed.conditional.regression import ROWS_PER_RANK, ColumnFit, Conditioner
 from kembed.conditional.residuals import as_variable, content_order
 from kembed.conditional.result import ConditionalOutcome
