@@ -220,9 +220,9 @@ class Comparison(Drawn):
         """How large a difference is, in which columns, and whether rows can be classified."""
         opening = f"{' and '.join(self.labels)} differ{self._within} (p = {self.test.pvalue:.2g})."
         if self.within_margin and self.margin is not None:
-            high, limit = rounded(self.margin.interval[1]), rounded(self.margin.effect)
+            largest, limit = rounded(self.margin.interval[1]), rounded(self.margin.effect)
             less = f"with {self.margin.confidence} by less than {self.margin.margin.meaning}"
-            bounds = f"effect size below {high}, margin {limit}"
+            bounds = f"effect size below {largest}, margin {limit}"
             opening = f"{self.headline}: {opening[:-1]}, but {less} ({bounds})."
             if not self.negligible:
                 opening += f" Differences within the margin allow an AUC of {self._largest_auc:.2f} at most."
