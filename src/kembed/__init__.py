@@ -41,6 +41,7 @@ _HOME = {
     "MultiScale": "kernels.stationary",
     "OnColumns": "kernels.discrete",
     "PosteriorEmbedding": "embeddings.posterior",
+    "PowerCurve": "comparing.sample_size",
     "Product": "kernels.composite",
     "QuantileEffects": "comparing.treatment",
     "RationalQuadratic": "kernels.stationary",
@@ -69,6 +70,7 @@ _HOME = {
     "mmd_test": "testing.two_sample",
     "pc": "graphs.pc",
     "quantile_effects": "comparing.treatment",
+    "required_rows": "comparing.sample_size",
     "sample_kernel": "learning.nuts",
     "scheduler": "tables.scheduling",
     "shrinkage": "embeddings.shrinkage",
@@ -83,6 +85,8 @@ if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
     from kembed.comparing.compare import Comparison as Comparison
     from kembed.comparing.compare import compare as compare
     from kembed.comparing.gate import assert_same_distribution as assert_same_distribution
+    from kembed.comparing.sample_size import PowerCurve as PowerCurve
+    from kembed.comparing.sample_size import required_rows as required_rows
     from kembed.comparing.treatment import Balance as Balance
     from kembed.comparing.treatment import QuantileEffects as QuantileEffects
     from kembed.comparing.treatment import balance as balance

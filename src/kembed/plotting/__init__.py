@@ -9,6 +9,7 @@ from kembed.plotting.decisions import plot_balance, plot_quantile_effects, plot_
 from kembed.plotting.embedding import plot_embedding
 from kembed.plotting.graphs import plot_graph
 from kembed.plotting.learning import plot_learned, plot_samples
+from kembed.plotting.power import plot_power
 from kembed.plotting.style import axes_or_new
 from kembed.plotting.time import plot_change_points, plot_monitor
 from kembed.plotting.witness import plot_witness
@@ -24,6 +25,7 @@ __all__ = [
     "plot_learned",
     "plot_monitor",
     "plot_pair",
+    "plot_power",
     "plot_quantile_effects",
     "plot_samples",
     "plot_shift",
@@ -41,6 +43,7 @@ PLOTS = {
     "KernelSamples": plot_samples,
     "LearnedKernel": plot_learned,
     "Monitor": plot_monitor,
+    "PowerCurve": plot_power,
     "QuantileEffects": plot_quantile_effects,
     "Shift": plot_shift,
     "TestOutcome": plot_test,
