@@ -474,3 +474,29 @@ def test_text_stands_out_from_its_ground(scheme):
         assert contrast(palette["ink"], palette[f"{state}-card"]) >= 4.5
     for line in ("a", "b"):
         assert contrast(palette[line], palette["paper"]) >= 3.0
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_small_shifts_are_negligible_and_large_ones_come_first(shift):
+    """Several columns differ significantly, all of them by little; or one of them by much."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1_500, 4))
+    y = rng.normal(size=(1_500, 4)) + [0.0, 0.12, 0.1 + shift, 0.2]
+    found = kembed.compare(x, y, labels=("odd", "even"), margin="0.5 sd", n_resamples=99)
+    page = Page(render(found, date=DATE)).said
+    assert len(found.changed) == 3
+    sizes = [column.effect.difference for column in found.columns]
+    assert sizes == sorted(sizes, reverse=True)
+    table = page.split("Which columns?")[1].split("Both samples: bars")[0]
+    places = [table.index(f"{column.name} mean") for column in found.columns]
+    assert places == sorted(places)
+    assert page.count("odd vs even") == 2  # the title and the heading
+    assert "Can rows be classified?" in page
+    assert "Margin 0.5 sd p (adjusted)" in table
+    if shift:
+        assert found.headline == "Different beyond the margin of 0.5 sd"
+        assert [column.name for column in found.beyond] == ["column 2"] == [found.columns[0].name]
+        assert table.count(" beyond ") == 2  # the sentence and the mark
+    else:
+        assert found.headline == "Detectable but negligible"
+        assert "None is beyond 0.5 sd." in table
