@@ -481,7 +481,7 @@ def test_small_shifts_are_negligible_and_large_ones_come_first(shift):
     """Several columns differ significantly, all of them by little; or one of them by much."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1_500, 4))
-    y = rng.normal(size=(1_500, 4)) + [0.0, 0.12, 0.1 + shift, 0.2]
+    y = rng.normal([0.0, 0.12, 0.1 + shift, 0.2], 1.0, (1_500, 4))
     found = kembed.compare(x, y, labels=("odd", "even"), margin="0.5 sd", n_resamples=99)
     page = Page(render(found, date=DATE)).said
     assert len(found.changed) == 3

@@ -158,20 +158,19 @@ def _scores(rows: Rows, witness: _Witness) -> Float[np.ndarray, "N repeats"]:
         left_out = [(k,) for k in range(count)] + pairs
         train = np.column_stack([~np.isin(folds, some) for some in left_out])
         distances = witness.scores(train)
-        best: list[dict[int, list[float]]] = [{} for _ in range(count)]
+        judged: dict[tuple[int, int], list[float]] = {}  # candidates for a fold, on the rows of its partner
         for j in range(count, len(left_out)):
             few = train[:, j] & (np.cumsum(train[:, j]) % (1 + train[:, j].sum() // CHOOSING) == 0)
             test = ~train[:, j]
             candidates = _candidates(rows, few, test, distances[test, j])
-            for k, other in (left_out[j], left_out[j][::-1]):
-                own = folds[test] == k
-                best[other][k] = [_auc(each[own], rows.labels[test][own]) for each in candidates]
+            for k, partner in (left_out[j], left_out[j][::-1]):
+                own = folds[test] == partner
+                judged[k, partner] = [_auc(each[own], rows.labels[test][own]) for each in candidates]
         for k in range(count):
             test = folds == k
-            aucs = np.nan_to_num(best[k].get(partners[k], [0.0, 1.0, 0.0, 0.0]), nan=0.5)
-            chosen[test, r] = _candidates(rows, train[:, k], test, distances[test, k], int(np.argmax(aucs)))[
-                0
-            ]
+            aucs = np.nan_to_num(judged.get((k, partners[k]), [0.0, 1.0, 0.0, 0.0]), nan=0.5)
+            (scores,) = _candidates(rows, train[:, k], test, distances[test, k], int(np.argmax(aucs)))
+            chosen[test, r] = scores
     return chosen
 
 
@@ -179,21 +178,18 @@ def _candidates(rows: Rows, train: Any, test: Any, witness: Any, which: int | No
     """Scores of the test rows by boosted trees, the witness, both, and the best column; or one of them."""
     labels = rows.labels[train]
     if labels.all() or not labels.any():
-        return [np.zeros(int(test.sum()))] * 4
+        return [np.zeros(int(test.sum()))] * (4 if which is None else 1)
     aucs = [_column_auc(rows.features[train, d], kind, labels) for d, kind in enumerate(rows.categorical)]
     order = np.argsort(-np.array(aucs), kind="stable")
     boosted = _boosted(rows, np.sort(order[:COLUMNS]), train, test) if which in (None, 0, 2) else witness
     both = middle_ranks(boosted) + middle_ranks(witness)
-    found = [boosted, witness, both, _column_scores(rows, order[0], train, test)]
+    column, fitted = rows.features[test, order[0]], rows.features[train, order[0]]
+    if rows.categorical[order[0]]:
+        column = _shares(fitted, labels, column)
+    elif _auc(fitted, labels) < 0.5:
+        column = -column
+    found = [boosted, witness, both, column]
     return found if which is None else [found[which]]
-
-
-def _column_scores(rows: Rows, d: int, train: Any, test: Any) -> Float[np.ndarray, " b"]:
-    """The numbers of a column, turned to rise with the label, or the shares of its levels."""
-    column, labels = rows.features[:, d], rows.labels[train]
-    if rows.categorical[d]:
-        return _shares(column[train], labels, column[test])
-    return column[test] if _auc(column[train], labels) >= 0.5 else -column[test]
 
 
 def _boosted(rows: Rows, columns: Any, train: Any, test: Any) -> Float[np.ndarray, " b"]:

@@ -188,7 +188,10 @@ def summarise(
             auc = 0.5
             if one.size and two.size:
                 auc = superiority(first, second)
-                standardised = _standardised(x, y) if total else standardised_difference(first, second)
+                standardised = standardised_difference(first, second)
+                if total:  # of all rows
+                    sd = float(np.hypot(x["sd"], y["sd"])) / 2.0**0.5
+                    standardised = (y["mean"] - x["mean"]) / sd if sd > 0.0 else 0.0
                 effect = None if total else number_effect(first, second, own, each)
         missing, missing_pvalue = gaps.get(d, ((0.0, 0.0), None))
         summary = ColumnSummary(
@@ -254,12 +257,6 @@ def _moments(column: Float[np.ndarray, " n"]) -> dict[str, float]:
     quantiles = size * np.quantile(scaled, list(QUANTILES.values()))
     ends = dict(zip(QUANTILES, quantiles.tolist(), strict=True))
     return {"mean": size * float(np.mean(scaled)), "sd": size * sd, **ends}
-
-
-def _standardised(x: dict[str, float], y: dict[str, float]) -> float:
-    """`standardised_difference` from moments."""
-    spread = float(np.hypot(x["sd"], y["sd"])) / 2.0**0.5
-    return (y["mean"] - x["mean"]) / spread if spread > 0.0 else 0.0
 
 
 def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str, str], unit: str) -> str:
