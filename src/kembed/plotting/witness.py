@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from kembed.comparing.bands import Bands
 from kembed.comparing.witness import Witness
+from kembed.core.backend import Float
 from kembed.plotting import style
 from kembed.plotting.plane import Labels, plot_map, plot_rows
 from kembed.plotting.style import BLACK, BLUE, GREY, VERMILION, literal, percent
@@ -17,7 +19,7 @@ def plot_witness(w: Witness, ax: Any = None, *, labels: Labels = ("x", "y"), col
     """The witness with its uncertainty: above 0, or blue, where there is more x.
 
     One column: the mean, its pointwise and simultaneous bands, and shading where the simultaneous band
-    excludes 0, at this scale or another; for categories a dot and intervals for each
+    excludes 0, dashed by another scale where that one decides; for categories a dot and intervals for each
     level. Two numeric columns: a map. More columns: the rows, coloured by the witness, filled where the
     simultaneous band excludes 0, in the plane of the two most sensitive columns.
 
@@ -65,6 +67,11 @@ def _curve(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
             ax.axvspan(start, stop, zorder=0, linewidth=0.0, **look)
         if spans:
             handles.append(Patch(linewidth=0.0, label=f"more {of}", **look))
+    if (decides := _another_scale(w, grid, bands, [region.box[name] for region in regions])) is not None:
+        ax.fill_between(grid, decides[1], decides[2], alpha=0.13, **shade)
+        (other,) = ax.plot(grid, decides[0], color=BLACK, linewidth=1.3, linestyle=(0, (3, 1.5)))
+        other.set_label("scale that decides there")
+        handles.insert(1, other)
     style.label_with_notes(
         ax,
         literal(name, style.AXIS_WIDTH),
@@ -72,13 +79,26 @@ def _curve(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
         "axis",
         w.level,
         bool(regions),
-        f"shaded where any of {len(w.tried)} scales is sure" if len(w.tried) > 1 and regions else None,
+        f"shaded where any of {len(w.tried)} scales is sure" if decides is not None else None,
     )
     style.count_in(ax.xaxis, w.tables[0].unit(0))
     ax.set_ylabel(style.direction(labels), fontsize="small")
     if np.abs(ends).max() < style.NOTHING:
         ax.set_ylim(-0.1, 0.1)
     return style.finished(ax, handles, 3)
+
+
+def _another_scale(
+    w: Witness, grid: Float[np.ndarray, " p"], shown: Bands, spans: list[tuple[float, float]]
+) -> Float[np.ndarray, "3 p"] | None:
+    """Mean and ends of the band that decides in spans where the one that is shown does not; nan elsewhere."""
+    inside = np.any([(grid >= start) & (grid <= stop) for start, stop in spans], axis=0)
+    sure = w.sure_at(grid[:, None])
+    differ = inside & np.any([sure.outside(sign) & ~shown.outside(sign) for sign in (1, -1)], axis=0)
+    if not differ.any():
+        return None
+    ends = sure.simultaneous_lower, sure.simultaneous_upper
+    return np.where(differ, np.stack([sure.mean, *ends]), np.nan)
 
 
 def _levels(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
