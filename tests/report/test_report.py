@@ -15,8 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import kembed
-from kembed.comparing.histograms import histogram
-from kembed.comparing.summaries import QUANTILES, ColumnSummary
+from kembed.comparing.summaries import QUANTILES, ColumnSummary, histogram
 from kembed.plotting import plot_learned
 from kembed.report import figures, render, save, words
 from kembed.report.glyphs import WIDTH, large, of_column

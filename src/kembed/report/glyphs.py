@@ -5,8 +5,7 @@ They hold numbers, and names that are escaped. Their colours are those of the pa
 
 from markupsafe import Markup
 
-from kembed.comparing.histograms import Histogram
-from kembed.comparing.summaries import ColumnSummary
+from kembed.comparing.summaries import ColumnSummary, Histogram
 from kembed.report.words import of_unit, percent, short
 from kembed.tables.times import DAYS
 
