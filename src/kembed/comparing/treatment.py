@@ -89,10 +89,8 @@ class Balance(Drawn):
     @property
     def unbalanced(self) -> tuple[ColumnBalance, ...]:
         """The rows whose standardised mean difference, after weighting if there is one, exceeds .1."""
-        return tuple(one for one in self.columns if abs(self._last(one)) > BALANCED)
-
-    def _last(self, one: ColumnBalance) -> float:
-        return one.smd if one.weighted_smd is None else one.weighted_smd
+        differences = [one.smd if one.weighted_smd is None else one.weighted_smd for one in self.columns]
+        return tuple(one for one, gap in zip(self.columns, differences, strict=True) if abs(gap) > BALANCED)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON types."""
@@ -110,7 +108,11 @@ class Balance(Drawn):
                 (one.variance_ratio, one.weighted_variance_ratio, ".2f"),
                 (one.ks, one.weighted_ks, ".2f"),
             )
-            cells = [_cell(value, form) for *both, form in pairs for value in both[: 1 + self.weighted]]
+            cells = [
+                "–" if value is None else f"{value:{form}}"
+                for *both, form in pairs
+                for value in both[: 1 + self.weighted]
+            ]
             found.append([one.name, *cells])
         return header, found
 
@@ -123,10 +125,6 @@ class Balance(Drawn):
         count = f"{len(self.unbalanced)} of {len(self.columns)} columns and levels differ by more than"
         header, body = self._table()
         return "\n".join([f"{first}: {count} {BALANCED} sd", *aligned([header, *body])])
-
-
-def _cell(value: float | None, form: str) -> str:
-    return "–" if value is None else f"{value:{form}}"
 
 
 def balance(
