@@ -1,17 +1,22 @@
 """How much a column changed: AUC, means, distribution functions and shares, with intervals."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Bool, Float, Int
 from kembed.core.ordering import middle_ranks
 from kembed.testing.margin import Margin
 
 Column = Float[np.ndarray, " n"]
+Columns = Float[np.ndarray, "n T"]
+Codes = Int[np.ndarray, " n"]
+Mask = Bool[np.ndarray, " n"]
 Interval = tuple[float, float]
 NORMAL = 1.959963984540054  # the 97.5% point of a normal law: intervals are 95% intervals
+EVENTS = 30  # thresholds, or the most frequent levels, at which clusters are measured
 HALVINGS, STEPS = 60, 400  # of the search for the end of an AUC interval; of the integral of a tail
 
 
@@ -86,13 +91,41 @@ def fisher_pvalue(first: int, of_first: int, second: int, of_second: int) -> flo
     return float(chances[chances <= own * (1.0 + 1e-7)].sum() / chances.sum())  # ties, up to rounding
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Independent:
-    """How many independent units either sample has, and whether those of one belong to those of the other."""
+    """How many independent rows either sample has, and whether those of one belong to those of the other.
+
+    Rows of one of the `clusters` depend on each other: what they are worth differs from column to column.
+    """
 
     first: int
     second: int
     paired: bool = False
+    clusters: tuple[Codes, Codes] | None = None
+
+    def where(self, first: Mask, second: Mask) -> "Independent":
+        """Of some rows of either sample."""
+        if self.clusters is None:
+            counts = min(self.first, int(first.sum())), min(self.second, int(second.sum()))
+            return replace(self, first=counts[0], second=counts[1])
+        one, other = self.clusters
+        return Independent(int(first.sum()), int(second.sum()), clusters=(one[first], other[second]))
+
+    def effective(self, events: Callable[[int], Columns], alpha: float) -> "Independent":
+        """How many independent rows would give the share of some event as large a variance.
+
+        `events` has the columns of 0 and 1 of either sample.
+        """
+        if self.clusters is None:
+            return self
+        counts = []
+        for side, clusters in enumerate(self.clusters):
+            happened = events(side)
+            p, variance = happened.mean(axis=0), cluster_variance(happened, clusters, alpha)
+            varies = variance > 0.0
+            worth = np.min((p * (1.0 - p))[varies] / variance[varies], initial=float(len(happened)))
+            counts.append(max(int(worth), 1))
+        return Independent(*counts)
 
     def joined(self, one: float, other: float) -> float:
         """The deviation of a difference from the deviations of its parts; the largest possible, if paired."""
@@ -136,16 +169,38 @@ class ColumnEffect:
         return self.difference > largest or (shift is not None and abs(self.shift or 0.0) > shift)
 
 
+def cluster_variance(values: Columns, clusters: Codes, alpha: float) -> Column:
+    """The variance of the means of columns, from sums over clusters; larger for few of them.
+
+    By the squared ratio of the quantiles of Student's t and of the normal distribution, with which the
+    normal interval becomes Student's.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    numbers, place = np.unique(clusters, return_inverse=True)
+    count = len(numbers)
+    if count < 2:
+        return np.full(values.shape[1], np.inf)
+    away = values - values.mean(axis=0)
+    sums = np.stack([np.bincount(place.ravel(), column) for column in away.T], axis=1)
+    student = stdtrit(count - 1.0, 1.0 - alpha / 2.0) / ndtri(1.0 - alpha / 2.0)
+    return np.square(sums).sum(axis=0) * count / (count - 1.0) / len(values) ** 2 * student**2
+
+
 def number_effect(x: Column, y: Column, units: Independent, alpha: float) -> ColumnEffect:
     """The effect of a numeric column, its two intervals together at level `alpha`."""
     values = np.unique(np.concatenate([x, y]))
     if len(values) <= 2:  # one threshold: a share
-        p, q = (np.array([np.mean(part == values[-1])]) for part in (x, y))
-        difference, interval = largest_change(p, q, units, alpha / 2.0)
+        sides = [(part == values[-1]).astype(float)[:, None] for part in (x, y)]
+        own = units.effective(sides.__getitem__, alpha / 2.0)
+        p, q = (side.mean(axis=0) for side in sides)
+        difference, interval = largest_change(p, q, own, alpha / 2.0)
     else:
         below = [np.searchsorted(np.sort(part), values, side="right") / len(part) for part in (x, y)]
         difference = float(np.abs(below[0] - below[1]).max())
-        width = distribution_width(units, alpha / 2.0)
+        some = values[np.linspace(0, len(values) - 1, EVENTS + 2).astype(int)[1:-1]]
+        own = units.effective(lambda side: ((x, y)[side][:, None] <= some).astype(float), alpha / 2.0)
+        width = distribution_width(own, alpha / 2.0)
         interval = max(difference - width, 0.0), min(difference + width, 1.0)
     return ColumnEffect(difference, interval, *shift_interval(x, y, units, alpha / 2.0))
 
@@ -155,7 +210,9 @@ def category_effect(
 ) -> ColumnEffect:
     """The effect of a column of codes: the level whose share changed most."""
     p, q = (np.bincount(part.astype(int), minlength=len(levels)) / len(part) for part in (x, y))
-    difference, interval = largest_change(p, q, units, alpha)
+    frequent = np.argsort(-(p + q), kind="stable")[:EVENTS]
+    own = units.effective(lambda side: ((x, y)[side][:, None] == frequent).astype(float), alpha)
+    difference, interval = largest_change(p, q, own, alpha)
     level = str(levels[int(np.argmax(np.abs(p - q)))])
     return ColumnEffect(difference, interval, level=level)
 
@@ -240,11 +297,16 @@ def shift_interval(
     squared = 0.5 * sum(variances)
     if not squared > 0.0:
         return None, None
-    errors = []
-    counts = units.first, units.second
-    for sign, part, variance, count in zip((-1.0, 1.0), parts, variances, counts, strict=True):
+    moved = []
+    for sign, part, variance in zip((-1.0, 1.0), parts, variances, strict=True):
         away = part - part.mean()
-        moved = sign * away / np.sqrt(squared) - 0.25 * d * (np.square(away) - variance) / squared
-        errors.append(float(np.sqrt(moved.var(ddof=1) / count)))
-    half = float(stdtrit(min(counts) - 1.0, 1.0 - alpha / 2.0)) * units.joined(*errors)
-    return d, (d - half, d + half)
+        moved.append(sign * away / np.sqrt(squared) - 0.25 * d * (np.square(away) - variance) / squared)
+    if units.clusters is None:
+        degrees = min(units.first, units.second) - 1.0
+        pairs = zip(moved, (units.first, units.second), strict=True)
+        errors = [float(np.sqrt(each.var(ddof=1) / count)) for each, count in pairs]
+    else:
+        degrees, clustered = np.inf, zip(moved, units.clusters, strict=True)  # Student's t is in the variance
+        errors = [float(np.sqrt(cluster_variance(each[:, None], own, alpha)[0])) for each, own in clustered]
+    half = float(stdtrit(degrees, 1.0 - alpha / 2.0)) * units.joined(*errors)
+    return (d, (d - half, d + half)) if np.isfinite(half) else (None, None)

@@ -94,10 +94,9 @@ def pool_of_sources(sources: list[Source]) -> tuple[Tables, Pool, tuple[str, ...
 
 
 def independent_units(tables: Tables, clusters: Any, paired: bool) -> Independent:
-    """How many rows, or clusters of rows, either sample has."""
-    parts = [table.values for table in tables] if clusters is None or paired else map(np.unique, clusters)
-    first, second = map(len, parts)
-    return Independent(first, second, paired)
+    """How many rows either sample has, and the clusters of these."""
+    first, second = (len(table.values) for table in tables)
+    return Independent(first, second, paired, None if clusters is None or paired else tuple(clusters))
 
 
 def described_rows(

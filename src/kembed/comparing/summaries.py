@@ -1,6 +1,6 @@
 """What changed, in numbers a person knows: means, spreads, shares and missing values of a column."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -172,7 +172,7 @@ def summarise(
         categorical = bool(tables[0].categorical[d])
         levels = tables[0].levels[d] if categorical else ()
         standardised = effect = None
-        own = replace(units, first=min(units.first, len(first)), second=min(units.second, len(second)))
+        own = units.where(tables[0].observed(d), tables[1].observed(d))
         if categorical:
             counts = [side.level_counts(levels) for side in sides]
             first, second = (
@@ -186,7 +186,9 @@ def summarise(
             what = "missing in" if of_gaps else f"{top[0]!r} is"
             change = f"{what} {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
             auc = 0.5 * (1.0 + abs(y[top[0]] - x[top[0]]))
-            effect = None if total else category_effect(first, second, levels, own, each)
+            if not total:
+                codes = [table.values[table.observed(d), d] for table in tables]
+                effect = category_effect(codes[0], codes[1], levels, own, each)
         else:
             x, y = (side.moments() for side in sides)
             unit = tables[0].unit(d)
