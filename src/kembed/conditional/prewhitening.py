@@ -56,30 +56,25 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vecto
         wanted = f"{argument} must hold one time for each of the {n} rows"
         seen = f"its shape is {array.shape}" if array.ndim else f"{reprlib.repr(value)} was given"
         raise ValueError(f"{wanted}, but {seen}")
+    wanted = f"{argument} must hold times: numbers, or dates such as 1976-01-31"
     if array.dtype.kind in "cSb":
         kind = {"c": "complex numbers", "S": "bytes", "b": "true and false"}[array.dtype.kind]
-        raise TypeError(f"{argument} must hold times: numbers or dates, but it holds {kind}")
-    if array.dtype.kind == "O" and len(array) and hasattr(array[0], "isoformat"):
-        # As it was in Greenwich: zones would otherwise be lost with a warning for every row.
-        dates = [d.astimezone(UTC).replace(tzinfo=None) if getattr(d, "tzinfo", None) else d for d in array]
-        array = np.array(dates).astype("datetime64[us]")
-    if array.dtype.kind in "US" or (array.dtype.kind == "O" and len(array) and isinstance(array[0], str)):
-        try:
-            array = array.astype("datetime64[us]")
-        except ValueError:
-            wanted = f"{argument} must hold times, numbers or dates such as 1976-01-31"
-            raise ValueError(f"{wanted}, but has {array[0]!r}") from None
-    if array.dtype.kind == "M":
-        array = np.where(np.isnat(array), np.nan, (array - np.nanmin(array)) / np.timedelta64(1, "D"))
+        raise TypeError(f"{wanted}, but it holds {kind}")
     try:
+        dates = n > 0 and hasattr(array[0], "isoformat")
+        if dates:  # as it was in Greenwich: zones would otherwise be lost with a warning for every row
+            zones = [getattr(date, "tzinfo", None) for date in array]
+            both = zip(array, zones, strict=True)
+            array = np.array([d.astimezone(UTC).replace(tzinfo=None) if zone else d for d, zone in both])
+        if dates or (n > 0 and isinstance(array[0], str)):
+            array = array.astype("datetime64[us]")
+        if array.dtype.kind == "M":
+            array = np.where(np.isnat(array), np.nan, (array - np.nanmin(array)) / np.timedelta64(1, "D"))
         array = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
-        raise TypeError(f"{argument} must hold times: numbers, or dates such as 1976-01-31") from None
-    if np.isinf(array).any():
-        raise ValueError(f"{argument} has infinite times; drop those rows")
+        raise TypeError(f"{wanted}, but has {reprlib.repr(array[0])}") from None
     if np.nanmax(np.abs(array), initial=0.0) > LATEST:
-        seen = f"{argument} has times beyond {LATEST:g}"
-        raise ValueError(f"{seen}, whose squares are no numbers; divide them by a constant")
+        raise ValueError(f"{argument} has times beyond {LATEST:g}; drop those rows, or divide by a constant")
     if np.isnan(array).any() and nan_policy != "omit":
         raise ValueError(f"{argument} has missing times; drop those rows or use nan_policy='omit'")
     seen = array[~np.isnan(array)]

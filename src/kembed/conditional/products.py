@@ -5,7 +5,6 @@ of which has one sign: a sweep over the rows serves all draws.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,6 @@ def random_signs(n: int, count: int, rng: np.random.Generator) -> Float[np.ndarr
     return rng.integers(2, size=(n, count), dtype=np.int8) * np.float32(2.0) - np.float32(1.0)
 
 
-def products(one: Float[np.ndarray, "r n"], other: Float[np.ndarray, "q n"]) -> Float[np.ndarray, "p n"]:
-    """The largest of all products of a feature of one side and one of the other; features are rows."""
-    one, other = np.ascontiguousarray(one), np.ascontiguousarray(other)
-    first, second = _largest(*(np.einsum("pn,pn->p", side, side) for side in (one, other)))
-    found = one[first]
-    found *= other[second]
-    return found
-
-
 def _largest(one: Float[np.ndarray, " p"], other: Float[np.ndarray, " q"]) -> tuple[Any, Any]:
     """Which features have the largest products, by their mean squares."""
     sizes = np.multiply.outer(one, other)
@@ -41,34 +31,36 @@ def _largest(one: Float[np.ndarray, " p"], other: Float[np.ndarray, " q"]) -> tu
     return np.unravel_index(order, sizes.shape)
 
 
-def bin_sums(
+def products(
     one: Float[np.ndarray, "n p"],
     other: Float[np.ndarray, "n q"],
-    weights: Sequence[Float[np.ndarray, "n w"]],
-) -> list[Float[np.ndarray, "k S+1"]]:
-    """Σ over the rows of every bin of `products`, and of these times every weight; the last bin is the rest.
+    weights: Sequence[Float[np.ndarray, "n w"]] = (),
+    rows: int = 1,
+) -> list[Float[np.ndarray, "k S"]]:
+    """The largest products of a feature of each side, and the largest of these times every weight.
 
-    Bins are runs of rows, which stand in an order that says nothing.
+    They are summed over bins of so many consecutive rows, whose order says nothing; rows that do not fill
+    `BINS` bins are one bin more.
     """
     n = len(one)
-    sides = [np.square(side).mean(axis=0, dtype=float) for side in (one, other)]
-    first, second = _largest(*sides)
+    squares = [np.square(side).mean(axis=0, dtype=float) for side in (one, other)]
+    first, second = _largest(*squares)
     sizes = (np.square(one).T @ np.square(other))[first, second]
     chosen = [_largest(sizes, np.square(weight).mean(axis=0, dtype=float)) for weight in weights]
-    # Of products and weights those that are kept in any of their pairs, and where these are then.
-    met = [[np.unique(side, return_inverse=True) for side in pair] for pair in chosen]
-    rows = n // BINS
-    step = rows * max(1, CHUNK // rows)
-    ends = [*range(0, BINS * rows, step), BINS * rows, n]
-    found: list[list[np.ndarray]] = [[] for _ in range(len(weights) + 1)]
-    for start, end in pairwise(ends):
-        shape = (1, n - start) if start == BINS * rows else (-1, rows)
-        C = (one[start:end][:, first] * other[start:end][:, second]).reshape(*shape, len(first))
-        found[0].append(C.sum(axis=1, dtype=float))
-        for kept, weight, ((mine, at), (its, there)) in zip(found[1:], weights, met, strict=True):
-            W = weight[start:end][:, its].reshape(*shape, len(its))
-            kept.append((C[:, :, mine].transpose(0, 2, 1) @ W)[:, at, there])
-    return [np.concatenate(each).T for each in found]
+    starts = np.arange(n) if rows == 1 else np.arange(BINS + 1) * rows
+    starts = starts[starts < n]
+    at_once = max(1, CHUNK // rows)
+    sums: list[list[np.ndarray]] = [[] for _ in range(len(weights) + 1)]
+    for k in range(0, len(starts), at_once):
+        own = starts[k : k + at_once]
+        some = slice(own[0], starts[k + at_once] if k + at_once < len(starts) else n)
+        C = one[some][:, first] * other[some][:, second]
+        tables = [C]
+        for weight, (mine, its) in zip(weights, chosen, strict=True):
+            tables.append(C[:, mine] * weight[some][:, its])
+        for kept, table in zip(sums, tables, strict=True):
+            kept.append(np.add.reduceat(table, own - own[0], axis=0, dtype=float))
+    return [np.concatenate(each).T for each in sums]
 
 
 def squared_norms(
@@ -77,6 +69,6 @@ def squared_norms(
     """‖Σ_i c_i‖²/n², first as it is, then with the rows (or sums of bins) multiplied by every column of E."""
     size = float(np.abs(C).max(initial=0.0)) or 1.0
     own = np.square(C.sum(axis=1) / size).sum(keepdims=True)
-    resampled = (C / size).astype(E.dtype) @ E
+    resampled = (C / size).astype(E.dtype) @ E[: C.shape[1]]
     norms = np.einsum("pb,pb->b", resampled, resampled)
     return np.asarray(np.concatenate([own, norms]) * np.square(size / n))

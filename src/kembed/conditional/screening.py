@@ -15,14 +15,13 @@ from kembed.permutation.fusion import negative_log_p
 
 ROWS = 8_192  # a test of them takes some hundredths of a second
 THRESHOLD, SIGNS = 20.0, 999  # -log δ, δ = 2e-9, and the resamples that estimate the null distribution
-ROOM = 1_200_000_000  # bytes of cached results: some fifty conditioning sets
 
 
 class Screening:
     """Tests of the first rows; rows are in random order."""
 
     def __init__(self, table: TableFeatures) -> None:
-        settings: Settings = replace(table.settings, binned_rows=0, many_rows=0, n_resamples=SIGNS, room=ROOM)
+        settings: Settings = replace(table.settings, binned_rows=0, many_rows=0)
         self._table = TableFeatures([_first(variable) for variable in table.variables], settings)
         self._signs = random_signs(BINS + 1, SIGNS, np.random.default_rng(settings.seed))
 
