@@ -5,10 +5,10 @@ import pytest
 from tests import reference
 
 from kembed import ConditionalTester, pc
-from kembed.conditional.features import Settings, TableFeatures
+from kembed.conditional.features import SCREENING_ROWS as ROWS
+from kembed.conditional.features import Screening, Settings, TableFeatures
 from kembed.conditional.regression import MANY_ROWS, Conditioner, column_basis
 from kembed.conditional.residuals import Variable
-from kembed.conditional.screening import ROWS, Screening
 
 NUMERIC = np.zeros(1, dtype=bool)
 

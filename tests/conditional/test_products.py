@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests import reference
 
-from kembed.conditional.products import (
+from kembed.conditional.features import (
     BINS,
     CHUNK,
     NEGLIGIBLE,

@@ -3,7 +3,8 @@
 Features a(x) and b(y) are centred given z. Under conditional independence every product a_k(x_i) b_l(y_i) has
 mean zero given z, and so has its product with any feature of z. The statistic ‖Σ_i a(x_i) ⊗ b(y_i)‖²/n² is
 compared with ‖Σ_i ε_i a(x_i) ⊗ b(y_i)‖²/n² for independent ε_i of mean 0 and variance 1 (the wild bootstrap).
-Unlike a permutation this keeps the size of every row, which may depend on z.
+Unlike a permutation this keeps the size of every row, which may depend on z. The largest products suffice,
+and of many rows their sums over bins, each of which has one sign.
 
 A search for a causal graph needs the same target and conditioning set in many tests, so all are cached.
 """
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from kembed.conditional.cache import Cache
-from kembed.conditional.products import BINS, products, squared_norms
 from kembed.conditional.regression import (
     MANY_ROWS,
     MANY_WIDEST,
@@ -33,7 +33,7 @@ from kembed.learning import kernel_words
 from kembed.learning.evidence import COARSE
 from kembed.learning.kernel_words import PublishedRule
 from kembed.permutation.crossings import BinOrders
-from kembed.permutation.fusion import Values
+from kembed.permutation.fusion import Values, negative_log_p
 from kembed.permutation.rings import Star
 from kembed.permutation.series import LONGEST, crossed, lack
 
@@ -41,16 +41,78 @@ Given = tuple[int, ...]
 Statistics = tuple[Values, tuple[Any, ...]]  # of every kernel, and the names of these
 # Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
 # `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
-BINNED_ROWS = 5_000
+BINNED_ROWS, BINS = 5_000, 512
 CHOOSING_ROWS = 4_000  # of many rows, those that choose the kernel of the residuals
 # Results in the cache, times rows: few rows, and many. A search for a graph of 20 variables needs each of 20
 # conditioning sets repeatedly, some three gigabytes with 100,000 rows (`benchmarks/pc_size.py`).
 ROOM, LARGE_ROOM, LEAST_KEPT = 300_000, 9_000_000, 12
+CHUNK = 1_024  # rows whose products are held at once: what a cache holds
+# Products of features below this share of the largest are left out, and never more than so many are kept:
+# what is dropped adds under 2% to the statistic (`test_products_drop_only_what_is_negligible`).
+NEGLIGIBLE, MOST = 1e-3, 150
+SCREENING_ROWS = 8_192  # tested first of many: a test of them takes some hundredths of a second
+SCREENED = 20.0  # -log δ, δ = 2e-9, by the law of 999 resamples
 # Hundreds of kernels are chosen in a search, by scans; a lengthscale for every column has none.
 WORDS = tuple(word for word in kernel_words.WORDS if word != "ard")
 LANDMARKS = 60  # of the residual kernel: a smooth kernel on one column has fewer features that count
 LINEAR = "linear"  # residuals as their own features, in "fused": the partial correlation of residuals
 FUSED_RATIOS = (4.0, 0.25)  # times the median distance, in "fused" beside the scale of largest evidence
+
+
+def random_signs(n: int, count: int, rng: np.random.Generator) -> Float[np.ndarray, "n B"]:
+    """So many draws of a sign for every row."""
+    return rng.integers(2, size=(n, count), dtype=np.int8) * np.float32(2.0) - np.float32(1.0)
+
+
+def _largest(one: Float[np.ndarray, " p"], other: Float[np.ndarray, " q"]) -> tuple[Any, Any]:
+    """Which features have the largest products, by their mean squares."""
+    sizes = np.multiply.outer(one, other)
+    order = np.argsort(-sizes, axis=None, kind="stable")[:MOST]
+    order = order[sizes.ravel()[order] >= NEGLIGIBLE * sizes.max(initial=0.0)]
+    return np.unravel_index(order, sizes.shape)
+
+
+def products(
+    one: Float[np.ndarray, "n p"],
+    other: Float[np.ndarray, "n q"],
+    weights: Sequence[Float[np.ndarray, "n w"]] = (),
+    rows: int = 1,
+) -> list[Float[np.ndarray, "k S"]]:
+    """The largest products of a feature of each side, and the largest of these times every weight.
+
+    They are summed over bins of so many consecutive rows, whose order says nothing; rows that do not fill
+    `BINS` bins are one bin more.
+    """
+    n = len(one)
+    squares = [np.square(side).mean(axis=0, dtype=float) for side in (one, other)]
+    first, second = _largest(*squares)
+    sizes = (np.square(one).T @ np.square(other))[first, second]
+    chosen = [_largest(sizes, np.square(weight).mean(axis=0, dtype=float)) for weight in weights]
+    starts = np.arange(n) if rows == 1 else np.arange(BINS + 1) * rows
+    starts = starts[starts < n]
+    at_once = max(1, CHUNK // rows)
+    sums: list[list[np.ndarray]] = [[] for _ in range(len(weights) + 1)]
+    for k in range(0, len(starts), at_once):
+        own = starts[k : k + at_once]
+        some = slice(own[0], starts[k + at_once] if k + at_once < len(starts) else n)
+        C = one[some][:, first] * other[some][:, second]
+        tables = [C]
+        for weight, (mine, its) in zip(weights, chosen, strict=True):
+            tables.append(C[:, mine] * weight[some][:, its])
+        for kept, table in zip(sums, tables, strict=True):
+            kept.append(np.add.reduceat(table, own - own[0], axis=0, dtype=float))
+    return [np.concatenate(each).T for each in sums]
+
+
+def squared_norms(
+    C: Float[np.ndarray, "p m"], E: Float[np.ndarray, "m B"], n: int
+) -> Float[np.ndarray, " B+1"]:
+    """‖Σ_i c_i‖²/n², first as it is, then with the rows (or sums of bins) multiplied by every column of E."""
+    size = float(np.abs(C).max(initial=0.0)) or 1.0
+    own = np.square(C.sum(axis=1) / size).sum(keepdims=True)
+    resampled = (C / size).astype(E.dtype) @ E[: C.shape[1]]
+    norms = np.einsum("pb,pb->b", resampled, resampled)
+    return np.asarray(np.concatenate([own, norms]) * np.square(size / n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,3 +363,30 @@ class RowFeatures(TableFeatures):
             # A share of the rows has lost the same share of degrees of freedom.
             features.append(replace(one, values=values, freedom=one.freedom * self.n / self._whole.n))
         return replace(whole, residuals=whole.residuals[self._rows], features=tuple(features))
+
+
+class Screening:
+    """Tests of the first rows of many, which stand in random order.
+
+    Most tests in a search for a graph are of variables with an obvious dependence. If few rows reject at a
+    level δ, and all rows are tested at α where they do not, the level of both is at most α + δ.
+    """
+
+    def __init__(self, table: TableFeatures) -> None:
+        variables = []
+        for one in table.variables:
+            columns = one.columns[:SCREENING_ROWS]
+            varies = (columns != columns[0]).any(axis=0)
+            variables.append(Variable(columns[:, varies], one.indicator[varies]))
+        settings = replace(table.settings, binned_rows=0, many_rows=0)
+        self._table = TableFeatures(variables, settings)
+        self._signs = random_signs(BINS + 1, 999, np.random.default_rng(settings.seed))
+
+    def rejects(self, i: int, j: int, given: Given) -> bool:
+        """Whether few rows reject that two variables are independent given others."""
+        left, right = self._table.target(i, given), self._table.target(j, given)
+        if not left.features or not right.features:
+            return False
+        values, names = self._table.statistics(left, right, (), self._signs)
+        largest = float(negative_log_p(values.statistics, by_others=True)[0].max())
+        return largest - float(np.log(len(names))) > SCREENED

@@ -6,18 +6,16 @@ residuals are then *negatively* autocorrelated and most of what the variables sh
 lengthscale is bounded below.
 """
 
-import reprlib
 from dataclasses import dataclass, replace
-from datetime import UTC
 from typing import Any
 
 import numpy as np
 
 from kembed.conditional.likelihood import default_starts, learn_regression
 from kembed.conditional.regression import gaussian_process
-from kembed.core import checks
 from kembed.core.backend import Float
 from kembed.tables.frames import Labelled, index_of, refuse_orders
+from kembed.tables.reader import read_tables
 from kembed.tables.table import Table
 
 Vector = Float[np.ndarray, " n"]
@@ -46,41 +44,26 @@ class PrewhitenedColumn:
 
 
 def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vector:
-    """A time for every row as numbers; dates become days; missing ones stay NaN with "omit"."""
+    """A time for every row as numbers; dates become days; missing ones are NaN with "omit"."""
     if isinstance(value, Labelled):
         value, argument = value.value, value.label
-    if isinstance(value, np.ma.MaskedArray):
-        value = np.ma.filled(value.astype(float), np.nan)
-    array = value.to_numpy() if hasattr(value, "to_numpy") else checks.rectangular(value, argument, "vector")
-    if array.shape != (n,):
-        wanted = f"{argument} must hold one time for each of the {n} rows"
-        seen = f"its shape is {array.shape}" if array.ndim else f"{reprlib.repr(value)} was given"
-        raise ValueError(f"{wanted}, but {seen}")
-    wanted = f"{argument} must hold times: numbers, or dates such as 1976-01-31"
-    if array.dtype.kind in "cSb":
-        kind = {"c": "complex numbers", "S": "bytes", "b": "true and false"}[array.dtype.kind]
-        raise TypeError(f"{wanted}, but it holds {kind}")
-    try:
-        dates = n > 0 and hasattr(array[0], "isoformat")
-        if dates:  # as it was in Greenwich: zones would otherwise be lost with a warning for every row
-            zones = [getattr(date, "tzinfo", None) for date in array]
-            both = zip(array, zones, strict=True)
-            array = np.array([d.astimezone(UTC).replace(tzinfo=None) if zone else d for d, zone in both])
-        if dates or (n > 0 and isinstance(array[0], str)):
-            array = array.astype("datetime64[us]")
-        if array.dtype.kind == "M":
-            array = np.where(np.isnat(array), np.nan, (array - np.nanmin(array)) / np.timedelta64(1, "D"))
-        array = np.asarray(array, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"{wanted}, but has {reprlib.repr(array[0])}") from None
-    if np.nanmax(np.abs(array), initial=0.0) > LATEST:
-        raise ValueError(f"{argument} has times beyond {LATEST:g}; drop those rows, or divide by a constant")
-    if np.isnan(array).any() and nan_policy != "omit":
-        raise ValueError(f"{argument} has missing times; drop those rows or use nan_policy='omit'")
-    seen = array[~np.isnan(array)]
-    if not len(seen) or (seen == seen[0]).all():
+    (table,), _ = read_tables({argument: value}, "omit" if nan_policy == "omit" else "raise", minimum=1)
+    if (table.given, len(table.names)) != (n, 1):
+        seen = f"{table.given} rows and {len(table.names)} columns"
+        raise ValueError(f"{argument} must hold one time for each of the {n} rows, but has {seen}")
+    if table.categorical[0]:
+        example = table.levels[0][int(table.values[0, 0])]
+        raise TypeError(
+            f"{argument} must hold times: numbers, or dates such as 1976-01-31, but has {example!r}"
+        )
+    known = table.values[:, 0] - (table.values.min() if table.unit(0) else 0.0)
+    if np.abs(known).max() > LATEST:
+        raise ValueError(f"{argument} has times beyond {LATEST:g}; divide them by a constant")
+    if (known == known[0]).all():
         raise ValueError(f"all times in {argument} are equal, so there is no trend to take out; leave it out")
-    return array
+    found = np.full(n, np.nan)
+    found[table.rows] = known
+    return found
 
 
 def row_times(value: Any, table: Table, nan_policy: str) -> Vector:

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,7 @@ class RegressionResiduals(NamedTuple):
 class Fit(NamedTuple):
     """The best ridge regression on a basis."""
 
+    basis: "Basis"
     gain: float  # in log likelihood over no dependence
     ratio: float
     across: Float[np.ndarray, "q k"]  # EᵀBᵀY
@@ -121,8 +123,7 @@ class Basis:
     @property
     def unit_features(self) -> Rows:
         """B with squares whose mean over rows has the sum 1, so that several kernels have equal weight."""
-        B = self.features
-        return B * np.asarray(np.sqrt(len(B) / self.values.sum()), dtype=B.dtype)
+        return self.features * float(np.sqrt(len(self.features) / self.values.sum()))
 
     def across(self, Y: Targets) -> Float[np.ndarray, "q k"]:
         """EᵀBᵀY."""
@@ -144,7 +145,7 @@ class Basis:
         rest = max(float(np.square(Y).sum(dtype=float)) - float(squares.sum()), 0.0)
         gain = likelihood.gains(squares, rest, self.values, ratios, Y.shape)
         best = int(np.argmax(gain))
-        return Fit(float(gain[best]), float(ratios[best]), across)
+        return Fit(self, float(gain[best]), float(ratios[best]), across)
 
     def residuals(self, Y: Targets, ratio: float) -> RegressionResiduals:
         """Y less its regression on centred features and a constant; every row has the mean leverage."""
@@ -281,19 +282,16 @@ class Conditioner:
         """
         F, freedom = F - F.mean(axis=0), 0.0
         for bases in (self._quadratic, *([basis] for basis in indices), self._bases):
-            fit, basis = self._best(F, bases)
-            if basis is not None:
-                F = basis.without(F, fit.ratio, fit.across)
-                freedom += basis.freedom(fit.ratio)
+            if (fit := self._best(F, bases)) is not None:
+                F = fit.basis.without(F, fit.ratio, fit.across)
+                freedom += fit.basis.freedom(fit.ratio)
         return F, freedom
 
-    def _best(self, F: Rows, bases: Sequence[Basis]) -> tuple[Fit, Basis | None]:
+    def _best(self, F: Rows, bases: Sequence[Basis]) -> Fit | None:
         """The best fit on any basis, if it is better than none."""
-        best: tuple[Fit, Basis | None] = (Fit(0.0, 0.0, np.empty((0, 0))), None)
-        for basis in bases:
-            fit = basis.fit(F, MANY_RATIOS if self.many else RATIOS)
-            best = (fit, basis) if fit.gain > best[0].gain else best
-        return best
+        fits = (basis.fit(F, MANY_RATIOS if self.many else RATIOS) for basis in bases)
+        best = max(fits, key=attrgetter("gain"), default=None)
+        return best if best is not None and best.gain > 0.0 else None
 
     @cached_property
     def _quadratic(self) -> list[Basis]:
@@ -311,10 +309,11 @@ class Conditioner:
     def fit(self, column: Vector) -> ColumnFit | None:
         """Regress a column on Z; None where Z explains nothing."""
         F = (column - column.mean())[:, None]
-        fit, basis = self._best(F, self._bases)
+        fit = self._best(F, self._bases)
+        worth = fit is not None and fit.gain > WORTH
         if self.many:
-            return self._shared_fit(F, fit, basis) if basis is not None and fit.gain > WORTH else None
-        if fit.gain <= WORTH and not self._quadratic_gain(F):
+            return self._shared_fit(F, fit) if fit is not None and worth else None
+        if not (worth or self._quadratic_gain(F)):
             return None
         learned = learn_regression(self.Z, column[:, None], starts=self._starts)
         return ColumnFit(learned, gaussian_process(self.Z, learned))
@@ -330,10 +329,10 @@ class Conditioner:
             return bool(-0.5 * len(F) * np.log(max(left, 1e-300)) > len(basis.values))
         return False
 
-    def _shared_fit(self, F: Rows, fit: Fit, basis: Basis) -> ColumnFit:
+    def _shared_fit(self, F: Rows, fit: Fit) -> ColumnFit:
         """The fit on the shared basis, after a Gaussian process of its own if a test could notice that."""
         n, d = self.Z.shape
-        shared = partial(basis.residuals, ratio=fit.ratio)
+        shared = partial(fit.basis.residuals, ratio=fit.ratio)
         left = shared(F).left_out
         if d > 1 and (n > TRIED_ROWS or self._neighbours_correlated(left[:, 0])):
             own, some = learn_regression(self.Z, F), slice(TRIED_ROWS)

@@ -17,20 +17,21 @@ import numpy as np
 from kembed.conditional import prewhitening
 from kembed.conditional.cache import digest, kept_on_disk
 from kembed.conditional.features import (
+    BINS,
     LINEAR,
     RowFeatures,
+    Screening,
     Settings,
     TableFeatures,
     TargetFeatures,
     check_kernels,
+    random_signs,
 )
 from kembed.conditional.linear import partial_correlation
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
-from kembed.conditional.products import BINS, random_signs
 from kembed.conditional.regression import check_rank
 from kembed.conditional.residuals import as_variable, content_order
 from kembed.conditional.result import ConditionalOutcome
-from kembed.conditional.screening import Screening
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
 from kembed.features.ensemble import Ensemble, Plan
