@@ -456,7 +456,8 @@ def test_ledger_remembers_the_largest_pvalue_and_the_first_set():
     answers = [ledger.separates(1, 0, given) for given in ((), (2,), (3,), (3, 2))]
     assert answers == [False, True, True, False]
     assert ledger.largest(0, 1) == (0.6, (3,))
-    assert ledger.first == {(0, 1): (2,)}
+    assert ledger.first((0, 1)) == [(2,)]
+    assert ledger.first((2, 3)) == []
     assert ledger.tried[0, 1] == {(): 0.01, (2,): 0.3, (3,): 0.6, (2, 3): 0.02}
     assert ledger.n_tests == 4
     assert ledger.largest(2, 3) is None

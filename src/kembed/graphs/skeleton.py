@@ -33,16 +33,17 @@ class Ledger:
     tests: Remembered
     alpha: float
     tried: dict[Pair, dict[Set, float]] = field(default_factory=dict)
-    first: dict[Pair, Set] = field(default_factory=dict)  # the separating set that was found first
 
     def separates(self, i: int, j: int, given: Sequence[int]) -> bool:
         """Whether i and j pass for independent given these."""
         pair, inner = pair_of(i, j), tuple(sorted(given))
         p = self.tests.pvalue(*pair, inner)
         self.tried.setdefault(pair, {})[inner] = p
-        if p > self.alpha:
-            self.first.setdefault(pair, inner)
         return p > self.alpha
+
+    def first(self, pair: Pair) -> list[Set]:
+        """The separating set that was found first, if any was."""
+        return [inner for inner, p in self.tried.get(pair, {}).items() if p > self.alpha][:1]
 
     def largest(self, i: int, j: int) -> tuple[float, Set] | None:
         """The largest p-value of the pair and its set (the first of equals); None if it was never tested."""
