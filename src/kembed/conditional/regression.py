@@ -223,7 +223,7 @@ class Conditioner:
     @cached_property
     def rank(self) -> int:
         """The rank of Z."""
-        R = np.linalg.qr(self.Z, mode="r")
+        R: Any = np.linalg.qr(self.Z, mode="r")
         return int(np.linalg.matrix_rank(R, rtol=1e-9)) if R.size else 0
 
     def _together(self, ratio: float) -> Basis:

@@ -313,7 +313,7 @@ class ConditionalTester:
         if not left.features or not right.features:  # a constant, or a function of what is given
             zeros = np.zeros(self.n_resamples)
             return ConditionalOutcome(0.0, 1.0, zeros, "none", 0.0, "HSIC", null, (self.n_rows,), **more)
-        bins = ()
+        bins: tuple[int, ...] = ()
         if null == "multiplier":
             when = np.argsort(self._ranks)
             weighting = given if conditional else ()
