@@ -353,7 +353,7 @@ def test_tester_refuses():
     for message, asked in refused.items():
         with pytest.raises(ValueError, match=message):
             tester.pvalue(*asked)
-    with pytest.raises(TypeError, match="data is no data frame"):
+    with pytest.raises(ValueError, match="names the column 'day', but data has 'column 0', 'column 1'"):
         ConditionalTester(np.zeros((20, 2)), prewhiten="day")
 
 

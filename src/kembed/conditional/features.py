@@ -167,18 +167,14 @@ def kernels_features(
         marks = np.unique(columns[: 2 * LANDMARKS], axis=0)
     found = []
     for kernel in kernels:
-        if _is_linear(kernel) or indicator.all():
-            found.append(KernelFeatures(LINEAR if _is_linear(kernel) else "categories", linear))
+        if kernel == LINEAR or indicator.all():
+            found.append(KernelFeatures(LINEAR if kernel == LINEAR else "categories", linear))
             continue
         if isinstance(kernel, tuple):
             kernel = space_kernel(space, kernel[1] * space.median())
         kernel = to_numpy(kernel_words.choose_kernel(kernel, space, effort=COARSE)[0])
         found.append(KernelFeatures(kernel, kernel_basis(columns, marks, kernel.gram).features))
     return found
-
-
-def _is_linear(kernel: Any) -> bool:
-    return isinstance(kernel, str) and kernel == LINEAR
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,11 +202,11 @@ class Settings:
 class TableFeatures:
     """Features of all variables of one table, rows in random order, given any others."""
 
-    def __init__(self, variables: Sequence[Variable], settings: Settings) -> None:
+    def __init__(self, variables: Sequence[Variable], settings: Settings, cache: Cache | None = None) -> None:
         self.variables = tuple(variables)
         self.settings = settings
         self.n = len(variables[0].columns)
-        self.cache = Cache(max(LEAST_KEPT, (LARGE_ROOM if self.binned else ROOM) // self.n))
+        self.cache = cache or Cache(max(LEAST_KEPT, (LARGE_ROOM if self.binned else ROOM) // self.n))
         self._kernels = object()  # a key: kernels that share the cache have features of their own
 
     @property
@@ -222,12 +218,6 @@ class TableFeatures:
     def many(self) -> bool:
         """Whether regressions share a basis."""
         return self.n > self.settings.many_rows
-
-    def with_kernels(self, kernels: tuple[Any, ...]) -> "TableFeatures":
-        """The same regressions under other kernels."""
-        other = TableFeatures(self.variables, replace(self.settings, kernels=kernels))
-        other.cache = self.cache
-        return other
 
     def conditioner(self, given: Given) -> Conditioner:
         """Regressions on these variables."""
@@ -300,7 +290,7 @@ class TableFeatures:
         """
         pairs = list(zip(left.features, right.features, strict=True))
         weights = self.weights(given)
-        curved = [k for k, pair in enumerate(pairs) if not _is_linear(pair[0].kernel)]
+        curved = [k for k, pair in enumerate(pairs) if pair[0].kernel != LINEAR]
         smoothest = sorted(curved, key=lambda k: pairs[k][0].roughness * pairs[k][1].roughness)
         weighted = dict(zip(smoothest, (weights, weights[:1]), strict=False))
         memory, table = self.settings.memory, []

@@ -51,23 +51,32 @@ def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vecto
     if (table.given, len(table.names)) != (n, 1):
         seen = f"{table.given} rows and {len(table.names)} columns"
         raise ValueError(f"{argument} must hold one time for each of the {n} rows, but has {seen}")
-    if table.categorical[0]:
-        example = table.levels[0][int(table.values[0, 0])]
-        raise TypeError(
-            f"{argument} must hold times: numbers, or dates such as 1976-01-31, but has {example!r}"
-        )
-    known = table.values[:, 0] - (table.values.min() if table.unit(0) else 0.0)
-    if np.abs(known).max() > LATEST:
-        raise ValueError(f"{argument} has times beyond {LATEST:g}; divide them by a constant")
-    if (known == known[0]).all():
-        raise ValueError(f"all times in {argument} are equal, so there is no trend to take out; leave it out")
     found = np.full(n, np.nan)
-    found[table.rows] = known
+    found[table.rows] = column_times(table, table.names[0], argument)
+    return found
+
+
+def column_times(table: Table, name: str, argument: str) -> Vector:
+    """The times in a column of a table."""
+    if name not in table.names:
+        known = ", ".join(repr(column) for column in table.names[:12])
+        raise ValueError(f"{argument} names the column {name!r}, but data has {known}")
+    d = table.names.index(name)
+    if table.categorical[d]:
+        seen = repr(table.decoded(d, table.values[0, d]))
+        raise TypeError(f"{argument} must hold times: numbers, or dates such as 1976-01-31, but has {seen}")
+    found = table.values[:, d] - (table.values[:, d].min() if table.unit(d) else 0.0)
+    if np.abs(found).max() > LATEST:
+        raise ValueError(f"{argument} has times beyond {LATEST:g}; divide them by a constant")
+    if (found == found[0]).all():
+        raise ValueError(f"all times in {argument} are equal, so there is no trend to take out; leave it out")
     return found
 
 
 def row_times(value: Any, table: Table, nan_policy: str) -> Vector:
     """The times of the rows that a table kept; what `prewhiten=` was given."""
+    if isinstance(value, str):
+        raise TypeError(f"prewhiten must hold the times themselves, but {value!r} was given")
     refuse_orders([(table.label, table.index), ("prewhiten", index_of(value))])
     return times(value, "prewhiten", table.given, nan_policy)[table.rows]
 
@@ -104,21 +113,6 @@ def prewhiten_table(table: Table, time: Vector, least: float) -> tuple[Table, li
         table.values[:, d], how = prewhiten(table.values[:, d], time, least, table.names[d])
         done.append(how)
     return table, done
-
-
-def without_column(data: Any, name: str) -> tuple[Any, Any]:
-    """A data frame without one column, and that column."""
-    import narwhals.stable.v2 as nw
-
-    try:
-        frame = nw.from_native(data, eager_only=True)
-    except TypeError:
-        seen = f"prewhiten names the column {name!r}, but data is no data frame"
-        raise TypeError(f"{seen}; give the times themselves") from None
-    if name not in frame.columns:
-        known = ", ".join(repr(column) for column in frame.columns[:12])
-        raise ValueError(f"prewhiten names the column {name!r}, but data has {known}")
-    return frame.drop(name).to_native(), frame[name].to_native()
 
 
 def autocorrelation(column: Vector, time: Vector) -> float:

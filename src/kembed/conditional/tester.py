@@ -101,12 +101,14 @@ class ConditionalTester:
         rng: Any = 0,
         nan_policy: str = "raise",
     ) -> None:
-        if isinstance(prewhiten, str):
-            data, prewhiten = prewhitening.without_column(data, prewhiten)
         tables: list[Table] = data
+        time: Any = None
         if not isinstance(data, WholeTables):  # every column is a table
             table = whole_table(data, nan_policy, MINIMUM)
-            tables = [table.column(d) for d in range(len(table.names))]
+            named = isinstance(prewhiten, str)
+            time = prewhitening.column_times(table, prewhiten, "prewhiten") if named else None
+            places = range(len(table.names))
+            tables = [table.column(d) for d in places if not (named and table.names[d] == prewhiten)]
         if cache is not None and rng is None:
             what = "a cache finds p-values by their seed, and rng=None is another seed every time"
             raise ValueError(f"{what}; give one, such as rng=0, or leave cache out")
@@ -124,7 +126,8 @@ class ConditionalTester:
         self.prewhitened: tuple[PrewhitenedColumn, ...] = ()
         self._time: Float[np.ndarray, " n"] = np.arange(len(tables[0].values), dtype=float)
         if prewhiten is not None:  # rows without a time go
-            time = prewhitening.row_times(prewhiten, tables[0], nan_policy)
+            if time is None:
+                time = prewhitening.row_times(prewhiten, tables[0], nan_policy)
             least = float(checks.positive(least_timescale, "least_timescale"))
             seen = ~np.isnan(time)
             self._time = time[seen]
@@ -247,7 +250,7 @@ class ConditionalTester:
         """The same test with another kernel; regressions are shared."""
         other = self._copy()
         other._settings = replace(self._settings, kernels=check_kernels(kernel))
-        other._table = self._table.with_kernels(other._settings.kernels)
+        other._table = TableFeatures(self._table.variables, other._settings, self._table.cache)
         other._pvalues = {}
         return other
 
