@@ -228,7 +228,7 @@ class ConditionalTester:
     def pvalue(self, i: int | str, j: int | str, given: Sequence[int | str] = ()) -> float:
         """The p-value of two columns by name or number; kept, and found on disk where there is a cache.
 
-        Of many rows, the smallest there is where few of them leave no doubt.
+        Of many rows, the smallest attainable one where the first of them reject at 2e-9 (`Screening`).
         """
         first, second, inner = self.places(i, j, given, ("i", "j", "given"))
         key = (min(first, second), max(first, second), inner)
