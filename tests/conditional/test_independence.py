@@ -355,6 +355,8 @@ def test_tester_refuses():
             tester.pvalue(*asked)
     with pytest.raises(ValueError, match="names the column 'day', but data has 'column 0', 'column 1'"):
         ConditionalTester(np.zeros((20, 2)), prewhiten="day")
+    with pytest.raises(ValueError, match="data has no column but 'day', the times"):
+        ConditionalTester({"day": np.arange(20)}, prewhiten="day")
 
 
 # Whole tables.

@@ -109,6 +109,8 @@ class ConditionalTester:
             time = prewhitening.column_times(table, prewhiten, "prewhiten") if named else None
             places = range(len(table.names))
             tables = [table.column(d) for d in places if not (named and table.names[d] == prewhiten)]
+            if not tables:
+                raise ValueError(f"data has no column but {prewhiten!r}, the times; give the variables too")
         if cache is not None and rng is None:
             what = "a cache finds p-values by their seed, and rng=None is another seed every time"
             raise ValueError(f"{what}; give one, such as rng=0, or leave cache out")
