@@ -249,17 +249,17 @@ class TableFeatures:
             kernels = self.settings.kernels if variable.columns.shape[1] else ()
             features = kernels_features(variable.columns, variable.indicator, kernels)
             return TargetFeatures(variable.columns, tuple(features), ())
-        variable, conditioner, how = self.variables[target], self.conditioner(given), self.settings
-
-        def regressed() -> VariableResiduals:
-            return variable_residuals(variable, conditioner, cross_fit=how.cross_fit)
-
-        def with_trees() -> VariableResiduals:
-            return forest_residuals(variable, conditioner, left, cross_fit=how.cross_fit)
-
-        left = self.cache.result(("residuals", target, given), regressed)
+        conditioner, cross_fit = self.conditioner(given), self.settings.cross_fit
+        smooth: VariableResiduals = self.cache.result(
+            ("residuals", target, given),
+            lambda: variable_residuals(variable, conditioner, cross_fit=cross_fit),
+        )
+        left: VariableResiduals = smooth
         if trees:
-            left = self.cache.result(("forest", target, given), with_trees)
+            left = self.cache.result(
+                ("forest", target, given),
+                lambda: forest_residuals(variable, conditioner, smooth, cross_fit=cross_fit),
+            )
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
         kernels = self.settings.kernels if left.columns.shape[1] else ()

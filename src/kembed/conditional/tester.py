@@ -47,7 +47,7 @@ MINIMUM = 10  # rows; fewer leave no regression a chance
 # Of a test at a level α on a resample: resamples at least, and how many of them may exceed the statistic.
 LEAST_RESAMPLES, LEAST_REJECTING = 199, 10
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 12
+VERSION = 13
 SMOOTH_LEVEL = 0.1  # p-values up to this are computed again with forests in the regressions
 
 
