@@ -115,9 +115,13 @@ def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:
 
 def inverse_plus_identity(K: Square) -> tuple[Square, float]:
     """(K + I)⁻¹ and log|K + I| of a positive semi-definite matrix."""
-    factor, _ = dpotrf((K + np.eye(len(K))).T, lower=1, overwrite_a=1)
-    inverse = np.tril(dpotri(factor, lower=1)[0])
-    return inverse + np.tril(inverse, -1).T, 2.0 * float(np.log(np.diagonal(factor)).sum())
+    C = K.copy()
+    C[np.diag_indices(len(K))] += 1.0
+    factor, _ = dpotrf(C.T, lower=1, overwrite_a=1)
+    log_determinant = 2.0 * float(np.log(np.diagonal(factor)).sum())
+    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)  # zero above the diagonal, as the factor
+    inverse += np.tril(inverse, -1).T
+    return inverse, log_determinant
 
 
 def negative_log_likelihood(theta: Vector, Z: Points, Y: Targets) -> tuple[float, Vector]:
@@ -128,11 +132,15 @@ def negative_log_likelihood(theta: Vector, Z: Points, Y: Targets) -> tuple[float
     """
     n, k = Y.shape
     A = Z / np.exp(theta[:-1])
-    S = np.exp(theta[-1]) * kernel(A, A)
+    S = kernel(A, A)
+    S *= np.exp(theta[-1])
     inverse, log_determinant = inverse_plus_identity(S)
     a = inverse @ Y
     q = float((Y * a).sum()) / (n * k)
-    W = S * (k * inverse - a @ (a.T / q))
+    W = inverse  # changed in place: new arrays take longer than sums
+    W *= k
+    W -= a @ (a.T / q)
+    W *= S
     rows = 2.0 * W.sum(axis=1)
     along = 0.5 * (rows @ A**2 - 2.0 * np.einsum("nc,nc->c", A, W @ A))
     away = (theta[:-1] - PRIOR_MEAN) / PRIOR_SD
