@@ -22,7 +22,7 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     whatever comes next takes `gamma=0.5`. Or give `gamma_` to any scikit-learn estimator that has a `gamma`.
 
     No labels are used. Where there are labels, cross-validate `gamma`: they mostly want a wider kernel (`SVC`
-    had a lower AUC than with `gamma="scale"` on eight real tables, `python -m benchmarks labels`).
+    had a lower AUC than with `gamma="scale"` on eight real tables).
 
     Parameters
     ----------
