@@ -125,7 +125,7 @@ class Independent:
             varies = variance > 0.0
             worth = np.min((p * (1.0 - p))[varies] / variance[varies], initial=float(len(happened)))
             counts.append(max(int(worth), 1))
-        return Independent(*counts)
+        return Independent(counts[0], counts[1])
 
     def joined(self, one: float, other: float) -> float:
         """The deviation of a difference from the deviations of its parts; the largest possible, if paired."""
