@@ -51,8 +51,11 @@ def learn_kernel(
 ) -> LearnedKernel:
     """Learn a kernel's hyperparameters from data, without labels.
 
-    Every row is predicted from the others through the kernel at half its width, and the kernel that predicts
-    best is taken: the resolution that n rows carry. See the theory page.
+    The kernel maximises the leave-one-out predictive pseudolikelihood of the Bayesian kernel embedding. Under
+    the Gaussian process prior with the moments of a Dirichlet process the posterior mean embedding is flat
+    shrinkage, (n μ̂ + α μ_ν)/(n + α), which is a density for a kernel that integrates to 1: every row is
+    predicted by that of the other rows. The published marginal pseudolikelihood (`objective="paper"`) is the
+    other estimator of the same model; the theory page has the theorem.
 
     Parameters
     ----------
