@@ -8,8 +8,10 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import any_traced, float64, is_traced, to_numpy
+from kembed.core.ordering import sorted_rows
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.measures import Lebesgue, Measure, as_measure
+from kembed.learning.frame import column_frame, isotropic_frame
 from kembed.learning.paper.pseudolikelihood import paper_objective
 
 
@@ -20,7 +22,6 @@ def log_pseudolikelihood(
     noise: Any,
     landmarks: Any,
     measure: Measure | str | None = "lebesgue",
-    objective: str = "paper",
 ) -> Any:
     """Evaluate the logarithm of the marginal pseudolikelihood of the data, Eq. (15) of the paper.
 
@@ -39,8 +40,6 @@ def log_pseudolikelihood(
         The points z, m ≥ D.
     measure : Measure or {"lebesgue", "data"}
         ν of the prior covariance; `"data"` is a Gaussian placed by the data.
-    objective : {"paper"}
-        The objective as published (the theory page says what is wrong with it).
 
     Returns
     -------
@@ -70,7 +69,6 @@ def log_pseudolikelihood(
 
     """
     check_kernel(kernel)
-    checks.choice(objective, "objective", ("paper",))
     landmarks = checks.points(landmarks, "landmarks")
     D = landmarks.shape[1]
     if landmarks.shape[0] < D:
@@ -101,22 +99,15 @@ def _refuse_flat(x: Any, landmarks: Any) -> None:
     if is_traced(x) or is_traced(landmarks):
         return
     rows = np.asarray(x)
-    cloud = np.concatenate([np.asarray(landmarks), rows[:: max(1, len(rows) // 10_000)]])
+    cloud = sorted_rows(np.concatenate([np.asarray(landmarks), rows[:: max(1, len(rows) // 10_000)]]))
     spread = np.ptp(cloud, axis=0)
     if (spread == 0.0).any():
         raise ValueError(
             f"column {int(np.argmin(spread))} of x is constant, so the log pseudolikelihood is -infinity; "
             "drop constant columns"
         )
-    # Outliers would drown the rest, so they are left out; what is left of dependent columns is dependent.
-    offset = np.abs(cloud - np.median(cloud, axis=0))
-    usual = np.median(offset, axis=0)
-    inliers = cloud[(offset <= 100.0 * np.where(usual > 0.0, usual, np.inf)).all(axis=1)]
-    cloud = inliers if (np.ptp(inliers, axis=0) > 0.0).all() else cloud
-    spread = np.ptp(cloud, axis=0)
-    singular = np.linalg.svd((cloud - cloud.mean(axis=0)) / spread, compute_uv=False)
-    if len(singular) < x.shape[1] or singular[-1] < 1e-10 * singular[0]:
+    if not isotropic_frame(column_frame(cloud).into(cloud)).full_rank:
         raise ValueError(
-            f"the {x.shape[1]} columns of x are linearly dependent (duplicated or derived from one another), "
-            "so the log pseudolikelihood is -infinity; drop the redundant columns"
+            f"the {rows.shape[1]} columns of x are linearly dependent (duplicated or derived from one "
+            "another), so the log pseudolikelihood is -infinity; drop the redundant columns"
         )
