@@ -191,10 +191,9 @@ def run(
         local = {}
         for count in plan.counts:
             ell, noise = local_mode(pooled, count)
-            shares = [
-                excluded_share(last, laplace, paper_band(ell, noise), rng, plan) for laplace in (True, False)
-            ]
-            local[count] = ell, noise, *shares
+            band = paper_band(ell, noise)
+            apart, same_p = (excluded_share(last, laplace, band, rng, plan) for laplace in (True, False))
+            local[count] = ell, noise, apart, same_p
     return Result(plan, witnesses, null, same, differ, (ridge - ridge.max()) / len(pooled), local)
 
 
@@ -229,7 +228,7 @@ def plot(result: Result) -> Any:
         below = np.cumsum(one.posterior.weights) - 0.5 * one.posterior.weights
         panels["a"].plot(one.posterior.lengthscale, below, color=colour, label=f"n = {n}")
         drawn = one.samples.lengthscale.ravel()
-        panels["a"].ecdf(drawn, color=BLACK, ls="--", lw=0.8, label="the same, NUTS")
+        panels["a"].ecdf(drawn, color=BLACK, ls="--", lw=0.8, label="NUTS" if colour == BLUE else None)
     last = max(float(one.posterior.quantile(0.95)) for one in result.witnesses.values())
     panels["a"].set(title="Posterior of ℓ, leave-one-out objective", xlabel="ℓ", xlim=(0.0, 1.5 * last))
     panels["a"].set_ylabel("share below")

@@ -17,7 +17,7 @@ def grid_sample(
     if exact and rows % CELLS:
         raise ValueError(f"rows must be a multiple of {CELLS} for equal components, but {rows} was given")
     if exact:
-        centres = np.tile(np.repeat(CENTRES, rows // CELLS, axis=0), (2, 1))
+        centres: np.ndarray = np.tile(np.repeat(CENTRES, rows // CELLS, axis=0), (2, 1))
     else:
         centres = SPACING * (rng.integers(0, 3, (2 * rows, 2)) - 1.0)
     noise = rng.normal(size=(2 * rows, 2))

@@ -154,8 +154,9 @@ def run(
             found = main.with_kernel(kernel).test(CAUSE, EFFECT)
             return tuple(float(np.ravel(one.lengthscale)[0]) for one in found.kernel)
 
-        textbook = {"orientation": "first", "stable": False, "n_orders": plan.orders}
+        textbook: dict[str, Any] = {"orientation": "first", "stable": False, "n_orders": plan.orders}
         rules = {m: PublishedRule(m) for m in plan.landmarks}
+        chosen: dict[Any, Any] = {**{name: name for name in NAMES}, **rules}
         swept = {scale: Gaussian(scale) for scale in plan.lengthscales}
         places = main.names.index(CAUSE), main.names.index(EFFECT)
         return Study(
@@ -167,7 +168,7 @@ def run(
             published={m: search(rule) for m, rule in rules.items()},
             known=search("bkl", background=Background(tiers=(upstream, (EFFECT,)))),
             marginal={s: main.with_kernel(kernel).pvalue(*places, ()) for s, kernel in swept.items()},
-            scales={name: scales(rule) for name, rule in {**{name: name for name in NAMES}, **rules}.items()},
+            scales={name: scales(rule) for name, rule in chosen.items()},
             trends=(trends, take_out(table, UNBOUNDED)[1]),
             correlation=correlation(table),
         )
@@ -175,7 +176,7 @@ def run(
 
 def plot(study: Study) -> Any:
     """The graphs under both rules, how often the edge has which direction, and its p-values."""
-    figure, panels = mosaic(["AB", "CD"], width=4.8, height=4.0)
+    figure, panels = mosaic(["AB", "CD"], width=5.2, height=4.0)
     handles: dict[Any, Any] = {}  # the legends of both graphs as one, below them
     for letter, kernel in zip("AB", NAMES, strict=True):
         study.main[kernel].plot(ax=panels[letter], beside=study.main.values())
@@ -183,7 +184,7 @@ def plot(study: Study) -> Any:
         if (drawn := panels[letter].get_legend()) is not None:
             handles |= {line.get_label(): line for line in drawn.legend_handles}
             drawn.remove()
-    legend(figure, handles=list(handles.values()), loc="outside upper left", ncols=6)
+    legend(figure, handles=list(handles.values()), loc="outside upper left", ncols=3)
     axes, bars = panels["C"], frequencies(study)
     for place, found in enumerate(reversed(bars.values())):
         left = 0.0
@@ -196,7 +197,7 @@ def plot(study: Study) -> Any:
     axes.set_yticks(
         range(len(bars)), [name.replace(", ", ",\n") for name in reversed(bars)], fontsize="small"
     )
-    axes.set(xlim=(0.0, 1.0), xticks=[], title=f"C. {CAUSE} and {EFFECT}: share of runs; colours as in D")
+    axes.set(xlim=(0.0, 1.0), xticks=[], title=f"C. {CAUSE} and {EFFECT}: share of runs")
     axes, scales = panels["D"], list(study.sweep)
     largest = [_largest(graph) for graph in study.sweep.values()]
     axes.loglog(scales, list(study.marginal.values()), "--", color=BLACK, label="nothing given")
@@ -213,8 +214,9 @@ def plot(study: Study) -> Any:
     axes.minorticks_off()
     axes.set(xlabel="lengthscale / standard deviation", ylabel="p", ylim=(6e-4, 50.0))
     axes.set_yticks([1e-3, 1e-2, 1e-1, 1.0])  # above 1: room for the legend
-    axes.set_title("D. p-values, one lengthscale for all residuals")
-    legend(axes, fontsize="x-small", ncols=2, loc="upper left")
+    axes.set_title("D. p-values, one lengthscale for all")
+    boxed = {"frameon": True, "framealpha": 1.0, "edgecolor": "none"}
+    legend(axes, fontsize="x-small", ncols=2, loc="upper left", **boxed)
     return figure
 
 

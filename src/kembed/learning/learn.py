@@ -126,7 +126,7 @@ def fit_kernel(
         remedy = f"leave columns out, or learn on principal components ({MOST_COLUMNS:,} columns at most)"
         raise ValueError(f"{seen}; {remedy}")
     paper = checks.choice(objective, "objective", OBJECTIVES) == "paper"
-    _check_paper(paper, noise=noise, landmarks=landmarks, measure=measure)
+    _check_paper(paper, noise, landmarks, measure)
     if isinstance(prior, str):
         checks.choice(prior, "prior", ("gamma",))
     elif prior is not None and not callable(prior):
@@ -181,24 +181,23 @@ def drawn_rows(x: Float[np.ndarray, "n D"], count: int, rng: np.random.Generator
     return x[np.argsort(along, kind="stable")[np.sort(rng.choice(len(x), count, replace=False))]]
 
 
-def _check_paper(paper: bool, **given: Any) -> None:
+def _check_paper(paper: bool, noise: Any, landmarks: Any, measure: Any) -> None:
     """Noise, landmarks and measure belong to the published objective, which cannot do without noise."""
-    if not paper:
-        for name, value in given.items():
-            if value is not None:
-                raise ValueError(
-                    f"{name} is of the published objective alone; leave it out, or give objective='paper'"
-                )
-        return
-    if given["noise"] is None:
+    for name, value in {"noise": noise, "landmarks": landmarks, "measure": measure}.items():
+        if value is not None and not paper:
+            raise ValueError(
+                f"{name} is of the published objective alone; leave it out, or give objective='paper'"
+            )
+    if paper and noise is None:
         raise ValueError(
             "the paper's objective has no maximum when noise is learned as well and there is no prior (it "
             "grows without limit as the lengthscale grows and the noise falls); give noise, for example the "
             "paper's noise=1.0"
         )
-    checks.positive(given["noise"], "noise")
-    if given["measure"] is not None and not isinstance(given["measure"], Measure):
-        raise TypeError(f"measure must be a measure such as Lebesgue(), but {given['measure']!r} was given")
+    if paper:
+        checks.positive(noise, "noise")
+    if measure is not None and not isinstance(measure, Measure):
+        raise TypeError(f"measure must be a measure such as Lebesgue(), but {measure!r} was given")
 
 
 def _families(rows: Float[np.ndarray, "n D"]) -> list[Family]:
