@@ -24,7 +24,7 @@ from kembed.kernels.stationary import Gaussian
 from kembed.learning.kernel_samples import KernelSamples
 from kembed.learning.learn import learn_kernel
 from kembed.learning.nuts import sample_kernel
-from kembed.learning.paper.likelihood import log_pseudolikelihood
+from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood
 from kembed.learning.quadrature import KernelPosterior
 
 SEED = 3
