@@ -629,7 +629,7 @@ LEARNING: Calls = {
     "learn auto": lambda: learn(normal(1) ** 3, "auto", points=PLANE),
     "learn paper": lambda: learn(normal(1), objective="paper", noise=1.0, landmarks=15),
     "learn options": lambda: [
-        learn(normal(1), objective="paper", noise=0.5, landmarks=kembed.Landmarks("kmeans", 40), rng=3),
+        learn(normal(1), objective="paper", noise=0.5, landmarks=kembed.Landmarks("support", 40), rng=3),
         learn(normal(1, 120, 1), prior=short_prior, points=LINE),
         learn(normal(1, 120, 1), prior=None, points=LINE),
     ],
@@ -756,7 +756,7 @@ def landmark_rules() -> Any:
     )
 
 
-RULES = ("subset", "support", "kmeans")
+RULES = ("subset", "support")
 
 
 # What the published objective is evaluated with.

@@ -76,7 +76,7 @@ def learn_kernel(
         `"leave-one-out"`, or `"paper"` for the objective as published, which needs `noise`.
     noise, landmarks, measure
         Of the published objective alone, which has no prior unless you give one: τ²; how many landmarks, a
-        rule (`"support"`, the default, `"subset"`, `"kmeans"`, `"quantiles"`, `Landmarks(rule, size)`) or
+        rule (`"support"`, the default, `"subset"`, `"quantiles"`, `Landmarks(rule, size)`) or
         the points; ν, Lebesgue measure unless given.
     rng
         Seed or generator of the rows that are looked at where there are many, and of landmarks; None is fresh
