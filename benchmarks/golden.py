@@ -162,7 +162,7 @@ def of_witness(found: Any, points: Any) -> dict[str, Any]:
         "bands": plain(found.at(points)._asdict()),
         "other level": plain(found.at(points, level=0.99)._asdict()),
         "draws": sketch(found.draws(points, size=5)),
-        "values": [sketch(found.values_x), sketch(found.values_y)],
+        "values": [sketch(found.difference.mean(table.values)) for table in found.tables],
         "regions": [
             {
                 **attributes(region, "sign", "box", "peak", "value", "band", "share_x", "share_y"),
