@@ -64,7 +64,7 @@ _HOME = {
     "hsic_test": "testing.independence",
     "k_sample_test": "testing.several",
     "learn_kernel": "learning.learn",
-    "log_pseudolikelihood": "learning.paper.likelihood",
+    "log_pseudolikelihood": "learning.paper.pseudolikelihood",
     "median_lengthscale": "embeddings.landmarks",
     "load_ozone": "tables.datasets",
     "mmd_test": "testing.two_sample",
@@ -131,7 +131,7 @@ if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
     from kembed.learning.learn import learn_kernel as learn_kernel
     from kembed.learning.learned_kernel import LearnedKernel as LearnedKernel
     from kembed.learning.nuts import sample_kernel as sample_kernel
-    from kembed.learning.paper.likelihood import log_pseudolikelihood as log_pseudolikelihood
+    from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood as log_pseudolikelihood
     from kembed.tables.datasets import load_ozone as load_ozone
     from kembed.tables.scheduling import scheduler as scheduler
     from kembed.testing.bayes import BayesFactorResult as BayesFactorResult
