@@ -307,7 +307,7 @@ def test_names_cannot_paint_the_terminal(call):
         ("test - -", "there is one standard input; give a file for one"),
         ("test before.csv after.csv third.csv", "unexpected extra argument"),
         ("test before.csv capitals.csv", "no column in common .* capitals matter"),
-        ("test before.csv words.csv", "no column in common .* rename columns until the names agree"),
+        ("test before.csv words.csv", "no column in common .* rename or drop columns until the names agree"),
         ("test words.csv words.csv", "have no column that can be compared .*identifier"),
         ("test before.csv shuffled.csv", "'v' of before.csv and shuffled.csv looks numeric .*'a', 'b'"),
         ("test infinite.csv after.csv", "infinite.csv.* has infinite values .*; drop or replace them"),

@@ -79,7 +79,6 @@ def different_columns(samples: list[tuple[str, tuple[str, ...]]]) -> ValueError:
     capitals = [(name, folded[name.casefold()]) for name in own if name.casefold() in folded]
     if not set(own) & set(others):
         seen = "must have the same columns, but have no column in common"
-        remedy = "rename columns until the names agree"
         if capitals:
             remedy = f"capitals matter ({capitals[0][0]!r} and {capitals[0][1]!r}), so rename them"
         elif all(name.isdigit() for name in (*own, *others)):
