@@ -7,7 +7,6 @@ import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.ordering import distinct_rows, row_order
-from kembed.features.forests import Forest
 from kembed.features.members import FeatureMember, Group, KernelPair, Named, OfSample, PairGroup, separate
 from kembed.features.rows import Rows, Sample
 
@@ -17,6 +16,41 @@ FEW_TREES, SHARES = 10, (16, 64, 128)  # leaves are most of what a pass over lar
 CROSSED = 2  # sizes of leaves that an independence test of many rows pairs: small leaves are too many
 MOST_ROWS = 3_000  # of an independence test in memory
 ROUNDS = 100  # a node whose drawn columns do not vary is tried again, so often
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees as tables of nodes: the column that is cut, where, and the nodes on either side; -1 is a leaf.
+
+    Ranks are shares of the fitted rows. A node comes before those below it.
+    """
+
+    column: Int[np.ndarray, " V"]
+    cut: Float[np.ndarray, " V"]
+    sides: Int[np.ndarray, "V 2"]
+
+    def leaves(self, ranks: Float[np.ndarray, "b D"]) -> Int[np.ndarray, "b T"]:
+        """The leaf that each row is in, of every tree.
+
+        >>> tree = Forest(np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([[1, 2], [0, 0], [0, 0]]))
+        >>> tree.leaves(np.array([[0.2], [0.5], [0.6]])).ravel().tolist()
+        [1, 1, 2]
+        """
+        (b, D), inner = ranks.shape, self.column >= 0
+        below = self.sides[inner]
+        if self.column.max(initial=-1) >= D:  # only in a forged file, as what follows
+            raise ValueError("a tree cuts a column that is not there; make the sketch again")
+        if (below <= np.flatnonzero(inner)[:, None]).any():
+            raise ValueError("a node of a tree comes after one below it; make the sketch again")
+        roots = np.flatnonzero(np.bincount(below.ravel(), minlength=len(inner)) == 0)
+        node, active = np.tile(roots, b), np.arange(b * len(roots))
+        first, values, sides = active // len(roots) * D, ranks.ravel(), self.sides.ravel()
+        while len(active):
+            at = node[active]
+            above = values[first[active] + self.column[at]] > self.cut[at]
+            node[active] = at = sides[2 * at + above]
+            active = active[inner[at]]
+        return node.reshape(b, len(roots))
 
 
 def fit(sample: Sample) -> Group:
