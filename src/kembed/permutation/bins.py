@@ -6,6 +6,7 @@ Dwivedi & Mackey 2025). Few rows are bins of one row each. Rows that fill no bin
 dropped.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,30 +116,42 @@ def sampled(bins: AnyBins, first: int, count: int, each: int) -> Bool[np.ndarray
     return (bins.classes[own] >= 0) & (place < each)
 
 
-def make_bins(sizes: tuple[int, ...], key: int, *, unit: int = 1, bins: int = BINS) -> tuple[Bins, ...]:
+def make_bins(
+    sizes: tuple[int, ...],
+    key: int,
+    clusters: Sequence[Int[np.ndarray, " n"]] | None = None,
+    strata: Sequence[Int[np.ndarray, " n"]] | None = None,
+    *,
+    unit: int = 1,
+    bins: int = BINS,
+) -> tuple[AnyBins, ...]:
     """Bins of equal size for all samples: about `bins` in all, and enough of them in the smallest sample.
 
-    Fewer than twice `bins` rows are bins of one row.
+    Fewer than twice `bins` rows are bins of one row. Clusters, no number in two samples, are put into bins by
+    their numbers alone and within strata, as many in each; those below 0 are never exchanged.
     """
-    units = [size // unit for size in sizes]
-    rows = max(1, min(sum(units) // bins, min(units) // max(2, bins // SHARE)))
-    return tuple(
-        Bins(size, rows, min(count // rows, max(MOST, bins)), key, unit)
-        for size, count in zip(sizes, units, strict=True)
+    if clusters is None and strata is None:
+        units = [size // unit for size in sizes]
+        rows = max(1, min(sum(units) // bins, min(units) // max(2, bins // SHARE)))
+        return tuple(
+            Bins(size, rows, min(count // rows, max(MOST, bins)), key, unit)
+            for size, count in zip(sizes, units, strict=True)
+        )
+    return make_cluster_bins(
+        clusters or [np.arange(size) for size in sizes],
+        strata or [np.zeros(size, dtype=int) for size in sizes],
+        key,
+        bins,
     )
 
 
 def make_cluster_bins(
-    clusters: tuple[Int[np.ndarray, " n"], ...],
-    strata: tuple[Int[np.ndarray, " n"], ...],
+    clusters: Sequence[Int[np.ndarray, " n"]],
+    strata: Sequence[Int[np.ndarray, " n"]],
     key: int,
-    *,
     bins: int = BINS,
 ) -> tuple[ClusterBins, ...]:
-    """Bins of clusters, which may have any number of rows: about `bins` in all, as many clusters in each.
-
-    Clusters are put into bins by their numbers alone and within strata. Those below 0 are never exchanged.
-    """
+    """Bins of clusters, which may have any number of rows, within strata; as many clusters in each."""
     rng = np.random.default_rng(key)
     found = []
     for rows, groups in zip(clusters, strata, strict=True):

@@ -21,7 +21,7 @@ from kembed.features.single import column_ensemble
 from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import make_space
 from kembed.learning.kernel_words import choose_kernel, for_one_column, learned_lengthscale
-from kembed.permutation.bins import AnyBins, ClusterBins, make_bins, make_cluster_bins
+from kembed.permutation.bins import BINS, AnyBins, ClusterBins, make_bins
 from kembed.permutation.designs import Design, SeveralSamples, TwoSamples
 from kembed.permutation.exchange import (
     Exchange,
@@ -33,7 +33,7 @@ from kembed.permutation.exchange import (
     words_of_strata,
 )
 from kembed.permutation.fusion import Values, fuse
-from kembed.permutation.pool import Pool, make_pool, row_weights
+from kembed.permutation.pool import Pool, row_weights
 from kembed.permutation.sums import (
     BinSums,
     Layout,
@@ -178,26 +178,10 @@ def column_evidence(names: tuple[str, ...], columns: list[Ensemble], values: lis
 def tables_test(
     parts: Exchange, weights: Any, kernel: Any, procedure: Procedure, *, by_column: bool = False
 ) -> TestOutcome:
-    """The test of two tables in memory, of rows, clusters or strata; all rows fit the features if few."""
-    tables = parts.tables
-    rows = sum(len(table.values) for table in tables)
-    if procedure.complete(rows):
-        pool = make_pool(tables, weights, "none", parts.clusters, parts.strata)
-        return pool_test(pool, kernel, procedure, by_column=by_column)
-    return binned_tables_test(parts, weights, kernel, procedure, by_column=by_column)
-
-
-def binned_tables_test(
-    parts: Exchange, weights: Any, kernel: Any, procedure: Procedure, *, by_column: bool = False
-) -> TestOutcome:
-    """The test of tables in memory whose rows are exchanged in bins; a sample of them fits the features."""
-    tables = parts.tables
-    sizes, key = tuple(len(table.values) for table in tables), int(procedure.rng.integers(2**62))
-    bins: tuple[AnyBins, ...] = make_bins(sizes, key)
-    if parts.clusters is not None or parts.strata is not None:
-        clusters = parts.clusters or [np.arange(size) for size in sizes]
-        strata = parts.strata or [np.zeros(size, dtype=int) for size in sizes]
-        bins = make_cluster_bins(tuple(clusters), tuple(strata), key)
+    """The test of tables in memory, of rows, clusters or strata, by features that a sample of rows fits."""
+    tables, key = parts.tables, int(procedure.rng.integers(2**62))
+    sizes = tuple(len(table.values) for table in tables)
+    bins = make_bins(sizes, key, parts.clusters, parts.strata)
     _refuse_few(bins, [table.label for table in tables], "clusters")
     sources = [in_memory(table) for table in tables]
     layout = Layout(tuple(range(len(tables[0].names))))
@@ -211,16 +195,26 @@ def binned_tables_test(
     return _test_bins(tuple(sources), bins, layout, kernel, procedure, by_column)
 
 
-def pool_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool = False) -> TestOutcome:
-    """The test of pooled rows in memory, all of which fit the features."""
-    bins = pooled_bins(pool.labels, pool.units, pool.strata, int(procedure.rng.integers(2**62)))
+def pool_test(
+    pool: Pool,
+    kernel: Any,
+    procedure: Procedure,
+    *,
+    by_column: bool = False,
+    test: Any = None,
+    bins_in_all: int = BINS,
+) -> TestOutcome:
+    """The test of pooled rows in memory, of rows, clusters or strata; `test` is as `design_test`."""
+    bins = pooled_bins(pool, int(procedure.rng.integers(2**62)), bins_in_all)
     labels = np.zeros(bins.count)
     labels[bins.own] = pool.labels
-    design = TwoSamples(labels, bins.classes, bins.strata)
-    result = design_test(pool, bins.own, bins.count, design, kernel, procedure, by_column=by_column)
-    movable = tuple(int(((bins.classes >= 0) & (labels == label)).sum()) for label in (1.0, 0.0))
-    if pool.labels.sum() != pool.sizes[0]:  # y is the first sample of the pool
-        movable = movable[::-1]
+    design: Design = TwoSamples(labels, bins.classes, bins.strata)
+    numbers = np.array([1.0, 0.0] if pool.labels.sum() == pool.sizes[0] else [0.0, 1.0])
+    if len(pool.sizes) > 2:
+        design, numbers = SeveralSamples(labels.astype(int), bins.classes, bins.strata), np.unique(labels)
+    test = test or design_test
+    result = test(pool, bins.own, bins.count, design, kernel, procedure, by_column=by_column)
+    movable = tuple(int(((bins.classes >= 0) & (labels == number)).sum()) for number in numbers)
     return result if sum(movable) == pool.size else replace(result, bins=movable)
 
 
@@ -243,23 +237,20 @@ def design_test(
     return sums_test(ensemble, columns, sample, sums, design, procedure, pool.sizes)
 
 
-def pooled_bins(labels: Float[np.ndarray, " N"], clusters: Any, strata: Any, key: int) -> ClusterBins:
+def pooled_bins(pool: Pool, key: int, bins: int = BINS) -> ClusterBins:
     """Bins of pooled rows or clusters within strata, those of one sample after those of the other."""
-    N = len(labels)
-    clusters = np.arange(N) if clusters is None else clusters
-    strata = np.zeros(N, dtype=int) if strata is None else strata
-    parts = [np.flatnonzero(labels == label) for label in np.unique(labels)[::-1]]
-    made = make_cluster_bins(
-        tuple(clusters[part] for part in parts), tuple(strata[part] for part in parts), key
+    parts = [np.flatnonzero(pool.labels == label) for label in np.unique(pool.labels)[::-1]]
+    clusters, strata = (
+        each if each is None else [each[part] for part in parts] for each in (pool.units, pool.strata)
     )
-    own, start = np.empty(N, dtype=int), 0
+    clusters = parts if clusters is None else clusters
+    made = make_bins(tuple(map(len, parts)), key, clusters, strata, bins=bins)
+    own, start = np.empty(pool.size, dtype=int), 0
     for part, each in zip(parts, made, strict=True):
         own[part] = start + each.own
         start += each.count
-    classes, groups = (
-        np.concatenate([getattr(each, name) for each in made]) for name in ("classes", "strata")
-    )
-    return ClusterBins(own, np.zeros(N, dtype=int), classes, groups)
+    classes, groups = map(np.concatenate, zip(*((each.classes, each.strata) for each in made), strict=True))
+    return ClusterBins(own, np.zeros(pool.size, dtype=int), classes, groups)
 
 
 def sources_test(
@@ -284,10 +275,20 @@ def sources_test(
             raise ValueError(f"{seen}; name a column of both samples, or read them into memory")
     places = {each: schema.names.index(each) for each in (unit, strata) if isinstance(each, str)}
     layout = Layout(tuple(c for c in range(len(schema.names)) if c not in places.values()))
-    bins, notes, within = _bins(sources, places, unit, strata, int(rng.integers(2**62)))
+    sizes, key, notes = tuple(source.size for source in sources), int(rng.integers(2**62)), ()
+    clusters = groups = None
+    if strata is not None or isinstance(unit, str):
+        clusters = [_clusters(source, places.get(unit), unit) for source in sources]
+    if strata is not None and clusters is not None:
+        place = places[strata]
+        columns = [source.fold(take_column, place).table for source in sources]
+        groups, names = number_strata(columns, schema.levels[place] if schema.categorical[place] else None)
+        refuse_split(clusters, groups, names)
+        notes = notes_of_strata(one_sided_strata(groups, names))
+    bins = make_bins(sizes, key, clusters, groups, unit=unit if isinstance(unit, int) else 1)
     _refuse_few(bins, [source.label for source in sources], "rows" if unit is None else f"unit={unit!r}")
     result = _test_bins(sources, bins, layout, kernel, procedure, by_column)
-    return replace(result, notes=notes, within=within)
+    return replace(result, notes=notes, within="" if groups is None else words_of_strata(groups, strata))
 
 
 def _test_bins(
@@ -323,26 +324,6 @@ def _test_bins(
 def _key(part: Sums) -> tuple[float, ...]:
     """An order of samples: by rows, then by their sums."""
     return (part.rows, *(float(value) for table in part.features for value in table.sum(axis=0)))
-
-
-def _bins(
-    sources: tuple[Source, ...], named: dict[str, int], unit: Any, strata: str | None, key: int
-) -> tuple[tuple[AnyBins, ...], tuple[str, ...], str]:
-    """Bins of rows, of so many consecutive rows, or of clusters within strata; notes on strata, and which."""
-    sizes = tuple(source.size for source in sources)
-    if not isinstance(unit, str) and strata is None:
-        return make_bins(sizes, key, unit=unit or 1), (), ""
-    clusters = [_clusters(source, named.get(unit), unit) for source in sources]
-    if strata is None:
-        none = tuple(np.zeros(size, dtype=int) for size in sizes)
-        return make_cluster_bins(tuple(clusters), none, key), (), ""
-    place, schema = named[strata], sources[0].schema
-    columns = [source.fold(take_column, place).table for source in sources]
-    levels = schema.levels[place] if schema.categorical[place] else None
-    groups, names = number_strata(columns, levels)
-    refuse_split(clusters, groups, names)
-    bins = make_cluster_bins(tuple(clusters), tuple(groups), key)
-    return bins, notes_of_strata(one_sided_strata(groups, names)), words_of_strata(groups, strata)
 
 
 def _refuse_few(bins: tuple[AnyBins, ...], labels: list[str], unit: str) -> None:

@@ -232,12 +232,17 @@ def samples_test(
 def exchange_test(
     parts: Exchange, weights: Any, kernel: Any, procedure: Procedure, *, by_column: bool
 ) -> TestOutcome:
-    """The permutation test of two tables in memory; clusters and strata are those of `parts`."""
+    """The permutation test of tables in memory; clusters and strata are those of `parts`."""
     rows = sum(len(table.values) for table in parts.tables)
-    if is_by_features(kernel, procedure.statistic) or not procedure.complete(rows):
+    if not procedure.complete(rows):
         return engine.tables_test(parts, weights, kernel, procedure, by_column=by_column)
     pool = make_pool(parts.tables, weights, "none", parts.clusters, parts.strata)
-    return dense.permutation_test(pool, kernel, procedure, by_column=by_column)
+    if is_by_features(kernel, procedure.statistic):
+        return engine.pool_test(pool, kernel, procedure, by_column=by_column)
+    if len(parts.tables) == 2 and parts.clusters is None and parts.strata is None:
+        return dense.permutation_test(pool, kernel, procedure, by_column=by_column)
+    how: Any = {"test": dense.design_test, "bins_in_all": pool.size}  # which need not be few
+    return engine.pool_test(pool, kernel, procedure, by_column=by_column, **how)
 
 
 def _larger_than_memory(
@@ -287,7 +292,7 @@ def column_tests(tables: Tables, n_resamples: int, rng: np.random.Generator) -> 
     """The fused permutation test of every column individually."""
     procedure = read_procedure("auto", "permutation", n_resamples, None, rng)
     parts = exchange(list(tables), None, None)
-    return engine.tables_test(parts, None, "fused", procedure, by_column=True).columns or ()
+    return exchange_test(parts, None, "fused", procedure, by_column=True).columns or ()
 
 
 def _check_combination(
