@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kembed.core.backend import Bool, Int
-from kembed.core.shuffling import shuffled, unshuffled
+from kembed.core.shuffling import shuffled
 
 BINS = 256  # in all, about, of two samples alike; 64 lose little power, and more cost memory
 SHARE = 8  # one bin in so many at least is of the smaller sample: fewer have too few arrangements
@@ -61,12 +61,6 @@ class Bins:
         place[full] = shuffled(unit[full], units, self.key)
         return np.minimum(place // self.rows, self.movable), place % self.rows
 
-    def first_rows(self, each: int) -> Int[np.ndarray, " k"]:
-        """The numbers of the rows of the first `each` units of every bin."""
-        places = self.rows * np.arange(self.movable)[:, None] + np.arange(min(each, self.rows))
-        units = unshuffled(places.ravel(), self.size // self.unit, self.key)
-        return (self.unit * units[:, None] + np.arange(self.unit)).ravel()
-
 
 @dataclass(frozen=True, eq=False)
 class ClusterBins:
@@ -107,11 +101,6 @@ def sampled(bins: AnyBins, first: int, count: int, each: int) -> Bool[np.ndarray
     Whatever bins change sides, the rows drawn so are the same: what is computed from them, unordered, sees no
     label.
     """
-    if isinstance(bins, Bins) and bins.movable * each < count:
-        found = np.zeros(count, dtype=bool)  # from the places of the few to their numbers
-        rows = bins.first_rows(each) - first
-        found[rows[(rows >= 0) & (rows < count)]] = True
-        return found
     own, place = bins.of(first, count)
     return (bins.classes[own] >= 0) & (place < each)
 
@@ -179,7 +168,10 @@ def make_cluster_bins(
             place[alike[moved]] = moved % each[number]
             classes += [number] * count + [-1]
             inside += [number] * (count + 1)
-        places = np.where(_among_equals(cluster) < ROWS, place[cluster], total)
+        order, counts = np.argsort(cluster, kind="stable"), np.bincount(cluster)
+        before = np.empty(len(cluster), dtype=int)  # rows of the same cluster
+        before[order] = np.arange(len(cluster)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = np.where(before < ROWS, place[cluster], total)
         made.append(ClusterBins(own[cluster], places, np.array(classes), np.array(inside)))
     return tuple(made)
 
@@ -198,15 +190,3 @@ def make_ordered_edges(size: int, *, unit: int = 1, bins: int = BINS // 2) -> In
         return rows * np.arange(count + 1)
     left = rows * np.arange(count // 2 + 1)
     return np.concatenate([left, size - left[::-1]])
-
-
-def _among_equals(codes: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-    """Of every entry how many before it are equal.
-
-    >>> _among_equals(np.array([1, 0, 1, 1, 0])).tolist()
-    [0, 0, 1, 2, 1]
-    """
-    order, found = np.argsort(codes, kind="stable"), np.empty(len(codes), dtype=int)
-    counts = np.bincount(codes)
-    found[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return found

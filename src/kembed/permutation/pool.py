@@ -101,12 +101,11 @@ def row_weights(weights: Any, tables: list[Table]) -> list[Float[np.ndarray, " n
         raise ValueError(f"{seen}; leave those rows out")
     # Only their ratios count. A power of two changes no digit, and squares of 1e±160 are then numbers.
     found = [np.ldexp(v, -int(np.frexp(most)[1])) for v in found]
-    each, every = [float(v.sum()) for v in found], np.sort(np.concatenate(found))
-    light = any(
-        own * len(every) < LEAST_SHARE * sum(each) * len(v) for own, v in zip(each, found, strict=True)
-    )
+    every = np.concatenate(found)
+    total, mean = float(every.sum()), float(every.mean())
     heavy = max(min(HEAVIEST, *(len(v) - 1 for v in found)), 1)
-    if light or float(every[:-heavy].sum()) < LEAST_SHARE * sum(each):
+    rest = float(np.sort(every)[:-heavy].sum())
+    if rest < LEAST_SHARE * total or any(float(v.mean()) < LEAST_SHARE * mean for v in found):
         seen = f"weights of {rows(heavy)}, or of one sample, are nearly all there is"
         raise ValueError(f"{seen}; make them more even, or leave the light rows out")
     return found

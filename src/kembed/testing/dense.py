@@ -20,7 +20,7 @@ from kembed.permutation.fusion import Values
 from kembed.permutation.pool import Pool
 from kembed.testing.engine import column_evidence
 from kembed.testing.outcome import TestOutcome, approximate_outcome, resampled_outcome
-from kembed.testing.procedure import Procedure
+from kembed.testing.procedure import Procedure, is_fused
 
 Vector = Float[np.ndarray, " C"]
 Columns = Float[np.ndarray, "N C"]
@@ -181,12 +181,17 @@ def _tested(
     return resampled_outcome(name, pool.sizes, ensemble, values, "permutation", enumerated, columns)
 
 
-def approximate_test(pool: Pool, kernel: Any, procedure: Procedure) -> TestOutcome:
-    """Gamma or spectral null: (1/n + 1/m) Σ λ_l z_l², the eigenvalues of the centred matrix over N."""
-    ensemble, (n, m) = choose_kernels(kernel, pool.space), pool.sizes
-    if len(ensemble.kernels) > 1:
+def one_kernel(kernel: Any, space: Space, procedure: Procedure) -> Ensemble:
+    """A kernel and its matrix; several are refused."""
+    if is_fused(kernel) or (isinstance(kernel, list | tuple) and len(kernel) > 1):
         seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
         raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object (--kernel)")
+    return choose_kernels(kernel, space)
+
+
+def approximate_test(pool: Pool, kernel: Any, procedure: Procedure) -> TestOutcome:
+    """Gamma or spectral null: (1/n + 1/m) Σ λ_l z_l², the eigenvalues of the centred matrix over N."""
+    ensemble, (n, m) = one_kernel(kernel, pool.space, procedure), pool.sizes
     (matrix,) = ensemble.members
     value, _ = mmd2(matrix, pool.labels[:, None], biased=procedure.biased)
     trace, squares = centred_moments(matrix_sums(matrix, np.zeros((pool.size, 0))))

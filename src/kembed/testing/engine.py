@@ -26,11 +26,12 @@ from kembed.permutation.designs import Design, SeveralSamples, TwoSamples
 from kembed.permutation.exchange import (
     Exchange,
     checked_unit,
+    count_of_strata,
     notes_of_strata,
     number_strata,
     one_sided_strata,
     refuse_split,
-    words_of_strata,
+    shared_strata,
 )
 from kembed.permutation.fusion import Values, fuse
 from kembed.permutation.pool import Pool, row_weights
@@ -276,7 +277,7 @@ def sources_test(
     places = {each: schema.names.index(each) for each in (unit, strata) if isinstance(each, str)}
     layout = Layout(tuple(c for c in range(len(schema.names)) if c not in places.values()))
     sizes, key, notes = tuple(source.size for source in sources), int(rng.integers(2**62)), ()
-    clusters = groups = None
+    clusters, groups, within = None, None, ""
     if strata is not None or isinstance(unit, str):
         clusters = [_clusters(source, places.get(unit), unit) for source in sources]
     if strata is not None and clusters is not None:
@@ -285,10 +286,11 @@ def sources_test(
         groups, names = number_strata(columns, schema.levels[place] if schema.categorical[place] else None)
         refuse_split(clusters, groups, names)
         notes = notes_of_strata(one_sided_strata(groups, names))
+        within = count_of_strata(len(shared_strata(groups)), strata)
     bins = make_bins(sizes, key, clusters, groups, unit=unit if isinstance(unit, int) else 1)
     _refuse_few(bins, [source.label for source in sources], "rows" if unit is None else f"unit={unit!r}")
     result = _test_bins(sources, bins, layout, kernel, procedure, by_column)
-    return replace(result, notes=notes, within="" if groups is None else words_of_strata(groups, strata))
+    return replace(result, notes=notes, within=within)
 
 
 def _test_bins(

@@ -218,9 +218,6 @@ def samples_test(
     order = "time" if procedure.null == "wild" else "pairs" if paired else "none"
     pool = make_pool(parts.tables, weights, order)
     if procedure.approximate:
-        if is_fused(kernel):
-            seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
-            raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object (--kernel)")
         return replace(dense.approximate_test(pool, kernel, procedure), notes=notes)
     if procedure.null == "wild":
         result = _wild(pool, kernel, procedure, paired, [table.label for table in tables])
