@@ -74,7 +74,7 @@ def neighbour_graphs(points: Float[np.ndarray, "N k"], counts: list[int]) -> lis
     """
     from scipy.sparse import csr_array
 
-    tolerance = _tolerance(points)
+    tolerance = TIE * float(np.square(points).sum(axis=1).max(initial=0.0))
     parts: list[list[Any]] = [[] for _ in counts]
     for own, others, distances in nearest_rows(points, max(counts)):
         distances[others == own[:, None]] = np.inf
@@ -97,10 +97,6 @@ def neighbour_graphs(points: Float[np.ndarray, "N k"], counts: list[int]) -> lis
     return found
 
 
-def _tolerance(points: Float[np.ndarray, "N k"]) -> float:
-    return TIE * float(np.square(points).sum(axis=1).max(initial=0.0))
-
-
 def nearest_rows(
     points: Float[np.ndarray, "N k"], count: int
 ) -> Iterator[tuple[Int[np.ndarray, " s"], Int[np.ndarray, "s M"], Float[np.ndarray, "s M"]]]:
@@ -108,16 +104,16 @@ def nearest_rows(
 
     Those are a row itself, `count` others and all that tie with the last; of many columns, or ties, all rows.
     """
-    left = np.arange(len(points))
+    left, norms = np.arange(len(points)), np.square(points).sum(axis=1)
     if points.shape[1] <= TREE_COLUMNS and len(points) > TREE_ROWS:
         from scipy.spatial import KDTree
 
         distances, others = KDTree(points, leafsize=32).query(points, count + 2)
         distances = np.square(distances)
-        clear = distances[:, -1] > distances[:, -2] + 2.0 * _tolerance(points)
+        clear = distances[:, -1] > distances[:, -2] + 2.0 * TIE * norms.max()
         yield left[clear], others[clear], distances[clear]
         left = left[~clear]
-    norms, turned = np.square(points).sum(axis=1), np.ascontiguousarray(-2.0 * points.T)
+    turned = np.ascontiguousarray(-2.0 * points.T)
     for start in range(0, len(left), STRIP):
         own = left[start : start + STRIP]
         distances = points[own] @ turned

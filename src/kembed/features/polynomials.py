@@ -36,7 +36,7 @@ def rank_polynomials(column: Column, degree: int = DEGREE) -> Float[np.ndarray, 
 def _orthonormal(counts: Int[np.ndarray, " L"], highest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Roots of the shares of the values, and Q R of the polynomials of their ranks times those."""
     weights = np.sqrt(counts / counts.sum())[:, None]
-    Q, R = np.linalg.qr(weights * _legendre(_middles(counts), highest))
+    Q, R = np.linalg.qr(weights * np.polynomial.legendre.legvander(2.0 * _middles(counts) - 1.0, highest))
     signs = np.where(np.diagonal(R) < 0.0, -1.0, 1.0)
     return weights, Q * signs, R * signs[:, None]
 
@@ -44,10 +44,6 @@ def _orthonormal(counts: Int[np.ndarray, " L"], highest: int) -> tuple[np.ndarra
 def _middles(counts: Int[np.ndarray, " L"]) -> Float[np.ndarray, " L"]:
     """The middle rank of every value, as a share of all."""
     return (np.cumsum(counts) - 0.5 * counts) / counts.sum()
-
-
-def _legendre(middle: Float[np.ndarray, " b"], highest: int) -> Float[np.ndarray, "b highest+1"]:
-    return np.polynomial.legendre.legvander(2.0 * middle - 1.0, highest)
 
 
 @dataclass(frozen=True, eq=False)

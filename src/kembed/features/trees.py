@@ -133,9 +133,12 @@ def grow_trees(
     """
     N, D = values.shape
     rng = np.random.default_rng(0)
-    ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in values.T])
-    ranks = np.column_stack([_middle_rank(column) for column in ranks.T])
-    copies = _copies(ranks)  # equal rows are never distinguished
+    ranks = np.empty((N, D))
+    for c, column in enumerate(values.T):
+        _, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
+        ranks[:, c] = (np.cumsum(counts) - 0.5 * counts)[codes]
+    order, copies = row_order(ranks), np.empty(N, dtype=int)  # equal rows are never distinguished
+    copies[order] = np.cumsum(distinct_rows(ranks[order]))
     flat, row = np.ascontiguousarray(ranks.T).ravel(), np.tile(np.arange(N), count)
     item = np.arange(count * N)  # every row of every tree, node by node
     height = np.full(count, N)  # of every node
@@ -180,13 +183,6 @@ def grow_trees(
     return [each.reshape(count, N) for each in leaf], Forest(column, cut / N, side)
 
 
-def _copies(rows: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
-    """A number for every row, the same for equal ones."""
-    order, found = row_order(rows), np.empty(len(rows), dtype=int)
-    found[order] = np.cumsum(distinct_rows(rows[order]))
-    return found
-
-
 def _spans(height: Int[np.ndarray, " p"]) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " n"]]:
     """Where the rows of every node begin, and of every row its node."""
     return np.cumsum(height) - height, np.repeat(np.arange(len(height)), height)
@@ -213,8 +209,3 @@ def _sides_apart(
 def _leaves_alone(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """So many nodes that are leaves."""
     return np.full(count, -1), np.zeros(count), np.zeros((count, 2), dtype=int)
-
-
-def _middle_rank(codes: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
-    counts = np.bincount(codes)
-    return (np.cumsum(counts) - 0.5 * counts)[codes]

@@ -163,7 +163,7 @@ def crossings(
 def covariance_factor(
     covariance: Float[np.ndarray, "P P"], starts: tuple[int, ...]
 ) -> list[Float[np.ndarray, "p R"]]:
-    """F with F Fᵀ a covariance of the features of several members, each of which counts alike: rows of each."""
+    """F with F Fᵀ a covariance of features of several members, which count alike: rows of each."""
     variance = np.maximum(np.diagonal(covariance), 0.0)
     totals = np.sqrt(np.add.reduceat(variance, starts[:-1]))
     sizes = np.repeat(np.where(totals > 0.0, totals, 1.0), np.diff(starts))

@@ -172,9 +172,9 @@ def member_statistics(members: tuple[Any, ...], sums: BinSums, draws: Draws) -> 
     return np.concatenate(found).T
 
 
-def take_sample(block: Block, layout: Layout, bins: AnyBins, each: int) -> Stacked:
-    """The rows of a block that features are fitted on: `each` units of every bin."""
-    kept = sampled(bins, block.first, len(block.values), each)
+def take_sample(block: Block, layout: Layout, bins: AnyBins | None = None, each: int = 0) -> Stacked:
+    """The rows of a block that features are fitted on, `each` units of every bin; without bins all."""
+    kept = slice(None) if bins is None else sampled(bins, block.first, len(block.values), each)
     return Stacked((block.values[kept][:, list(layout.variables)],))
 
 

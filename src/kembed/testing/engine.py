@@ -134,19 +134,14 @@ def evaluate(ensemble: Ensemble, sizes: Float[np.ndarray, " J"], sums: BinSums, 
     return Values(same.statistics, sizes)
 
 
-def sums_test(
-    ensemble: Ensemble,
-    columns: list[Ensemble] | None,
-    sample: Sample,
-    sums: BinSums,
-    design: Design,
-    procedure: Procedure,
-    sizes: tuple[int, ...],
-) -> TestOutcome:
-    """The fused test of an ensemble, and of single columns on the same draws."""
-    fitted = [Fitted(each, entries(each.members, sample)) for each in (ensemble, *(columns or ()))]
-    own = None if columns is None else fitted[1:]
-    return fitted_test(fitted[0], own, sample.names, sums, design, procedure, sizes)
+def choose_all(
+    kernel: Any, sample: Sample, procedure: Procedure, by_column: bool
+) -> tuple[Fitted, list[Fitted] | None]:
+    """The members of the test of all columns, and of those of single ones."""
+    ensembles = [choose_ensemble(kernel, sample, procedure.rng)]
+    ensembles += choose_columns(kernel, sample, procedure.rng) if by_column else []
+    whole, *columns = (Fitted(each, entries(each.members, sample)) for each in ensembles)
+    return whole, columns if by_column else None
 
 
 def fitted_test(
@@ -158,7 +153,7 @@ def fitted_test(
     procedure: Procedure,
     sizes: tuple[int, ...],
 ) -> TestOutcome:
-    """The same for ensembles whose entries have been measured."""
+    """The test of an ensemble, and of single columns on the same draws."""
     draws, ensemble = design.draw(sums.weight, procedure.n_resamples, procedure.rng), fitted.ensemble
     values = evaluate(*fitted, sums, draws)
     by_column = None
@@ -232,10 +227,9 @@ def design_test(
     """The test of pooled rows in memory, the bin of each of them given, under any design."""
     points = min(MOST_LANDMARKS, max(LANDMARKS, pool.size // ROWS_A_LANDMARK))
     sample = Sample(pool.space, pool.names, points=points)
-    ensemble = choose_ensemble(kernel, sample, procedure.rng)
-    columns = choose_columns(kernel, sample, procedure.rng) if by_column else None
+    fitted = choose_all(kernel, sample, procedure, by_column)
     sums = pooled(sample, own, count, pool.weights)
-    return sums_test(ensemble, columns, sample, sums, design, procedure, pool.sizes)
+    return fitted_test(*fitted, sample.names, sums, design, procedure, pool.sizes)
 
 
 def pooled_bins(pool: Pool, key: int, bins: int = BINS) -> ClusterBins:
@@ -303,9 +297,8 @@ def _test_bins(
 ) -> TestOutcome:
     """The test of samples whose rows are in bins: a pass for the rows that fit the features, one for sums."""
     sample = _sample(sources, bins, layout)
-    ensemble = choose_ensemble(kernel, sample, procedure.rng)
-    columns = choose_columns(kernel, sample, procedure.rng) if by_column else None
-    maps = tuple(dict.fromkeys(each for part in (ensemble, *(columns or ())) for each in part.maps))
+    fitted, columns = choose_all(kernel, sample, procedure, by_column)
+    maps = tuple(dict.fromkeys(each for part in (fitted, *(columns or ())) for each in part.ensemble.maps))
     basis = sample.fitted()
     parts = [
         source.fold(sum_features, layout, own, basis, maps) for source, own in zip(sources, bins, strict=True)
@@ -319,7 +312,7 @@ def _test_bins(
     if len(parts) == 2:
         design = TwoSamples((codes == 0).astype(float), classes, strata)
     sizes = tuple(part.rows for part in parts)
-    result = sums_test(ensemble, columns, sample, sums, design, procedure, sizes)
+    result = fitted_test(fitted, columns, sample.names, sums, design, procedure, sizes)
     return replace(result, bins=tuple(own.movable for own in bins))
 
 
@@ -334,14 +327,6 @@ def _refuse_few(bins: tuple[AnyBins, ...], labels: list[str], unit: str) -> None
         if own.movable < LEAST:
             seen = f"only {own.movable} units ({unit}) of {label} could change samples"
             raise ValueError(f"{seen}; give more rows, smaller units or coarser strata")
-
-
-def _clusters(source: Source, column: int | None, unit: int | None) -> Int[np.ndarray, " n"]:
-    """The cluster of every row: a column's entry, so many consecutive rows, or the row itself."""
-    if column is not None:
-        return np.unique(source.fold(take_column, column).table, return_inverse=True)[1].ravel()
-    rows = np.arange(source.size)
-    return rows if unit is None else np.where(rows < source.size // unit * unit, rows // unit, -1)
 
 
 def _sample(sources: tuple[Source, ...], bins: tuple[AnyBins, ...], layout: Layout) -> Sample:

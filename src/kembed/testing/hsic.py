@@ -33,7 +33,7 @@ from kembed.features.rows import Rows, Sample
 from kembed.kernels.space import Space, make_space
 from kembed.learning.kernel_words import choose_kernel
 from kembed.permutation import nulls
-from kembed.permutation.bins import Bins, sampled
+from kembed.permutation.bins import Bins
 from kembed.permutation.crossings import (
     BINS,
     BinOrders,
@@ -46,13 +46,14 @@ from kembed.permutation.crossings import (
 )
 from kembed.permutation.fusion import Values
 from kembed.permutation.rings import Star, draw_shifts, draw_star
-from kembed.tables.source import HELD, Block, Source, Stacked
+from kembed.permutation.series import crossed, principal_features
+from kembed.permutation.sums import Layout, take_sample
+from kembed.tables.source import HELD, Block, Source
 from kembed.tables.table import Table
 from kembed.testing.dense import centred_moments, matrix_sums, one_kernel
 from kembed.testing.engine import MOST_LANDMARKS, single_ensemble
 from kembed.testing.outcome import TestOutcome, approximate_outcome, resampled_outcome
 from kembed.testing.procedure import CROSSED_ROWS, Procedure
-from kembed.testing.wild import wild_values
 
 Matrix = Float[np.ndarray, "n n"]
 FEW_ROWS = 8  # more have more pairings than anybody waits for
@@ -264,7 +265,12 @@ def _one_kernel(kernels: tuple[Any, Any], spaces: list[Space], procedure: Proced
     names = ((sides[0].kernels[0], sides[1].kernels[0]),)
     ensemble = Ensemble((), names, separate_plan(1), learned if any(learned) else ())
     if procedure.null == "wild":
-        values = wild_values(matrices[0], matrices[1], procedure)
+        (K, _), (L, _) = (centred(each.whole(), biased=True) for each in matrices)
+        product, how = K * L, crossed(*map(principal_features, matrices))
+        # Products are many: with the tails of a t rejections are too few (`benchmarks/series.py`).
+        (W,) = procedure.wild_columns([n], [how], tails=False)
+        table = np.einsum("ic,ic->c", W, product @ W)[:, None] / n**2
+        values = Values(table, np.array([float(np.sqrt(np.mean(np.square(product))))]))
         return resampled_outcome("biased HSIC", (n,), ensemble, values, "wild", False)
     whole = [each.whole() for each in matrices]
     both = [centred(each.copy(), biased=True)[0] for each in whole]
@@ -302,7 +308,7 @@ def columns_test(
     key, held = int(rng.integers(2**62)), source.size * len(every) <= HELD
     alone = isinstance(unit, int) and unit == 1 and strata is None
     if held:
-        rows = source.fold(take_columns, every).table
+        rows = source.fold(take_sample, Layout(every)).table
         bins = len(rows) if alone and len(rows) <= CROSSED_ROWS else BINS
         places = _places(len(rows), unit, strata, key, bins)
         sample = rows[_sampled(places, unit if isinstance(unit, int) and strata is None else 1)]
@@ -310,7 +316,7 @@ def columns_test(
         refuse_unit(unit if procedure.null != "shift" else None, source)
     else:
         few = Bins(source.size, SAMPLE, 1, key)
-        sample = source.fold(take_columns, every, few, SAMPLE).table
+        sample = source.fold(take_sample, Layout(every), few, SAMPLE).table
     cut, kinds = len(columns[0]), source.schema.discrete[list(every)]
     samples = [
         Sample(
@@ -322,7 +328,11 @@ def columns_test(
         for part, own in zip((slice(cut), slice(cut, None)), names, strict=True)
     ]
     pairs, ensemble = choose_pairs(kernels, samples[0], samples[1], rng)
-    pairs = _leading_pairs(pairs, samples)
+    one, other = (
+        {member: leading(member, sample) for member in side}
+        for side, sample in zip(_members(pairs), samples, strict=True)
+    )
+    pairs = tuple(KernelPair(one[a], other[b], cuts) for a, b, cuts in pairs)
     limit = procedure.null == "normal" or not held
     if procedure.statistic == "auto" and procedure.null == "permutation" and alone:
         limit = limit or len(rows) * BINS * _products(pairs, samples) > WORK
@@ -338,12 +348,6 @@ def columns_test(
     return (
         replace(result, bins=(pairings.bins,)) if isinstance(pairings, BinOrders) and not single else result
     )
-
-
-def take_columns(block: Block, columns: tuple[int, ...], bins: Bins | None = None, each: int = 0) -> Stacked:
-    """Some columns of the rows: of all, or of those that features are fitted on."""
-    kept = slice(None) if bins is None else sampled(bins, block.first, len(block.values), each)
-    return Stacked((block.values[kept][:, list(columns)],))
 
 
 def _places(n: int, unit: Any, strata: Int[np.ndarray, " n"] | None, key: int, bins: int) -> list[Places]:
@@ -388,20 +392,11 @@ def _members(pairs: tuple[KernelPair, ...]) -> tuple[list[FeatureMember], list[F
     return list(dict.fromkeys(pair.left for pair in pairs)), list(dict.fromkeys(pair.right for pair in pairs))
 
 
-def _leading_pairs(pairs: tuple[KernelPair, ...], samples: list[Sample]) -> tuple[KernelPair, ...]:
-    """The pairs with the leading features of every member."""
-    one, other = (
-        {member: leading(member, sample) for member in side}
-        for side, sample in zip(_members(pairs), samples, strict=True)
-    )
-    return tuple(KernelPair(one[a], other[b], cuts) for a, b, cuts in pairs)
-
-
 def leading(member: FeatureMember, rows: Rows) -> FeatureMember:
     """The principal features of a kernel of many, as these rows have them; one of few stays as it is."""
     if member.cuts != (member.width,) or member.width <= FEW:
         return member
-    F = member.features(rows) if member.linear is None else member.features(rows) @ member.linear
+    F = member.turned(member.features(rows))
     if F.shape[1] > member.width:  # several kernels
         return member
     values, vectors = _principal(F)

@@ -221,11 +221,12 @@ def resampled_outcome(
     refuse_non_finite(values.statistics)
     own, fused = values.statistics, fuse(values, ensemble.plan)
     shown = fused.statistic
+    family = ensemble.plan.family
+    order = np.lexsort((-fused.kernels[0], family))
+    best = order[np.flatnonzero(np.diff(family[order], prepend=-1))]  # the strongest kernel of every member
     members = tuple(
         MemberResult(ensemble.kernels[j], float(own[0, j]), float(says))
-        for j, says in zip(
-            _strongest_kernels(fused.kernels[0], ensemble.plan.family), fused.members[0], strict=True
-        )
+        for j, says in zip(best, fused.members[0], strict=True)
     )
     averaged = ensemble.plan.averaged
     strongest = max(members, key=lambda member: member.statistic if averaged else member.neg_log_p)
@@ -256,12 +257,6 @@ def resampled_outcome(
         if ensemble.fused
         else (),
     )
-
-
-def _strongest_kernels(neg_log_pvalues: Float[np.ndarray, " J"], member: Int[np.ndarray, " J"]) -> list[int]:
-    """The strongest kernel of every member."""
-    order = np.lexsort((-neg_log_pvalues, member))
-    return [int(order[place]) for place in np.flatnonzero(np.diff(member[order], prepend=-1))]
 
 
 def _pvalues(T: Float[np.ndarray, "C J"]) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
@@ -344,15 +339,12 @@ def approximate_outcome(
     )
 
 
-def swapped(kernel: Any) -> Any:
-    """A pair of kernels, or what is called after two columns, the other way round."""
-    if isinstance(kernel, tuple):
-        return kernel[::-1]
-    return kernel.swapped() if hasattr(kernel, "swapped") else kernel
-
-
 def swapped_outcome(result: TestOutcome) -> TestOutcome:
     """The outcome of an independence test with the sides the other way round."""
+
+    def swapped(kernel: Any) -> Any:
+        return kernel[::-1] if isinstance(kernel, tuple) else kernel.swapped()
+
     return replace(
         result,
         kernel=swapped(result.kernel),

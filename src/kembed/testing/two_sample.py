@@ -22,6 +22,7 @@ from kembed.permutation.bins import BINS
 from kembed.permutation.designs import Given, SignedPairs, arrangements
 from kembed.permutation.exchange import Exchange, exchange, notes_of_strata, one_sided_strata
 from kembed.permutation.pool import Pool, make_pool
+from kembed.permutation.series import hidden_notes, persistence_of
 from kembed.tables import diagnostics
 from kembed.tables.matching import matched
 from kembed.tables.reader import MissingValuesError, read, tables_of
@@ -32,7 +33,6 @@ from kembed.testing.effect import LEVEL, effect_data, effect_size
 from kembed.testing.margin import Margin, decide, read_margin
 from kembed.testing.outcome import ColumnResults, TestOutcome, resampled_outcome
 from kembed.testing.procedure import QUIETLY, Procedure, is_by_features, is_fused, is_sketch, read_procedure
-from kembed.testing.wild import hidden_notes, persistence_of
 
 FEW_ARRANGEMENTS = 20  # fewer cannot reach p = .05
 DIAGNOSED = 5_000  # rows of a sample larger than memory that diagnostics look at
