@@ -167,51 +167,30 @@ class Rows:
         return self._closeness[1]
 
     def gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
-        """The Gaussian of the distance to every landmark."""
+        """The Gaussian of the distance to every landmark; best asked for from the widest to the narrowest."""
         if lengthscale not in self._gaussians:
-            self._gaussians[lengthscale] = self._gaussian(lengthscale)
+            known = next((k for k in sorted(self._gaussians) if k / lengthscale in HALVINGS), None)
+            if known is None:
+                found = self._closeness[0] * (1.0 / lengthscale**2)
+                np.exp(found, out=found)
+            else:
+                found = np.square(self._gaussians[known])
+                for _ in range(2 * HALVINGS.index(known / lengthscale) + 1):
+                    np.square(found, out=found)
+            self._gaussians[lengthscale] = found
         return self._gaussians[lengthscale]
 
-    def _gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
-        for known in sorted(self._gaussians):
-            ratio = known / lengthscale
-            if ratio in HALVINGS:
-                found = self._power_of(known)
-                for _ in range(2 * HALVINGS.index(ratio) + 1):
-                    np.square(found, out=found)
-                return found
-        found = self._closeness[0] * (1.0 / lengthscale**2)
-        return np.exp(found, out=found)
-
-    def _power_of(self, known: float) -> Float[np.ndarray, "b m"]:
-        """The square of a wider Gaussian."""
-        return np.square(self._gaussians[known])
-
-    def strips(self) -> "Iterator[Strip]":
+    def strips(self) -> "Iterator[tuple[slice, Rows]]":
         """All rows strip by strip; after the last one the rows know their nearest landmarks."""
-        found = []
+        found, (rows, points) = [], self.factors
         for start in range(0, max(len(self.values), 1), STRIP):
-            strip = Strip(self, slice(start, start + STRIP))
-            yield strip
+            part = slice(start, start + STRIP)
+            strip = Rows(self.basis, self.values[part])
+            strip.factors = (rows[part], points)
+            yield part, strip
             found.append(strip.near)
         nearest, closeness = (np.concatenate(each) for each in zip(*found, strict=True))
         self.near = (nearest, closeness)
-
-
-class Strip(Rows):
-    """Some of other rows, few enough for a cache; a power of a Gaussian is written over it.
-
-    Lengthscales are asked for from the widest to the narrowest.
-    """
-
-    def __init__(self, whole: Rows, part: slice) -> None:
-        super().__init__(whole.basis, whole.values[part])
-        rows, points = whole.factors
-        self.part, self.factors = part, (rows[part], points)
-
-    def _power_of(self, known: float) -> Float[np.ndarray, "b m"]:
-        wider = self._gaussians.pop(known)
-        return np.square(wider, out=wider)
 
 
 class Sample(Rows):

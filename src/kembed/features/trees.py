@@ -43,14 +43,16 @@ class Forest:
         if (below <= np.flatnonzero(inner)[:, None]).any():
             raise ValueError("a node of a tree comes after one below it; make the sketch again")
         roots = np.flatnonzero(np.bincount(below.ravel(), minlength=len(inner)) == 0)
-        node, active = np.tile(roots, b), np.arange(b * len(roots))
-        first, values, sides = active // len(roots) * D, ranks.ravel(), self.sides.ravel()
-        while len(active):
-            at = node[active]
-            above = values[first[active] + self.column[at]] > self.cut[at]
-            node[active] = at = sides[2 * at + above]
-            active = active[inner[at]]
-        return node.reshape(b, len(roots))
+        found, row = np.repeat(roots, b), np.tile(np.arange(b), len(roots))
+        values, start, sides = ranks.T.ravel(), self.column * b, self.sides.ravel()
+        at, place = found, np.arange(len(found))  # nodes of what is in no leaf yet; `take` is a fast look-up
+        while len(at):
+            above = values.take(start.take(at) + row) > self.cut.take(at)
+            at = sides.take(2 * at + above)
+            found[place] = at
+            left = np.flatnonzero(inner.take(at))
+            at, row, place = at.take(left), row.take(left), place.take(left)
+        return found.reshape(len(roots), b).T
 
 
 def fit(sample: Sample) -> Group:

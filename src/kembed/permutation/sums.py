@@ -212,8 +212,8 @@ def sum_features(
     for start in range(0, max(len(order), 1), held):
         part = slice(start, start + held)
         rows = Rows(basis, values[part])
-        for strip in rows.strips() if scaled else ():
-            few = make_segments(own[part][strip.part], weight[part][strip.part])
+        for inside, strip in rows.strips() if scaled else ():
+            few = make_segments(own[part][inside], weight[part][inside])
             for k in scaled:
                 add(k, strip, few)
         segments = make_segments(own[part], weight[part])

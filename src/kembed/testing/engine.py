@@ -21,7 +21,7 @@ from kembed.features.single import column_ensemble
 from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import make_space
 from kembed.learning.kernel_words import choose_kernel, for_one_column, learned_lengthscale
-from kembed.permutation.bins import BINS, AnyBins, ClusterBins, make_bins
+from kembed.permutation.bins import BINS, AnyBins, make_bins
 from kembed.permutation.designs import Design, SeveralSamples, TwoSamples
 from kembed.permutation.exchange import (
     Exchange,
@@ -198,19 +198,31 @@ def pool_test(
     *,
     by_column: bool = False,
     test: Any = None,
-    bins_in_all: int = BINS,
+    bins: int = BINS,
 ) -> TestOutcome:
-    """The test of pooled rows in memory, of rows, clusters or strata; `test` is as `design_test`."""
-    bins = pooled_bins(pool, int(procedure.rng.integers(2**62)), bins_in_all)
-    labels = np.zeros(bins.count)
-    labels[bins.own] = pool.labels
-    design: Design = TwoSamples(labels, bins.classes, bins.strata)
-    numbers = np.array([1.0, 0.0] if pool.labels.sum() == pool.sizes[0] else [0.0, 1.0])
-    if len(pool.sizes) > 2:
-        design, numbers = SeveralSamples(labels.astype(int), bins.classes, bins.strata), np.unique(labels)
+    """The test of pooled rows in memory, of rows, clusters or strata, in about so many bins.
+
+    `test` is a function as `design_test`, which it is by default.
+    """
+    numbers, key = np.unique(pool.labels)[::-1], int(procedure.rng.integers(2**62))
+    parts = [np.flatnonzero(pool.labels == number) for number in numbers]
+    clusters = parts if pool.units is None else [pool.units[part] for part in parts]
+    strata = None if pool.strata is None else [pool.strata[part] for part in parts]
+    made = make_bins(tuple(map(len, parts)), key, clusters, strata, bins=bins)
+    own, counts = np.empty(pool.size, dtype=int), [each.count for each in made]
+    for part, each, start in zip(parts, made, np.cumsum([0, *counts[:-1]]), strict=True):
+        own[part] = start + each.of(0, len(part))[0]
+    labels = np.repeat(numbers, counts)
+    classes = np.concatenate([each.classes for each in made])
+    groups = np.concatenate([each.strata for each in made])
+    design: Design = TwoSamples(labels, classes, groups)
+    if len(parts) > 2:
+        design = SeveralSamples(labels.astype(int), classes, groups)
     test = test or design_test
-    result = test(pool, bins.own, bins.count, design, kernel, procedure, by_column=by_column)
-    movable = tuple(int(((bins.classes >= 0) & (labels == number)).sum()) for number in numbers)
+    result = test(pool, own, len(labels), design, kernel, procedure, by_column=by_column)
+    movable = tuple(each.movable for each in made)
+    if len(parts) > 2 or pool.labels.sum() != pool.sizes[0]:  # not in the order of the samples
+        movable = movable[::-1]
     return result if sum(movable) == pool.size else replace(result, bins=movable)
 
 
@@ -230,22 +242,6 @@ def design_test(
     fitted = choose_all(kernel, sample, procedure, by_column)
     sums = pooled(sample, own, count, pool.weights)
     return fitted_test(*fitted, sample.names, sums, design, procedure, pool.sizes)
-
-
-def pooled_bins(pool: Pool, key: int, bins: int = BINS) -> ClusterBins:
-    """Bins of pooled rows or clusters within strata, those of one sample after those of the other."""
-    parts = [np.flatnonzero(pool.labels == label) for label in np.unique(pool.labels)[::-1]]
-    clusters, strata = (
-        each if each is None else [each[part] for part in parts] for each in (pool.units, pool.strata)
-    )
-    clusters = parts if clusters is None else clusters
-    made = make_bins(tuple(map(len, parts)), key, clusters, strata, bins=bins)
-    own, start = np.empty(pool.size, dtype=int), 0
-    for part, each in zip(parts, made, strict=True):
-        own[part] = start + each.own
-        start += each.count
-    classes, groups = map(np.concatenate, zip(*((each.classes, each.strata) for each in made), strict=True))
-    return ClusterBins(own, np.zeros(pool.size, dtype=int), classes, groups)
 
 
 def sources_test(
@@ -270,11 +266,18 @@ def sources_test(
             raise ValueError(f"{seen}; name a column of both samples, or read them into memory")
     places = {each: schema.names.index(each) for each in (unit, strata) if isinstance(each, str)}
     layout = Layout(tuple(c for c in range(len(schema.names)) if c not in places.values()))
-    sizes, key, notes = tuple(source.size for source in sources), int(rng.integers(2**62)), ()
-    clusters, groups, within = None, None, ""
-    if strata is not None or isinstance(unit, str):
-        clusters = [_clusters(source, places.get(unit), unit) for source in sources]
-    if strata is not None and clusters is not None:
+    sizes, key = tuple(source.size for source in sources), int(rng.integers(2**62))
+    clusters: Any = None
+    if isinstance(unit, str):
+        columns = [source.fold(take_column, places[unit]).table for source in sources]
+        clusters = [np.unique(column, return_inverse=True)[1].ravel() for column in columns]
+    elif strata is not None:
+        clusters = [np.arange(size) for size in sizes]
+        if unit is not None:
+            clusters = [np.where(rows < len(rows) // unit * unit, rows // unit, -1) for rows in clusters]
+    notes: tuple[str, ...] = ()
+    groups, within = None, ""
+    if strata is not None:
         place = places[strata]
         columns = [source.fold(take_column, place).table for source in sources]
         groups, names = number_strata(columns, schema.levels[place] if schema.categorical[place] else None)

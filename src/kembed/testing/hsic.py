@@ -465,17 +465,11 @@ def sum_moments(
     total: Moments | None = None
     for start in range(0, max(len(block.values), 1), CHUNK):
         values = block.values[start : start + CHUNK]
+        rows = [Rows(basis, values[:, list(own)]) for basis, own in zip(fitted, columns, strict=True)]
         a, b = (
-            np.hstack([
-                member.of(rows) - centre for member, centre in zip(each, side, strict=True)
-            ])
-            for rows, each, side in zip(
-                [Rows(basis, values[:, list(own)]) for basis, own in zip(fitted, columns, strict=True)],
-                members,
-                centres,
-                strict=True,
-            )
-        )  # fmt: skip
+            np.hstack([member.of(own) for member in side]) - np.concatenate(centre)
+            for own, side, centre in zip(rows, members, centres, strict=True)
+        )
         cross = [a[:, cuts[0][j]].T @ b[:, cuts[1][k]] for j, k in pairs]
         part = Moments(len(a), [a.sum(axis=0), b.sum(axis=0)], [a.T @ a, b.T @ b], cross)
         total = part if total is None else total.plus(part)

@@ -92,16 +92,14 @@ def hsic_test(
 
     """
     procedure = read_procedure(statistic, null, n_resamples, memory, rng, (*NULLS, "normal", "shift"))
-    if strata is not None and (null != "permutation" or statistic in ("unbiased", "biased")):
-        seen = "strata goes with null='permutation' and statistic='auto' or 'features'"
-        raise ValueError(f"{seen}; leave strata out or change those")
     if unit is not None:
         unit = unit[()] if isinstance(unit, np.ndarray) and not unit.ndim else unit
         unit = unit if hasattr(unit, "__len__") else checks.count(unit, "unit", 1)
-        if null != "permutation" or statistic in ("unbiased", "biased"):
-            said = f"unit={unit}" if isinstance(unit, int | str) else "unit"
+    for given, name in ((strata, "strata"), (unit, "unit")):
+        if given is not None and (null != "permutation" or statistic in ("unbiased", "biased")):
+            said = f"{name}={given}" if isinstance(given, int | str) else name
             seen = f"{said} goes with null='permutation' and statistic='auto' or 'features'"
-            raise ValueError(f"{seen}; leave unit out or change those")
+            raise ValueError(f"{seen}; leave {name} out or change those")
     if null == "normal" and statistic in ("unbiased", "biased"):
         seen = f"null='normal' is the limit of features, but statistic={statistic!r} is of pairs of rows"
         raise ValueError(f"{seen}; use statistic='auto' or 'features'")

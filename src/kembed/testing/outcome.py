@@ -82,7 +82,8 @@ class ColumnEvidence(NamedTuple):
 
     def results(self) -> ColumnResults:
         """P-values of every column, adjusted for all of them."""
-        single, adjusted = _pvalues(self.neg_log_pvalues)
+        T = self.neg_log_pvalues
+        single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
         return tuple(map(ColumnResult, self.names, self.effects, single.tolist(), adjusted.tolist()))
 
 
@@ -259,11 +260,6 @@ def resampled_outcome(
     )
 
 
-def _pvalues(T: Float[np.ndarray, "C J"]) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
-    """Unadjusted and adjusted p-values of J statistics; the first row is that of the data."""
-    return nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
-
-
 def subjects(kernels: tuple[Any, ...]) -> tuple[dict[tuple[str, ...], int], Int[np.ndarray, " J"]]:
     """Columns and pairs that kernels look at, each with its number, and the number of every kernel.
 
@@ -297,7 +293,7 @@ def find_columns(
         pairs = [k for k, names in enumerate(places) if names not in tested]
         T = np.hstack([columns.neg_log_pvalues, T[:, pairs]])
         places = {names: k for k, names in enumerate([*tested, *(list(places)[k] for k in pairs)])}
-    single, adjusted = _pvalues(T)
+    single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
     found = []
     for names, k in places.items():
         p, corrected = float(single[k]), max(float(adjusted[k]), overall)

@@ -238,7 +238,7 @@ def exchange_test(
         return engine.pool_test(pool, kernel, procedure, by_column=by_column)
     if len(parts.tables) == 2 and parts.clusters is None and parts.strata is None:
         return dense.permutation_test(pool, kernel, procedure, by_column=by_column)
-    how: Any = {"test": dense.design_test, "bins_in_all": pool.size}  # which need not be few
+    how: Any = {"test": dense.design_test, "bins": pool.size}  # which need not be few
     return engine.pool_test(pool, kernel, procedure, by_column=by_column, **how)
 
 
@@ -298,12 +298,8 @@ def _check_combination(
     """Refuse what does not go together, and say what does."""
     if by_column and null != "permutation":
         raise ValueError("by_column goes with null='permutation'; leave one out (--by-column, --null)")
-    for given, name in (
-        (weights is not None, "weights"),
-        (unit is not None, "unit"),
-        (strata is not None, "strata"),
-    ):
-        if given and ((paired and name != "strata") or null != "permutation"):
+    for given, name in ((weights, "weights"), (unit, "unit"), (strata, "strata")):
+        if given is not None and ((paired and name != "strata") or null != "permutation"):
             seen = f"{name} goes with null='permutation' and unpaired samples"
             option = f" (--{name.replace('_', '-')}, --null, --paired)"
             raise ValueError(f"{seen}; leave {name} out or change those{option}")
