@@ -38,7 +38,6 @@ from kembed.permutation.pool import Pool, row_weights
 from kembed.permutation.sums import (
     BinSums,
     Layout,
-    Sums,
     member_statistics,
     pooled,
     stored,
@@ -306,7 +305,10 @@ def _test_bins(
     parts = [
         source.fold(sum_features, layout, own, basis, maps) for source, own in zip(sources, bins, strict=True)
     ]
-    order = sorted(range(len(parts)), key=lambda k: _key(parts[k]))  # the same answer for swapped samples
+    totals = [
+        np.concatenate([[part.rows], *(table.sum(axis=0) for table in part.features)]) for part in parts
+    ]
+    order = sorted(range(len(parts)), key=lambda k: totals[k].tolist())  # the same for swapped samples
     sums = stored([parts[k] for k in order], maps)
     codes = np.repeat(np.arange(len(parts)), [bins[k].count for k in order])
     classes = np.concatenate([bins[k].classes for k in order])
@@ -317,11 +319,6 @@ def _test_bins(
     sizes = tuple(part.rows for part in parts)
     result = fitted_test(fitted, columns, sample.names, sums, design, procedure, sizes)
     return replace(result, bins=tuple(own.movable for own in bins))
-
-
-def _key(part: Sums) -> tuple[float, ...]:
-    """An order of samples: by rows, then by their sums."""
-    return (part.rows, *(float(value) for table in part.features for value in table.sum(axis=0)))
 
 
 def _refuse_few(bins: tuple[AnyBins, ...], labels: list[str], unit: str) -> None:

@@ -1,8 +1,8 @@
 """Do several samples come from one distribution? `k_sample_test`: all of them at once, then every pair.
 
 Labels of k kinds are shuffled over the pooled, unordered rows. For every kernel the statistic is the sum of
-n_g (N - n_g) / N² times MMD² of each sample against all the others, on the same relabelings. Kernels see no
-label, so the test is exact.
+n_g (N - n_g) / N² times the biased MMD² of each sample against all the others, on the same relabelings; two
+samples are tested as by `mmd_test`. Kernels see no label, so the test is exact.
 """
 
 from dataclasses import dataclass, replace
