@@ -23,6 +23,7 @@ README = ROOT / "README.md"
 PAGES = [
     "quickstart",
     "howto/drift",
+    "howto/decisions",
     "howto/when",
     "howto/ab-test",
     "howto/shift",

@@ -41,6 +41,7 @@ _HOME = {
     "MultiScale": "kernels.stationary",
     "OnColumns": "kernels.discrete",
     "PosteriorEmbedding": "embeddings.posterior",
+    "PowerCurve": "comparing.sample_size",
     "Product": "kernels.composite",
     "QuantileEffects": "comparing.quantiles",
     "RationalQuadratic": "kernels.stationary",
@@ -69,6 +70,7 @@ _HOME = {
     "mmd_test": "testing.two_sample",
     "pc": "graphs.pc",
     "quantile_effects": "comparing.quantiles",
+    "required_rows": "comparing.sample_size",
     "sample_kernel": "learning.nuts",
     "scheduler": "tables.scheduling",
     "shrinkage": "embeddings.shrinkage",
@@ -87,6 +89,8 @@ if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
     from kembed.comparing.gate import assert_same_distribution as assert_same_distribution
     from kembed.comparing.quantiles import QuantileEffects as QuantileEffects
     from kembed.comparing.quantiles import quantile_effects as quantile_effects
+    from kembed.comparing.sample_size import PowerCurve as PowerCurve
+    from kembed.comparing.sample_size import required_rows as required_rows
     from kembed.comparing.witness import Witness as Witness
     from kembed.comparing.witness import witness as witness
     from kembed.conditional.independence import conditional_test as conditional_test

@@ -471,6 +471,34 @@ def test_when(answer, place, call):
     assert (code, out[:19]) == (0, "No change was found")
 
 
+def test_power(answer, place, call):
+    how = ["before.csv", "--columns", "v,w", "--shift", "2sd", "--of", "v", "--draws", "10", *QUICK]
+    found = answer("power", *how, "--rows", "15,400", "-o", "power.png")
+    direct = kembed.required_rows(
+        pl.read_csv(place / "before.csv").select("v", "w"),
+        shift="2 sd",
+        columns=["v"],
+        rows=[15, 400],
+        n_draws=10,
+        kernel="median",
+        n_resamples=39,
+        rng=0,
+    )
+    assert found["curve"] == direct.to_dict()["curve"]
+    assert found["verdict"] == repr(direct)
+    assert (place / "power.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = call("power", *how)
+    assert code == 0
+    assert "rows per sample" in out
+    for arguments, message in (
+        (["power", "before.csv"], "one pilot sample does not differ from itself"),
+        (["power", "before.csv", "--shift", "1sd", "--rows", "many"], "--rows takes whole numbers"),
+    ):
+        code, _, err = call(*arguments)
+        assert code == 2
+        assert message in err
+
+
 def test_learn(answer, place, call):
     found = answer("learn", "before.csv", "--columns", "v", "-o", "curve.png")
     v = pl.read_csv(place / "before.csv")["v"].to_numpy()

@@ -20,6 +20,7 @@ CALLS = {
     "independence": ["independence", "a.csv", "--x", "v", "--y", "u,w", *QUICK],
     "witness": ["witness", "a.csv", "b.csv", *V, "--kernel", "median"],
     "when": ["when", "steps.csv", "--order", "t", *QUICK],
+    "power": ["power", "a.csv", "b.csv", *BOTH, "--draws", "10", *QUICK],
     "learn": ["learn", "a.csv", *V],
     "summarise": ["summarise", "a.csv", "-o", "a.kembed"],
     "monitor": ["monitor", "m.kembed", "b.csv", "--reference", "a.csv", *BOTH, "--resamples", "39"],

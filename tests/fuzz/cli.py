@@ -108,6 +108,10 @@ OPTIONS: dict[str, Sequence[str]] = {
     "--block": ("1", "2", "0", "1000"),
     "--min-segment": ("3", "0", "1000"),
     "--level": ("0.9", "2", "0"),
+    "--rows": ("12,500", "0", "a"),
+    "--shift": ("0.5sd", "10%", "far"),
+    "--margin": ("0.1sd", "2%", "0.2", "-1"),
+    "--draws": ("10", "1"),
     "--nonsense": ("", "1"),
 }
 READING = (
@@ -132,8 +136,9 @@ COMMANDS: dict[str, tuple[int, tuple[str, ...]]] = {  # how many files, and whic
     "summarise": (1, (*READING, "--seed", "--json")),
     "when": (1, (*READING, "--seed", "--resamples", "--alpha", "--quiet", "--json", "--order", "--block",
                  "--min-segment", "--fail-on-difference")),
+    "power": (2, (*READING, *TESTING, "--group", "--rows", "--shift", "--margin", "--draws")),
 }  # fmt: skip
-SHARES = np.array([8.0, 1.0, 0.7, 2.0, 1.0, 1.0, 1.0, 1.0])
+SHARES = np.array([8.0, 1.0, 0.7, 2.0, 1.0, 1.0, 1.0, 1.0, 0.5])
 ENDINGS = {"report": ".html", "summarise": ".sketch", "witness": ".png", "learn": ".png", "graph": ".png"}
 
 

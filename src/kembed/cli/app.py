@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kembed import __version__
-from kembed.cli import graphs, monitor, one_sample, sketches, tour, two_samples
+from kembed.cli import graphs, monitor, one_sample, power, sketches, tour, two_samples
 from kembed.cli.words import UsageError
 
 # What stands below the help of every command, and of all.
@@ -30,6 +30,7 @@ COMMANDS = {
     "monitor": monitor.run_monitor,
     "independence": one_sample.run_independence,
     "when": one_sample.run_when,
+    "power": power.run_power,
     "graph": graphs.run_graph,
     "learn": one_sample.run_learn,
     "reproduce": tour.run_reproduce,

@@ -12,6 +12,7 @@ from kembed.plotting.learning import plot_learned, plot_samples
 from kembed.plotting.monitor import plot_monitor
 from kembed.plotting.null import plot_test
 from kembed.plotting.pairs import plot_pair
+from kembed.plotting.power import plot_power
 from kembed.plotting.shift import plot_shift
 from kembed.plotting.style import axes_or_new
 from kembed.plotting.treatment import plot_balance, plot_quantile_effects
@@ -28,6 +29,7 @@ __all__ = [
     "plot_learned",
     "plot_monitor",
     "plot_pair",
+    "plot_power",
     "plot_quantile_effects",
     "plot_samples",
     "plot_shift",
@@ -45,6 +47,7 @@ PLOTS = {
     "KernelSamples": plot_samples,
     "LearnedKernel": plot_learned,
     "Monitor": plot_monitor,
+    "PowerCurve": plot_power,
     "QuantileEffects": plot_quantile_effects,
     "Shift": plot_shift,
     "TestOutcome": plot_test,
