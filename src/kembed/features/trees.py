@@ -15,6 +15,7 @@ COUNT, SIZES = 25, (100, 32, 8)
 FEW_TREES, SHARES = 10, (16, 64, 128)  # leaves are most of what a pass over large data brings back
 CROSSED = 2  # sizes of leaves that an independence test of many rows pairs: small leaves are too many
 MOST_ROWS = 3_000  # of an independence test in memory
+STEPS = 4  # down a tree, between looks at which rows are in a leaf
 ROUNDS = 100  # a node whose drawn columns do not vary is tried again, so often
 
 
@@ -44,11 +45,13 @@ class Forest:
             raise ValueError("a node of a tree comes after one below it; make the sketch again")
         roots = np.flatnonzero(np.bincount(below.ravel(), minlength=len(inner)) == 0)
         found, row = np.repeat(roots, b), np.tile(np.arange(b), len(roots))
-        values, start, sides = ranks.T.ravel(), self.column * b, self.sides.ravel()
-        at, place = found, np.arange(len(found))  # nodes of what is in no leaf yet; `take` is a fast look-up
+        values, start = ranks.T.ravel(), np.maximum(self.column, 0) * b
+        sides = np.where(inner[:, None], self.sides, np.arange(len(inner))[:, None]).ravel()
+        at, place = found, np.arange(len(found))  # nodes of what is in no leaf yet; a leaf leads to itself
         while len(at):
-            above = values.take(start.take(at) + row) > self.cut.take(at)
-            at = sides.take(2 * at + above)
+            for _ in range(STEPS):
+                above = values.take(start.take(at) + row) > self.cut.take(at)
+                at = sides.take(2 * at + above)
             found[place] = at
             left = np.flatnonzero(inner.take(at))
             at, row, place = at.take(left), row.take(left), place.take(left)

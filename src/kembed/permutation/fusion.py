@@ -95,7 +95,8 @@ def negative_log_p(
     third = (np.einsum("jc,jc,jc->j", z, z, z) / z.shape[1])[:, None]
     found = np.empty(z.shape)
     found[~others] = _gamma_tail(z[~others], third[~others])
-    found[others] = _gamma_tail(*_moments_of_others(z[others], third[others]))
+    if others.any():
+        found[others] = _gamma_tail(*_moments_of_others(z[others], third[others]))
     found[steady] = 0.0
     return found.T
 
