@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-random coverage test-browser test-oldest test-newest lint docs bench release-check clean
+.PHONY: demo test test-random coverage test-browser test-oldest test-newest lint docs release-check clean
 demo: $(PLAIN_STAMP)
 	$(BIN)/kembed demo --output build/demo
 
@@ -59,9 +59,6 @@ lint: $(STAMP)
 docs: $(DOCS_STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "open build/docs/index.html"
-
-bench: $(STAMP)
-	$(BIN)/python -m benchmarks
 
 # Wheel and source archive as an index would show them, each installed in an environment of its own and tried.
 RELEASE := build/release

@@ -1,1 +1,1 @@
-"""Measurements: speed, memory, coverage. Not part of the tests; `make bench` runs them all."""
+"""Measurements: speed, memory, coverage. Not part of the tests; `python -m benchmarks` lists them."""

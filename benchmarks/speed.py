@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.rivals import SHIFT, B, clock, two_samples
+from benchmarks.rivals import B, clock, two_samples
 from kembed import Gaussian, hsic_test, mmd_test
 
 HERE = Path(__file__).parent
@@ -87,28 +87,6 @@ def dense_product(N: int = 40_000) -> float:
     return clock(lambda: K @ labels, 2) * N / strip
 
 
-def curve() -> list[list]:
-    """Median time and power of our fast statistics at the same alternatives as goodpoints' test."""
-    points = []
-    ways = {
-        "features, 39 permutations": {"statistic": "features", "n_resamples": 39},
-        "exact, 39 permutations": {"n_resamples": 39},
-    }
-    for n in (1_024, 4_096):
-        for name, options in ways.items():
-            times, rejected = [], []
-            for r in range(100):
-                rng = np.random.default_rng([2026, n, r])
-                x, y = rng.normal(size=(n, 10)), rng.normal(size=(n, 10))
-                y[:, 0] += SHIFT[n]
-                start = time.perf_counter()
-                result = mmd_test(x, y, kernel=Gaussian(4.4), rng=r, **options)
-                times.append(time.perf_counter() - start)
-                rejected.append(result.pvalue <= 0.05 + 1e-12)
-            points.append([n, f"kembed {name}", float(np.median(times)), float(np.mean(rejected))])
-    return points
-
-
 def main() -> None:
     x, y = two_samples()
     limit = bare(x, y)
@@ -162,12 +140,6 @@ def main() -> None:
     print(
         f"\ncold start, new process, 1,000 + 1,000 rows, D = 2: median {cold:.2f} s, default {default:.2f} s"
     )
-    print("\ntime against power, D = 10, shift of one column, 100 repetitions (standard error up to .05)\n")
-    print("| n = m | test | median seconds | power |\n|---|---|---|---|")
-    for n, name, seconds, power in sorted(
-        [*curve(), *(rival("goodpoints") or [])], key=lambda row: row[:3:2]
-    ):
-        print(f"| {n} | {name} | {seconds:.4f} | {power:.2f} |")
 
 
 if __name__ == "__main__":

@@ -1,19 +1,14 @@
 """Power on the suites that were written before the members were chosen: ACCIDENTS, and RELATIONS.
 
-`python -m benchmarks third` prints the default; beside it, on the same draws, whatever of these is there:
-- `KEMBED_FIRST`, the `src` folder of an older kembed (`git worktree add ../first fce735d`), in a process of
-  its own;
-- `KEMBED_RIVALS`, a folder with the official code of MMD-FUSE (antoninschrab/mmdfuse) and MMDAgg
-  (antoninschrab/mmdagg), which need JAX. They get columns over their standard deviations, and an indicator
-  for every level of a category.
+`python -m benchmarks third` prints the default, and with `KEMBED_RIVALS`, a folder with the official code of
+MMD-FUSE (antoninschrab/mmdfuse) and MMDAgg (antoninschrab/mmdagg), which need JAX, these beside it on the
+same draws. They get columns over their standard deviations, and an indicator for every level of a category.
 
 Level .05, B = 299; KEMBED_REPETITIONS for other than 50 repetitions, KEMBED_AFTER=50 for those after the
 first fifty alone.
 """
 
-import json
 import os
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -25,7 +20,6 @@ from benchmarks._workers import LEVEL, SEED, B, seeded, spread
 from benchmarks.accidents import ACCIDENTS, RELATIONS
 
 DRAWS = range(int(os.environ.get("KEMBED_AFTER", "0")), int(os.environ.get("KEMBED_REPETITIONS", "50")))
-HERE = str(Path(__file__).parent.parent)
 
 
 def numbers(x) -> np.ndarray:
@@ -62,24 +56,10 @@ def rivals(job: tuple[str, int]) -> list[float]:
     return [1.0 - float(fuse), 1.0 - float(mmdagg(x, y, alpha=LEVEL, B1=B, B2=B, seed=r))]
 
 
-def elsewhere(folder: str, names: list[str]) -> np.ndarray:
-    """The p-values of another kembed."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, HERE])}
-    command = [sys.executable, "-m", "benchmarks.third", *names]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return np.array(json.loads(done.stdout.splitlines()[-1]))
-
-
-def pvalues(names: list[str]) -> list[list[float]]:
-    found = spread(ours, [(name, r) for name in names for r in DRAWS])
-    return np.reshape(found, (len(names), len(DRAWS))).tolist()
-
-
 def table(title: str, sets) -> None:
     names = list(sets)
-    columns = {"fused (default)": np.array(pvalues(names))}
-    if folder := os.environ.get("KEMBED_FIRST"):
-        columns["first default"] = elsewhere(folder, names)
+    found = spread(ours, [(name, r) for name in names for r in DRAWS])
+    columns = {"fused (default)": np.reshape(found, (len(names), len(DRAWS)))}
     if os.environ.get("KEMBED_RIVALS") and sets is ACCIDENTS:
         found = spread(rivals, [(name, r) for name in names for r in DRAWS])
         both = np.reshape(found, (len(names), len(DRAWS), 2))
@@ -100,4 +80,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(pvalues(sys.argv[1:])))
+    main()

@@ -65,18 +65,38 @@ CALLS = {
     "paper": "kembed.mmd_test(x, y, kernel='paper', rng=0, n_resamples=49)",
     "hsic paper": "kembed.hsic_test(x[:, :1], x[:, 1:], kernel='paper', rng=0, n_resamples=49)",
     "witness paper": "kembed.witness(x, y, kernel='paper').where()",
+    "k samples paper": "kembed.k_sample_test(x, y, x[:20], kernel='paper', rng=0, n_resamples=49)",
+    "conditional paper": "kembed.conditional_test(x[:, 0], x[:, 1], x[:, 2], kernel='paper', rng=0)",
+    "compare paper": "kembed.compare(x, y, kernel='paper', n_resamples=49)",
     "bayes_factor": "kembed.bayes_factor(x, y, n_resamples=49)",
     "posterior": "kembed.learn_kernel(x).posterior.quantile(0.5)",
+    "posterior of two numbers": (
+        "kembed.learn_kernel(x[:, :2], kembed.Gaussian(np.ones(2))).posterior.kernels(5)"
+    ),
     "posterior of the paper": "kembed.learn_kernel(x, objective='paper', noise=1.0).posterior",
     "witness posterior": "kembed.witness(x, y, kernel='posterior').where()",
     "KernelLearner": "kembed.KernelLearner().fit(x).transform(x)",
     "MeanEmbedding": "kembed.MeanEmbedding().fit([x, y]).transform([x, y])",
+    "bayes_factor of mixed columns": (
+        "kembed.bayes_factor({'a': x[:, 0], 'b': ['u', 'v'] * 20}, {'a': y[:, 0], 'b': ['u'] * 30}, "
+        "n_resamples=49)"
+    ),
+    "the size of a difference": "kembed.compare(x, y, n_resamples=49).effect.interval[1]",
     "DistributionRegressor": "kembed.DistributionRegressor().fit([x, y, x[:9]], [0, 1, 2]).predict([x])",
+    "bags in one table": (
+        "kembed.DistributionRegressor(bags='bag').fit({'u': x[:, 0], 'bag': np.arange(40) // 5}, "
+        "np.arange(8.0)).predict({'u': y[:, 0], 'bag': np.arange(30) // 5}, return_std=True)"
+    ),
     "Sketch": "kembed.mmd_test(kembed.Sketch.of(x), y, rng=0)",
     "fit_embedding": "kembed.fit_embedding(x, kembed.Gaussian(1.0)).interval(x[:2])",
     "convolved": "kembed.Matern32().convolved(kembed.GaussianMeasure(np.zeros(3), np.eye(3))).gram(x, x)",
     "kembed test": "command('test', 'a.csv', 'b.csv', '--resamples', '49')",
     "kembed witness": "command('witness', 'a.csv', 'b.csv')",
+    "--bayes": "command('test', 'a.csv', 'b.csv', '--bayes', '--resamples', '49')",
+    "witness --kernel paper": "command('witness', 'a.csv', 'b.csv', '--kernel', 'paper')",
+    "independence --kernel paper": (
+        "command('independence', 'a.csv', '--x', 'u', '--y', 'v', '--kernel', 'paper', '--resamples', '49')"
+    ),
     "--kernel paper": "command('test', 'a.csv', 'b.csv', '--kernel', 'paper', '--resamples', '49')",
     "kembed report": "command('report', 'a.csv', 'b.csv', '-o', 'page.html', '--resamples', '49')",
     "kembed independence": "command('independence', 'a.csv', '--x', 'u', '--y', 'v', '--resamples', '49')",

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Background": "graphs.background",
-    "Balance": "comparing.balance",
+    "Balance": "comparing.treatment",
     "BayesFactorResult": "testing.bayes",
     "CausalGraph": "graphs.graph",
     "ConditionalOutcome": "conditional.result",
@@ -43,7 +43,7 @@ _HOME = {
     "PosteriorEmbedding": "embeddings.posterior",
     "PowerCurve": "comparing.sample_size",
     "Product": "kernels.composite",
-    "QuantileEffects": "comparing.quantiles",
+    "QuantileEffects": "comparing.treatment",
     "RationalQuadratic": "kernels.stationary",
     "Scaled": "kernels.composite",
     "Sketch": "testing.sketch",
@@ -51,7 +51,7 @@ _HOME = {
     "MonitorResult": "testing.monitor_result",
     "Sum": "kernels.composite",
     "assert_same_distribution": "comparing.gate",
-    "balance": "comparing.balance",
+    "balance": "comparing.treatment",
     "bayes_factor": "testing.bayes",
     "change_points": "comparing.change_points",
     "choose_landmarks": "embeddings.landmarks",
@@ -64,12 +64,12 @@ _HOME = {
     "hsic_test": "testing.independence",
     "k_sample_test": "testing.several",
     "learn_kernel": "learning.learn",
-    "log_pseudolikelihood": "learning.paper.likelihood",
+    "log_pseudolikelihood": "learning.paper.pseudolikelihood",
     "median_lengthscale": "embeddings.landmarks",
     "load_ozone": "tables.datasets",
     "mmd_test": "testing.two_sample",
     "pc": "graphs.pc",
-    "quantile_effects": "comparing.quantiles",
+    "quantile_effects": "comparing.treatment",
     "required_rows": "comparing.sample_size",
     "sample_kernel": "learning.nuts",
     "scheduler": "tables.scheduling",
@@ -80,17 +80,17 @@ _HOME = {
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
-    from kembed.comparing.balance import Balance as Balance
-    from kembed.comparing.balance import balance as balance
     from kembed.comparing.change_points import ChangePoints as ChangePoints
     from kembed.comparing.change_points import change_points as change_points
     from kembed.comparing.compare import Comparison as Comparison
     from kembed.comparing.compare import compare as compare
     from kembed.comparing.gate import assert_same_distribution as assert_same_distribution
-    from kembed.comparing.quantiles import QuantileEffects as QuantileEffects
-    from kembed.comparing.quantiles import quantile_effects as quantile_effects
     from kembed.comparing.sample_size import PowerCurve as PowerCurve
     from kembed.comparing.sample_size import required_rows as required_rows
+    from kembed.comparing.treatment import Balance as Balance
+    from kembed.comparing.treatment import QuantileEffects as QuantileEffects
+    from kembed.comparing.treatment import balance as balance
+    from kembed.comparing.treatment import quantile_effects as quantile_effects
     from kembed.comparing.witness import Witness as Witness
     from kembed.comparing.witness import witness as witness
     from kembed.conditional.independence import conditional_test as conditional_test
@@ -131,7 +131,7 @@ if TYPE_CHECKING:  # what `__getattr__` imports, for type checkers and editors
     from kembed.learning.learn import learn_kernel as learn_kernel
     from kembed.learning.learned_kernel import LearnedKernel as LearnedKernel
     from kembed.learning.nuts import sample_kernel as sample_kernel
-    from kembed.learning.paper.likelihood import log_pseudolikelihood as log_pseudolikelihood
+    from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood as log_pseudolikelihood
     from kembed.tables.datasets import load_ozone as load_ozone
     from kembed.tables.scheduling import scheduler as scheduler
     from kembed.testing.bayes import BayesFactorResult as BayesFactorResult

@@ -43,12 +43,12 @@ def test_repeated_values_and_zeros_are_told(rng):
 
 def test_rows_far_out_are_told(rng):
     (said,) = told(rng, lambda y, _: np.append(y[:-12], np.full(12, 9.0) + rng.normal(size=12)))
-    assert said == "4.0% of after lie far out, 0.0% of before"
+    assert said == "4.0% of after are outliers, 0.0% of before"
 
 
 def test_half_of_the_rows_do_not_lie_far_out(rng):
     x, y = np.where(rng.random((2, 300)) < [[0.05], [0.45]], 9.0 + rng.normal(size=(2, 300)), 0.1)
-    assert not any("far out" in said for said in of_numbers((x, y), LABELS))
+    assert not any("outliers" in said for said in of_numbers((x, y), LABELS))
 
 
 @pytest.mark.parametrize("seed", range(20))

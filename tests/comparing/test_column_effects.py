@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from kembed import compare
 from kembed.comparing.column_effects import (
     ColumnEffect,
     Independent,
     category_effect,
+    cluster_variance,
     distribution_width,
     largest_change,
     number_effect,
@@ -217,3 +218,49 @@ def test_without_a_margin_the_usual_one_is_tried(rng):
     assert str(numbers.margin.margin) == "0.1 sd"
     categories = compare(*(pl.DataFrame({"c": own}) for own in levels), kernel="median", n_resamples=19)
     assert str(categories.margin.margin) == "4%"
+
+
+def test_the_variance_over_clusters_is_that_of_a_slow_loop(rng):
+    values, clusters = rng.normal(size=(30, 2)), rng.integers(0, 7, size=30)
+    for column, variance in zip(values.T, cluster_variance(values, clusters, 0.1), strict=True):
+        total = sum((column[clusters == c] - column.mean()).sum() ** 2 for c in range(7))
+        student = t.ppf(0.95, 6) / norm.ppf(0.95)
+        assert variance == pytest.approx(total * 7 / 6 / 30**2 * student**2)
+
+
+def test_copies_of_a_row_are_worth_one_row_and_independent_rows_all(rng):
+    """Clusters of four copies have about the interval of single rows."""
+    x, y = rng.normal(size=60), rng.normal(0.4, size=60)
+    _, single = shift_interval(x, y, Independent(60, 60), 0.05)
+    clusters = np.repeat(np.arange(60), 4), np.repeat(np.arange(100, 160), 4)
+    copies = [np.repeat(part, 4) for part in (x, y)]
+    _, clustered = shift_interval(*copies, Independent(240, 240, clusters=clusters), 0.05)
+    assert clustered == pytest.approx(single, rel=0.02)
+    one = number_effect(x, y, Independent(60, 60), 0.05).difference_interval
+    four = number_effect(*copies, Independent(240, 240, clusters=clusters), 0.05).difference_interval
+    assert four[1] - one[1] == pytest.approx(0.0, abs=0.04)
+    fresh = rng.normal(size=(2, 240))
+    apart = number_effect(*fresh, Independent(240, 240, clusters=clusters), 0.05).difference_interval
+    assert apart[1] < number_effect(*fresh, Independent(60, 60), 0.05).difference_interval[1] - 0.1
+
+
+def test_intervals_cover_under_clusters_of_unequal_size():
+    """Half of the variance is between 30 clusters of 1 to 12 rows a sample; 300 draws, all at 90%."""
+    held, rng = np.zeros(3), np.random.default_rng(5)
+    for _ in range(300):
+        parts, codes = [], []
+        for shift in (0.0, 0.5):
+            sizes = rng.integers(1, 13, size=30)
+            code = np.repeat(np.arange(30), sizes)
+            parts.append(np.sqrt(0.5) * (rng.normal(size=30)[code] + rng.normal(size=len(code))) + shift)
+            codes.append(code + 100 * (shift > 0.0))
+        units = Independent(len(parts[0]), len(parts[1]), clusters=tuple(codes))
+        low, high = shift_interval(*parts, units, 0.1)[1]
+        held[0] += low <= 0.5 <= high
+        low, high = number_effect(*parts, units, 0.1).difference_interval
+        held[1] += low <= 2.0 * norm.cdf(0.25) - 1.0 <= high
+        low, high = category_effect(
+            *(part > 0.5 for part in parts), ("no", "yes"), units, 0.1
+        ).difference_interval
+        held[2] += low <= 0.5 - norm.cdf(-0.5) <= high
+    assert min(held) >= 252  # of 270 expected; fewer with probability .001

@@ -6,8 +6,8 @@ from scipy import stats
 from tests import reference
 
 from kembed import compare
-from kembed.comparing.effects import auc_interval, fisher_pvalue, superiority
-from kembed.comparing.histograms import MOST, histogram
+from kembed.comparing.column_effects import auc_interval, fisher_pvalue, superiority
+from kembed.comparing.summaries import MOST_BARS, histogram
 from kembed.core.ordering import middle_ranks
 from kembed.permutation.nulls import holm
 
@@ -44,7 +44,7 @@ def test_a_histogram_shows_where(rng):
     x = rng.normal(size=2_000)
     y = np.where(rng.uniform(size=2_000) < 0.2, 2.0 + 0.1 * rng.normal(size=2_000), rng.normal(size=2_000))
     bars = histogram(x, y)
-    assert len(bars.x) == MOST
+    assert len(bars.x) == MOST_BARS
     assert sum(bars.x) == pytest.approx(1.0)
     assert sum(bars.y) == pytest.approx(1.0)
     clump = np.searchsorted(bars.edges, 2.0) - 1

@@ -80,6 +80,6 @@ def test_columns_of_frames_with_text(mixed, frame):
 def test_fewer_rows_than_columns(rng):
     x, y = rng.normal(size=(4, 12)), rng.normal(size=(5, 12)) + 3.0
     w = witness(x, y, kernel="median")
-    assert (w.values_x > 0.0).all()
-    assert (w.values_y < 0.0).all()
+    assert (w.at(x).mean > 0.0).all()
+    assert (w.at(y).mean < 0.0).all()
     assert [column.lengthscale for column in w.relevance] == [None] * 12

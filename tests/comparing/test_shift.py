@@ -8,8 +8,15 @@ import pytest
 
 import kembed
 from kembed.cli import run
-from kembed.comparing import relation
-from kembed.comparing.relation import Overlap, Profile, TargetDifference, _inside, _joined, differences
+from kembed.comparing import conditional_shift as relation
+from kembed.comparing.conditional_shift import (
+    Overlap,
+    Profile,
+    TargetDifference,
+    _inside,
+    _joined,
+    differences,
+)
 from kembed.comparing.shift import find_shift
 from kembed.tables.reader import read
 from kembed.testing.procedure import read_procedure

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 import kembed
-from kembed.comparing.balance import ks_distance
+from kembed.comparing.treatment import ks_distance
 
 
 @pytest.fixture(scope="module")

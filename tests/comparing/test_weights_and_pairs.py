@@ -8,7 +8,7 @@ import pytest
 
 import kembed
 from kembed.cli import run
-from kembed.comparing.compare import drawn_rows
+from kembed.comparing.samples import drawn_rows
 
 QUICK = {"n_resamples": 99, "rng": 0}
 

@@ -1,9 +1,8 @@
 """P-values on disk and results in memory: computed once, by their key."""
 
-import numpy as np
 import pytest
 
-from kembed.conditional.cache import LEAST_KEPT, MemoryCache, kept_on_disk
+from kembed.conditional.cache import Cache, kept_on_disk
 
 
 def never():
@@ -36,12 +35,11 @@ def test_what_is_damaged_is_computed_again(tmp_path):
 
 
 def test_the_least_recently_used_go_first():
-    cache = MemoryCache(100)
-    for key in range(LEAST_KEPT):
-        assert cache.get(("a", key), 50, lambda key=key: key) == key  # few are kept, whatever their size
-    assert cache.get(("a", 0), 50, never) == 0
-    cache.get(("b", 0), 50, lambda: 0)
-    assert cache.get(("a", 0), 50, never) == 0
-    assert cache.get(("a", 1), 50, lambda: "anew") == "anew"
-    assert (cache.count("a"), cache.count("b")) == (LEAST_KEPT - 1, 1)
-    assert np.isnan(cache.get(("c",), 0, lambda: np.nan))
+    cache = Cache(3)
+    for key in range(3):
+        assert cache.result(("a", key), lambda key=key: key) == key
+    assert cache.result(("a", 0), never) == 0
+    assert cache.result(("b", 0), lambda: None) is None
+    assert cache.result(("a", 0), never) == 0
+    assert cache.result(("a", 1), lambda: "anew") == "anew"
+    assert list(cache.results) == [("b", 0), ("a", 0), ("a", 1)]

@@ -5,17 +5,10 @@ import pytest
 from tests import reference
 
 from kembed import ConditionalTester, pc
-from kembed.conditional.features import Settings, TableFeatures, kernels_features
-from kembed.conditional.regression import (
-    MANY_ROWS,
-    SINGLE_PRECISION_ROWS,
-    Conditioner,
-    column_basis,
-    kernel_basis,
-)
+from kembed.conditional.features import SCREENING_ROWS as ROWS
+from kembed.conditional.features import Screening, Settings, TableFeatures
+from kembed.conditional.regression import MANY_ROWS, Conditioner, column_basis
 from kembed.conditional.residuals import Variable
-from kembed.conditional.screening import ROWS, Screening
-from kembed.kernels.stationary import Gaussian
 
 NUMERIC = np.zeros(1, dtype=bool)
 
@@ -30,17 +23,6 @@ def test_features_of_a_column_are_those_of_its_kernel():
     K = np.exp(-0.5 * np.subtract.outer(x, x) ** 2 / 0.35**2)
     K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
     np.testing.assert_allclose(F @ F.T, K, atol=5e-3)  # negligible eigenvalues are dropped
-    (one,) = kernels_features(x[:, None], NUMERIC, [Gaussian(0.5)], many=True)
-    (other,) = kernels_features(x[:, None], NUMERIC, [Gaussian(0.5)])
-    np.testing.assert_allclose(one.values @ one.values.T, other.values @ other.values.T, atol=5e-3)
-
-
-def test_interpolated_features_are_those_of_every_row():
-    x = np.random.default_rng(0).normal(size=(SINGLE_PRECISION_ROWS + 1, 1))
-    marks = np.linspace(-4.0, 4.0, 20)[:, None]
-    one, other = (kernel_basis(x, marks, many=many).features for many in (True, False))
-    assert one.dtype == other.dtype == np.float32
-    np.testing.assert_allclose(one[:200] @ one.T, other[:200] @ other.T, atol=1e-4)
 
 
 def test_residuals_are_those_of_ridge_regression():

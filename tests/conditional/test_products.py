@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from tests import reference
 
-from kembed.conditional.products import (
+from kembed.conditional.features import (
     BINS,
     CHUNK,
     NEGLIGIBLE,
-    bin_sums,
     products,
     random_signs,
     squared_norms,
@@ -19,7 +18,7 @@ def test_norms_are_the_double_sum():
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(8, 2)), rng.normal(size=(8, 3))
     E = random_signs(8, 5, rng)
-    found = squared_norms(products(A.T, B.T), E, len(A))
+    found = squared_norms(products(A, B)[0], E, len(A))
     slow = [reference.product_statistic(A, B, signs) for signs in [np.ones(8), *E.T]]
     np.testing.assert_allclose(found, slow, rtol=1e-5)
     assert found[0] == pytest.approx(slow[0], rel=1e-12)  # the data's own in double precision
@@ -28,7 +27,7 @@ def test_norms_are_the_double_sum():
 def test_products_drop_only_what_is_negligible():
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(50, 30)), rng.normal(size=(50, 30)) * 10.0 ** -np.arange(30)
-    kept = products(A.T, B.T)
+    (kept,) = products(A, B)
     assert len(kept) <= 150
     whole = float((A**2).sum(axis=1) @ (B**2).sum(axis=1))
     assert (kept**2).sum() == pytest.approx(whole, rel=0.02)
@@ -40,7 +39,7 @@ def test_bins_of_products_with_a_sign_each_are_the_loops():
     n = 2 * BINS + 37
     A, B, W = rng.normal(size=(n, 2)), rng.normal(size=(n, 3)), rng.normal(size=(n, 2))
     E = random_signs(BINS + 1, 3, rng)
-    plain, weighted = bin_sums(A, B, [W])
+    plain, weighted = products(A, B, [W], n // BINS)
     assert plain.shape == (6, BINS + 1)
     for signs, found in zip([np.ones(BINS + 1), *E.T], squared_norms(plain, E, n), strict=True):
         assert found == pytest.approx(reference.signed_bin_norms(A, B, 2, signs), rel=1e-5)
@@ -62,34 +61,34 @@ def test_products_are_kept_by_their_size_the_largest_first():
     signs = np.array([[1.0, 1.0, -1.0, -1.0], [1.0, -1.0, 1.0, -1.0]])
     one, other = signs * [[1.0], [0.5]], np.ones((3, 4)) * [[1.0], [0.25], [np.sqrt(5e-4)]]
     np.testing.assert_allclose(
-        products(one, other), [1.0 * signs[0], 0.5 * signs[1], 0.25 * signs[0], 0.125 * signs[1]]
+        products(one.T, other.T)[0], [1.0 * signs[0], 0.5 * signs[1], 0.25 * signs[0], 0.125 * signs[1]]
     )
     sizes = np.array([[1.0], [1.001 * NEGLIGIBLE], [0.999 * NEGLIGIBLE]])
-    assert len(products(np.ones((1, 4)), np.sqrt(sizes) * np.ones(4))) == 2
-    assert len(products(np.ones((20, 4)), np.ones((20, 4)))) == 150
-    assert products(np.zeros((1, 4)), np.ones((1, 4))).tolist() == [[0.0] * 4]
+    assert len(products(np.ones((4, 1)), np.ones((4, 1)) * np.sqrt(sizes).T)[0]) == 2
+    assert len(products(np.ones((4, 20)), np.ones((4, 20)))[0]) == 150
+    assert products(np.zeros((4, 1)), np.ones((4, 1)))[0].tolist() == [[0.0] * 4]
 
 
 def test_products_leave_the_features_as_they_were(rng):
-    one, other = rng.normal(size=(2, 3, 9))
+    one, other = rng.normal(size=(2, 9, 3))
     before = one.copy(), other.copy()
     products(one, other)
     np.testing.assert_array_equal((one, other), before)
 
 
 # Rows of a bin: one; some that a chunk holds many times; as many as a chunk; more. Some are left over.
-@pytest.mark.parametrize("n", [BINS, 3 * BINS + 5, CHUNK * BINS // 4 + 511, CHUNK * BINS, CHUNK * BINS + 700])
+@pytest.mark.parametrize(
+    "n", [2 * BINS, 3 * BINS + 5, CHUNK * BINS // 4 + 511, CHUNK * BINS, CHUNK * BINS + 700]
+)
 def test_every_bin_has_the_sums_of_its_rows(n):
     rng = np.random.default_rng(0)
     A, B, W, V = (rng.normal(size=(n, 1)) for _ in range(4))
     rows = n // BINS
-    edges = [*range(0, BINS * rows, rows), *([BINS * rows] if n > BINS * rows else [])]
-    found = bin_sums(A, B, [W, V])
+    edges = [*range(0, BINS * rows, rows), *([BINS * rows] if n > BINS * rows else [])]  # the rest is a bin
+    found = products(A, B, [W, V], rows)
     for sums, each in zip(found, (A * B, A * B * W, A * B * V), strict=True):
         wanted = np.add.reduceat(each[:, 0], edges)
-        np.testing.assert_allclose(sums[0, : len(wanted)], wanted, atol=1e-8)
-        assert sums.shape == (1, BINS + 1)
-        assert not sums[0, len(wanted) :].any()  # no rows are left over: the last bin is empty
+        np.testing.assert_allclose(sums, wanted[None], atol=1e-8)
 
 
 def test_bins_of_weighted_products_are_kept_by_their_size():
@@ -98,12 +97,12 @@ def test_bins_of_weighted_products_are_kept_by_their_size():
     rng = np.random.default_rng(0)
     one = rng.choice([-1.0, 1.0], size=(n, 3)) * [2.0, 1.0, np.sqrt(2e-3)]
     weight = np.ones((n, 2)) * [1.0, 0.1]
-    plain, weighted = bin_sums(one, np.ones((n, 1)), [weight])
-    assert plain.shape == (2, BINS + 1)  # .002 is below a thousandth of 4
-    by_bin = np.hstack([one[:, :2].reshape(BINS, 2, 2).sum(axis=1).T, np.zeros((2, 1))])
+    plain, weighted = products(one, np.ones((n, 1)), [weight], 2)
+    assert plain.shape == (2, BINS)  # .002 is below a thousandth of 4
+    by_bin = one[:, :2].reshape(BINS, 2, 2).sum(axis=1).T
     np.testing.assert_allclose(plain, by_bin, atol=1e-12)
     np.testing.assert_allclose(weighted, np.vstack([by_bin, 0.1 * by_bin])[[0, 1, 2, 3]], atol=1e-9)
-    with_zeros = bin_sums(one, np.ones((n, 1)), [weight * [1.0, 0.0]])[1]
+    with_zeros = products(one, np.ones((n, 1)), [weight * [1.0, 0.0]], 2)[1]
     np.testing.assert_allclose(with_zeros, by_bin, atol=1e-9)
 
 

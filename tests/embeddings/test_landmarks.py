@@ -9,9 +9,9 @@ from kembed import Landmarks, choose_landmarks
 from kembed.embeddings.landmarks import DEFAULT_COUNT, MAX_ROWS, PER_COLUMN, support_points
 
 # (rule, columns): quantiles are for one column, where support points are quantiles too.
-RULES = [("subset", 1), ("subset", 3), ("support", 1), ("support", 3), ("kmeans", 1), ("kmeans", 3)]
+RULES = [("subset", 1), ("subset", 3), ("support", 1), ("support", 3)]
 ALL = [*RULES, ("quantiles", 1)]
-SEEDED = [("subset", 1), ("subset", 3), ("support", 3), ("kmeans", 1), ("kmeans", 3)]
+SEEDED = [("subset", 1), ("subset", 3), ("support", 3)]
 
 
 def sample(n, D, seed=0):
@@ -39,7 +39,7 @@ def test_the_order_of_rows_does_not_matter(rule, D, duplicates, rng):
         np.testing.assert_array_equal(choose_landmarks(x[order], Landmarks(rule, 12)), chosen)
 
 
-@pytest.mark.parametrize("rule", ["subset", "support", "kmeans"])
+@pytest.mark.parametrize("rule", ["subset", "support"])
 def test_the_order_of_rows_does_not_matter_where_rows_are_thinned(rule, rng):
     x = sample(MAX_ROWS + 300, 2)
     chosen = choose_landmarks(x, Landmarks(rule, 7))
@@ -91,7 +91,7 @@ def test_a_subset_is_of_rows_and_a_number_means_subset():
 
 @pytest.mark.parametrize(
     ("rule", "D", "expected"),
-    [(None, 2, 100), ("subset", 1, 100), ("subset", 23, 115), ("kmeans", 23, 115), ("support", 20, 100)],
+    [(None, 2, 100), ("subset", 1, 100), ("subset", 23, 115), ("support", 20, 100)],
 )
 def test_default_size_is_a_hundred_or_five_a_column(rule, D, expected):
     assert expected == max(DEFAULT_COUNT, PER_COLUMN * D)
@@ -122,7 +122,7 @@ def test_one_row_and_a_constant_column(rule, D):
         np.testing.assert_allclose(chosen[:, 1], 7.0, rtol=1e-12)
 
 
-@pytest.mark.parametrize("rule", ["subset", "support", "kmeans"])
+@pytest.mark.parametrize("rule", ["subset", "support"])
 def test_one_row_many_times_over(rule):
     """Nine rows in ten are the same: nothing divides by zero."""
     x = np.concatenate([np.zeros((270, 2)), sample(30, 2)])
@@ -131,7 +131,7 @@ def test_one_row_many_times_over(rule):
     assert 10 <= len(chosen) <= 20
 
 
-@pytest.mark.parametrize("rule", ["subset", "support", "kmeans"])
+@pytest.mark.parametrize("rule", ["subset", "support"])
 def test_one_row_so_often_that_thinning_leaves_fewer_distinct_rows_than_asked(rule):
     x = np.concatenate([np.zeros((20 * MAX_ROWS, 2)), sample(150, 2)])
     chosen = choose_landmarks(x, Landmarks(rule, 100))
@@ -186,14 +186,6 @@ def test_support_points_do_not_run_after_outliers():
     assert np.abs(choose_landmarks(x, Landmarks("support", 20))).max() < 10.0
 
 
-def test_kmeans_finds_clusters(rng):
-    centres = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
-    x = np.concatenate([c + 0.1 * rng.normal(size=(40, 2)) for c in centres])
-    chosen = choose_landmarks(x, Landmarks("kmeans", 4))
-    expected = np.array([group.mean(axis=0) for group in np.split(x, 4)])
-    np.testing.assert_allclose(chosen, expected[np.lexsort(expected.T[::-1])], rtol=1e-9)
-
-
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 7.0, 1e6])
 @pytest.mark.parametrize(("rule", "D"), ALL)
 def test_landmarks_move_with_the_unit(rule, D, scale):
@@ -229,7 +221,7 @@ def test_landmarks_move_with_a_shift(rule, D, shift):
         ([[np.inf, 1.0]], ValueError, "landmarks has infinite values"),
         ([], ValueError, "landmarks has 0 rows"),
         ([["a", "b"]], TypeError, "landmarks must hold numbers, but it holds text"),
-        ("quantiles", ValueError, "'quantiles' is for one column, but x has 2; use 'support' or 'kmeans'"),
+        ("quantiles", ValueError, "'quantiles' is for one column, but x has 2; use 'support'"),
         (Landmarks("quantiles", 500), ValueError, "'quantiles' is for one column, but x has 2"),
     ],
 )
@@ -241,7 +233,7 @@ def test_bad_landmarks(landmarks, error, message):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("nope",), ValueError, "rule must be one of 'subset', 'support', 'kmeans', 'quantiles'"),
+        (("nope",), ValueError, "rule must be one of 'subset', 'support', 'quantiles'"),
         ((3,), ValueError, "rule must be one of .* but 3 was given"),
         (("subset", 0), ValueError, "size must be at least 1, but 0 was given"),
         (("subset", 1.5), TypeError, r"size must be a whole number, but 1\.5 was given"),

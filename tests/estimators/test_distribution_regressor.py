@@ -19,13 +19,13 @@ from kembed import DistributionRegressor, Gaussian
 from kembed.estimators import bag_model
 from kembed.estimators.bag_model import (
     Weights,
+    feature_axes,
     fit_between_bags,
     fit_prior,
     fit_weights,
     fixed_point,
     weighted_ridge,
 )
-from kembed.estimators.coordinates import feature_axes
 
 
 def some_bags(rng, count=60, columns=2):

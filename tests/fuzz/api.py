@@ -78,7 +78,7 @@ OPTIONS: dict[str, Sequence[Any]] = {
     "alpha": (0.05, 0.1, 0.2, 0.5),
     "unit": (None, 2, 5, np.int64(2), 0, -1, True, 2.5, "column 0", "who", (np.zeros((30, 2)), np.zeros(30))),
     "level": (0.9, 0.5, 0.99),
-    "landmarks": (None, 5, 20, kembed.Landmarks("kmeans", 3), kembed.Landmarks("support", 4)),
+    "landmarks": (None, 5, 20, kembed.Landmarks("support", 4)),
     "noise": ("full", "diagonal", 1.0, 1e-300, 1e300),
     "measure": ("data", "lebesgue", kembed.GaussianMeasure(0.0, 4.0), None),
     "prewhiten": (None, None, "times"),

@@ -59,7 +59,7 @@ WORDS: tuple[Any, ...] = (
         "column 0",
         "\x1b[31m",
     ),
-    *("a b", "Ü", "\0", "/nowhere/at/all.csv", "*.nothing", "kmeans", "subset", "support", "normal", "full"),
+    *("a b", "Ü", "\0", "/nowhere/at/all.csv", "*.nothing", "subset", "support", "normal", "full"),
 )
 OTHERS: tuple[Any, ...] = (
     *(

@@ -253,26 +253,12 @@ class TestWitnessRows:
         same = plot_witness(mixed, panel(), columns=(0, 2))
         assert same.get_ylabel() == ax.get_ylabel()
 
-    def test_principal_plane(self, mixed):
-        ax = draw(plot_witness(mixed, panel(), columns="principal"))
-        assert ax.get_xlabel().startswith("principal axis 1\nmostly ")
-        places = np.concatenate([np.asarray(found.get_offsets()) for found in ax.collections])
-        assert len(places) == 160
-        spread = np.median(np.abs(places - np.median(places, axis=0)), axis=0)
-        assert spread[0] > 0.9 * spread[1]  # the first axis is the widest
-
     @pytest.mark.parametrize(
         "columns", ["moved", ("moved",), ("moved", "moved"), ("moved", "age"), (0, 9), 1]
     )
     def test_wrong_columns(self, mixed, columns):
-        with pytest.raises(
-            ValueError, match="columns must be 'principal' or two different columns of 'dull'"
-        ):
+        with pytest.raises(ValueError, match="columns must be two different columns of 'dull'"):
             plot_witness(mixed, panel(), columns=columns)
-
-    def test_principal_plane_needs_two_numbers(self, one):
-        with pytest.raises(ValueError, match="at least two numeric columns"):
-            plot_witness(one, panel(), columns="principal")
 
     def test_wrong_labels(self, one):
         with pytest.raises(TypeError, match="labels must be two names"):

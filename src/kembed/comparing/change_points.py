@@ -115,28 +115,22 @@ class ChangePoints(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that can be said in JSON, in the words of docs/json.md."""
-        scan = {"position": self.positions, "time": self.times.at(self.positions), "value": self.evidence}
-        used = {"name": self.table.label, "rows": self.table.given, "used": len(self.table.values)}
+        own = ("pvalue", "statistic", "threshold", "block", "min_segment", "alpha")
         payload = {
             "kembed": __version__,
             "schema": SCHEMA,
             "verdict": self.verdict,
             "differ": self.changed,
-            "samples": [used],
-            "pvalue": self.pvalue,
-            "statistic": self.statistic,
+            "samples": [{"name": self.table.label, "rows": self.table.given, "used": len(self.table.values)}],
             "changes": [asdict(one) for one in self.changes],
-            "scan": scan,
-            "threshold": self.threshold,
+            "scan": {
+                "position": self.positions,
+                "time": self.times.at(self.positions),
+                "value": self.evidence,
+            },
             "columns": self.table.names,
             "order": self.times.name,
-            "block": self.block,
-            "min_segment": self.min_segment,
-            "alpha": self.alpha,
-            "resamples": self.resamples,
-            "enumerated": self.enumerated,
-            "seed": self.seed,
-            "notes": self.notes,
+            **{name: getattr(self, name) for name in (*own, "resamples", "enumerated", "seed", "notes")},
         }
         return jsonable(payload)
 

@@ -1,4 +1,4 @@
-"""What changed, in words: repeated values, rounding, rows far out, and how two columns go together.
+"""What changed, in words: repeated values, rounding, outliers, and how two columns go together.
 
 Sentences are computed from the columns and reported if significant. Which columns and pairs are looked
 at is for the test to say (`TestOutcome.findings`); here is what to call what it found.
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.effects import fisher_pvalue
+from kembed.comparing.column_effects import fisher_pvalue
 from kembed.core.backend import Float
 from kembed.core.linalg import robust_spread
 from kembed.core.ordering import middle_ranks
@@ -25,10 +25,10 @@ Said = tuple[float, str]  # standard errors, and words; none where there is noth
 # many steps and values are tried.
 SURE = 4.0
 NOTABLE = 0.05  # the least difference of two shares that is worth a word
-FAR = 5.0  # robust spreads from the median: "far out", once in two million normal rows
-UNLIKELY = 0.01  # the p-value of two shares of rows far out
+FAR = 5.0  # robust standard deviations from the median: once in two million normal rows
+UNLIKELY = 0.01  # the p-value of two shares of outliers
 LEAST_STEP = 1e-290  # below it nothing can be divided by
-RARE = 0.2  # what more rows of a sample do than these is no matter of a few rows far out
+RARE = 0.2  # what more rows of a sample do than these is no matter of a few outliers
 TURN = 0.1  # the least difference of Fisher's z of two correlations worth a word: 0 and .1, .90 and .92
 STEPS = (1.0, 2.0, 5.0)  # times powers of ten
 DECADES = range(-6, 2)  # of the column's spread
@@ -51,44 +51,34 @@ def pair_changes(
     tables: Tables, findings: tuple[Finding, ...], labels: tuple[str, str], alpha: float
 ) -> tuple[Change, ...]:
     """The pairs of columns that changed significantly and can be described; the largest change first."""
-    names = tables[0].names
-    found = []
+    names, found = tables[0].names, []
     for finding in findings:
-        if len(finding.columns) == 2 and finding.adjusted_pvalue <= alpha:
-            a, b = (names.index(name) for name in finding.columns)
-            if tables[0].missing_of and (tables[0].missing_of[a] or tables[0].missing_of[b]):
-                continue  # the indicator of missing values has its own finding
-            x, y = (_observed(table, a, b) for table in tables)
-            errors, said = (
-                _of_pair((x, y), a, b, labels) if min(len(x.values), len(y.values)) > 1 else (0.0, "")
-            )
-            if said:
-                found.append((errors, Change((names[a], names[b]), finding.adjusted_pvalue, said)))
+        if len(finding.columns) != 2 or finding.adjusted_pvalue > alpha:
+            continue
+        a, b = (names.index(name) for name in finding.columns)
+        if tables[0].missing_of and (tables[0].missing_of[a] or tables[0].missing_of[b]):
+            continue  # the indicator of missing values has its own finding
+        x, y = (
+            replace(table, values=table.values[table.observed(a) & table.observed(b)]) for table in tables
+        )
+        if min(len(x.values), len(y.values)) < 2:
+            continue
+        kinds = x.categorical[[a, b]]
+        if kinds.any() and not kinds.all():
+            errors, words = _by_level((x, y), *((a, b) if kinds[1] else (b, a)), labels)
+        else:
+            errors, words = (_together if kinds.all() else _correlation)((x, y), a, b, labels)
+        if words:
+            found.append((errors, Change((names[a], names[b]), finding.adjusted_pvalue, words)))
     found.sort(key=lambda pair: (pair[1].adjusted_pvalue, -pair[0]))
     return tuple(change for _, change in found)
-
-
-def _observed(table: Table, a: int, b: int) -> Table:
-    """The rows in which neither column was missing."""
-    there = table.observed(a) & table.observed(b)
-    return table if there.all() else replace(table, values=table.values[there])
 
 
 def of_numbers(columns: Columns, labels: tuple[str, str], unit: str = "") -> list[str]:
     """What a mean and a spread do not say about a numeric column; dates are not rounded."""
     rounding = None if unit == DAYS else _rounding(columns, labels)
     values = rounding or _repeated(columns, labels, unit)
-    return [said for said in (values, _far_out(columns, labels)) if said]
-
-
-def _of_pair(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Said:
-    """How many standard errors the change is large, and the words for it; none where it is not sure."""
-    kinds = tables[0].categorical[[a, b]]
-    if not kinds.any():
-        return _correlation(tables, a, b, labels)
-    if kinds.all():
-        return _together(tables, a, b, labels)
-    return _by_level(tables, *((a, b) if kinds[1] else (b, a)), labels)
+    return [said for said in (values, _outliers(columns, labels)) if said]
 
 
 def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Said:
@@ -237,8 +227,8 @@ def _repeated(columns: Columns, labels: tuple[str, str], unit: str) -> str | Non
     return f"{what} in {labels[more]} ({shares[more]:.0%}, {shares[1 - more]:.0%} of {labels[1 - more]})"
 
 
-def _far_out(columns: Columns, labels: tuple[str, str]) -> str | None:
-    """Rows beyond five spreads of the median, where significantly more of one sample are."""
+def _outliers(columns: Columns, labels: tuple[str, str]) -> str | None:
+    """Rows far from the median, where significantly more of one sample are."""
     both = np.concatenate(columns)
     middle = np.median(both)
     spread = float(robust_spread(both - middle))
@@ -252,4 +242,4 @@ def _far_out(columns: Columns, labels: tuple[str, str]) -> str | None:
     more = int(shares[1] > shares[0])
     if shares[more] > RARE:
         return None
-    return f"{shares[more]:.1%} of {labels[more]} lie far out, {shares[1 - more]:.1%} of {labels[1 - more]}"
+    return f"{shares[more]:.1%} of {labels[more]} are outliers, {shares[1 - more]:.1%} of {labels[1 - more]}"

@@ -1,26 +1,131 @@
-"""How much a column changed in its own terms: distribution functions, means and shares, with intervals."""
+"""How much a column changed: AUC, means, distribution functions and shares, with intervals."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from kembed.comparing.effects import standardised_difference
-from kembed.core.backend import Float
+from kembed.core.backend import Bool, Float, Int
+from kembed.core.ordering import middle_ranks
 from kembed.testing.margin import Margin
 
 Column = Float[np.ndarray, " n"]
+Columns = Float[np.ndarray, "n T"]
+Codes = Int[np.ndarray, " n"]
+Mask = Bool[np.ndarray, " n"]
 Interval = tuple[float, float]
-STEPS, HALVINGS = 400, 40  # of the integral of a tail, and of the search for its quantile
+NORMAL = 1.959963984540054  # the 97.5% point of a normal law: intervals are 95% intervals
+EVENTS = 30  # thresholds, or the most frequent levels, at which clusters are measured
+HALVINGS, STEPS = 60, 400  # of the search for the end of an AUC interval; of the integral of a tail
 
 
-@dataclass(frozen=True)
+def superiority(x: Column, y: Column) -> float:
+    """P(y > x) + ½ P(y = x) for a value of each: the AUC, or area under the ROC curve.
+
+    >>> superiority(np.array([1.0, 2.0]), np.array([2.0, 3.0]))
+    0.875
+    """
+    n, m = len(x), len(y)
+    ranks = middle_ranks(np.concatenate([x, y]))
+    return float((ranks[n:].sum() - 0.5 * m * (m + 1)) / (n * m))
+
+
+def auc_interval(auc: float, n: float, m: float, *, tests: int = 1) -> tuple[float, float]:
+    """The 95% interval of an AUC from n and m rows (Newcombe 2006, method 5), that of all `tests` together.
+
+    All θ with |A - θ| ≤ z √V(θ), V(θ) = θ(1-θ) {1 + k(1-θ)/(2-θ) + kθ/(1+θ)} / (nm), k = (n+m)/2 - 1.
+
+    >>> [round(end, 3) for end in auc_interval(1.0, 20, 20)]
+    [0.899, 1.0]
+    """
+    from scipy.special import ndtri
+
+    k = 0.5 * (n + m) - 1.0
+    z = NORMAL if tests == 1 else float(-ndtri(0.025 / tests))
+
+    def beyond(theta: float) -> bool:
+        spread = 1.0 + k * (1.0 - theta) / (2.0 - theta) + k * theta / (1.0 + theta)
+        return abs(auc - theta) > z * np.sqrt(theta * (1.0 - theta) * spread / (n * m))
+
+    ends = []
+    for far in (0.0, 1.0):
+        inside, outside = auc, far
+        for _ in range(HALVINGS):
+            half = 0.5 * (inside + outside)
+            inside, outside = (inside, half) if beyond(half) else (half, outside)
+        ends.append(inside)
+    return ends[0], ends[1]
+
+
+def standardised_difference(x: Column, y: Column) -> float:
+    """(mean of y - mean of x) / √{(var x + var y)/2}; 0 where both are one value.
+
+    >>> round(standardised_difference(np.array([0.0, 2.0]), np.array([1.0, 3.0])), 3)
+    0.707
+    """
+    size = max(float(np.abs(x).max()), float(np.abs(y).max())) or 1.0  # squares of 1e200 must stay numbers
+    x, y = x / size, y / size
+    variance = sum(float(part.var(ddof=1)) if len(part) > 1 else 0.0 for part in (x, y))
+    gap = float(y.mean() - x.mean())
+    return gap / float(np.sqrt(0.5 * variance)) if variance > 0.0 else 0.0
+
+
+def fisher_pvalue(first: int, of_first: int, second: int, of_second: int) -> float:
+    """Fisher's exact test of two shares, two-sided: all tables as unlikely as this one or more so.
+
+    >>> round(fisher_pvalue(8, 10, 1, 6), 4)
+    0.035
+    """
+    from scipy.special import gammaln
+
+    total = first + second
+    counts = np.arange(max(0, total - of_second), min(total, of_first) + 1)
+
+    def choices(of: int, some: Column) -> Column:
+        return gammaln(of + 1.0) - gammaln(some + 1.0) - gammaln(of - some + 1.0)
+
+    weights = choices(of_first, counts) + choices(of_second, total - counts)
+    chances = np.exp(weights - weights.max())
+    own = chances[first - counts[0]]
+    return float(chances[chances <= own * (1.0 + 1e-7)].sum() / chances.sum())  # ties, up to rounding
+
+
+@dataclass(frozen=True, eq=False)
 class Independent:
-    """How many independent units either sample has, and whether those of one belong to those of the other."""
+    """How many independent rows either sample has, and whether those of one belong to those of the other.
+
+    Rows of one of the `clusters` depend on each other: what they are worth differs from column to column.
+    """
 
     first: int
     second: int
     paired: bool = False
+    clusters: tuple[Codes, Codes] | None = None
+
+    def where(self, first: Mask, second: Mask) -> "Independent":
+        """Of some rows of either sample."""
+        if self.clusters is None:
+            counts = min(self.first, int(first.sum())), min(self.second, int(second.sum()))
+            return replace(self, first=counts[0], second=counts[1])
+        one, other = self.clusters
+        return Independent(int(first.sum()), int(second.sum()), clusters=(one[first], other[second]))
+
+    def effective(self, events: Callable[[int], Columns], alpha: float) -> "Independent":
+        """How many independent rows would give the share of some event as large a variance.
+
+        `events` has the columns of 0 and 1 of either sample.
+        """
+        if self.clusters is None:
+            return self
+        counts = []
+        for side, clusters in enumerate(self.clusters):
+            happened = events(side)
+            p, variance = happened.mean(axis=0), cluster_variance(happened, clusters, alpha)
+            varies = variance > 0.0
+            worth = np.min((p * (1.0 - p))[varies] / variance[varies], initial=float(len(happened)))
+            counts.append(max(int(worth), 1))
+        return Independent(counts[0], counts[1])
 
     def joined(self, one: float, other: float) -> float:
         """The deviation of a difference from the deviations of its parts; the largest possible, if paired."""
@@ -64,16 +169,39 @@ class ColumnEffect:
         return self.difference > largest or (shift is not None and abs(self.shift or 0.0) > shift)
 
 
+def cluster_variance(values: Columns, clusters: Codes, alpha: float) -> Column:
+    """The variance of the means of columns, from sums over clusters; larger for few of them.
+
+    By the squared ratio of the quantiles of Student's t and of the normal distribution, with which the
+    normal interval becomes Student's.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    numbers, place = np.unique(clusters, return_inverse=True)
+    count = len(numbers)
+    if count < 2:
+        return np.full(values.shape[1], np.inf)
+    away = values - values.mean(axis=0)
+    sums = np.stack([np.bincount(place.ravel(), column) for column in away.T], axis=1)
+    student = stdtrit(count - 1.0, 1.0 - alpha / 2.0) / ndtri(1.0 - alpha / 2.0)
+    return np.square(sums).sum(axis=0) * count / (count - 1.0) / len(values) ** 2 * student**2
+
+
 def number_effect(x: Column, y: Column, units: Independent, alpha: float) -> ColumnEffect:
     """The effect of a numeric column, its two intervals together at level `alpha`."""
     values = np.unique(np.concatenate([x, y]))
     if len(values) <= 2:  # one threshold: a share
-        p, q = (np.array([np.mean(part == values[-1])]) for part in (x, y))
-        difference, interval = largest_change(p, q, units, alpha / 2.0)
+        sides = [(part == values[-1]).astype(float)[:, None] for part in (x, y)]
+        own = units.effective(sides.__getitem__, alpha / 2.0)
+        p, q = (side.mean(axis=0) for side in sides)
+        difference, interval = largest_change(p, q, own, alpha / 2.0)
     else:
         below = [np.searchsorted(np.sort(part), values, side="right") / len(part) for part in (x, y)]
         difference = float(np.abs(below[0] - below[1]).max())
-        interval = _around(difference, distribution_width(units, alpha / 2.0))
+        some = values[np.linspace(0, len(values) - 1, EVENTS + 2).astype(int)[1:-1]]
+        own = units.effective(lambda side: ((x, y)[side][:, None] <= some).astype(float), alpha / 2.0)
+        width = distribution_width(own, alpha / 2.0)
+        interval = max(difference - width, 0.0), min(difference + width, 1.0)
     return ColumnEffect(difference, interval, *shift_interval(x, y, units, alpha / 2.0))
 
 
@@ -82,13 +210,11 @@ def category_effect(
 ) -> ColumnEffect:
     """The effect of a column of codes: the level whose share changed most."""
     p, q = (np.bincount(part.astype(int), minlength=len(levels)) / len(part) for part in (x, y))
-    difference, interval = largest_change(p, q, units, alpha)
+    frequent = np.argsort(-(p + q), kind="stable")[:EVENTS]
+    own = units.effective(lambda side: ((x, y)[side][:, None] == frequent).astype(float), alpha)
+    difference, interval = largest_change(p, q, own, alpha)
     level = str(levels[int(np.argmax(np.abs(p - q)))])
     return ColumnEffect(difference, interval, level=level)
-
-
-def _around(value: float, width: float) -> Interval:
-    return max(value - width, 0.0), min(value + width, 1.0)
 
 
 def distribution_width(units: Independent, alpha: float) -> float:
@@ -120,7 +246,7 @@ def _convolved_width(n: int, m: int, alpha: float) -> float:
 
     least = float(np.sqrt(np.log(2.0) / (2.0 * n)))
     low, high = least, sum(float(np.sqrt(np.log(4.0 / alpha) / (2.0 * size))) for size in (n, m))
-    for _ in range(HALVINGS):
+    for _ in range(40):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if exceeded(middle) > alpha else (low, middle)
     return high
@@ -171,11 +297,16 @@ def shift_interval(
     squared = 0.5 * sum(variances)
     if not squared > 0.0:
         return None, None
-    errors = []
-    counts = units.first, units.second
-    for sign, part, variance, count in zip((-1.0, 1.0), parts, variances, counts, strict=True):
+    moved = []
+    for sign, part, variance in zip((-1.0, 1.0), parts, variances, strict=True):
         away = part - part.mean()
-        moved = sign * away / np.sqrt(squared) - 0.25 * d * (np.square(away) - variance) / squared
-        errors.append(float(np.sqrt(moved.var(ddof=1) / count)))
-    half = float(stdtrit(min(counts) - 1.0, 1.0 - alpha / 2.0)) * units.joined(*errors)
-    return d, (d - half, d + half)
+        moved.append(sign * away / np.sqrt(squared) - 0.25 * d * (np.square(away) - variance) / squared)
+    if units.clusters is None:
+        degrees = min(units.first, units.second) - 1.0
+        pairs = zip(moved, (units.first, units.second), strict=True)
+        errors = [float(np.sqrt(each.var(ddof=1) / count)) for each, count in pairs]
+    else:
+        degrees, clustered = np.inf, zip(moved, units.clusters, strict=True)  # Student's t is in the variance
+        errors = [float(np.sqrt(cluster_variance(each[:, None], own, alpha)[0])) for each, own in clustered]
+    half = float(stdtrit(degrees, 1.0 - alpha / 2.0)) * units.joined(*errors)
+    return (d, (d - half, d + half)) if np.isfinite(half) else (None, None)

@@ -8,17 +8,21 @@ from typing import Any
 import numpy as np
 
 from kembed import __version__
+from kembed.comparing.auc import UNKNOWN, at_least, classifier_auc
 from kembed.comparing.changes import Change, pair_changes
-from kembed.comparing.column_effects import Independent
 from kembed.comparing.regions import Region
+from kembed.comparing.samples import (
+    describe_sides,
+    described_rows,
+    found_pairs,
+    independent_units,
+    read_sides,
+)
 from kembed.comparing.scales import one_kernel
-from kembed.comparing.separation import UNKNOWN, at_least, separation
 from kembed.comparing.shift import Shift, find_shift
-from kembed.comparing.sketched import describe_sides, found_pairs, read_sides
 from kembed.comparing.summaries import ColumnSummary, summarise
-from kembed.comparing.witness import Witness, fit_witness, pool_of_sources
+from kembed.comparing.witness import Witness, fit_witness
 from kembed.core import checks
-from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn, below
 from kembed.core.progress import showing_progress, stage
 from kembed.core.text import counted, listing
@@ -27,15 +31,13 @@ from kembed.core.writing import SCHEMA, jsonable
 from kembed.features.repeated import TITLE, is_repeated
 from kembed.kernels.base import Kernel
 from kembed.learning.evidence import Evidence
-from kembed.permutation.exchange import exchange, unit_codes
-from kembed.permutation.pool import Pool, make_pool, row_weights
+from kembed.permutation.pool import Pool
 from kembed.tables.matching import matched
-from kembed.tables.reader import POLICIES, read, tables_of
-from kembed.tables.source import Source, in_memory
-from kembed.tables.table import Tables
+from kembed.tables.reader import POLICIES, read
+from kembed.tables.source import in_memory
 from kembed.testing.bayes import BayesFactorResult, result_of
 from kembed.testing.effect import EffectSize, effect_data, effect_size, of_pool, rounded
-from kembed.testing.margin import Margin, MarginResult, decide, read_margin
+from kembed.testing.margin import MarginResult, decide, read_margin
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
 from kembed.testing.procedure import QUIETLY, is_sketch, read_procedure
 from kembed.testing.sketch import sketch_test
@@ -130,24 +132,15 @@ class Comparison(Drawn):
     @property
     def headline(self) -> str:
         """What matters, in a few words."""
-        if self.margin is None:
-            return "A difference was found" if self.differ else "No difference was found"
-        margin = f"the margin of {self.margin.margin}"
+        limit = self.margin
         if self.within_margin:
             return "Detectable but negligible" if self.negligible else CLASSIFIED
-        if not self.margin_given:
-            if self.test.pvalue > self.alpha and self.margin.verdict == "equivalent" and not self.differ:
-                return f"No difference was found, and none beyond {self.margin.margin}"
-            return "A difference was found" if self.differ else "No difference was found"
-        if self.beyond_margin:
-            return f"Different beyond {margin}"
-        return self.margin.title
-
-    @property
-    def auc_in_words(self) -> str:
-        """The AUC with its interval."""
-        low, high = self.auc_interval
-        return f"at least {self.auc:.2f} (95% CI {low:.2f}-{high:.2f})"
+        if limit is not None and self.margin_given:
+            return f"Different beyond the margin of {limit.margin}" if self.beyond_margin else limit.title
+        if self.differ:
+            return "A difference was found"
+        sure = limit is not None and limit.verdict == "equivalent"
+        return "No difference was found" + (f", and none beyond {limit.margin}" if limit and sure else "")
 
     @property
     def missing(self) -> tuple[ColumnSummary, ...]:
@@ -170,9 +163,10 @@ class Comparison(Drawn):
     @property
     def verdict(self) -> str:
         """The answer in words."""
-        of_margin = f"{self._of_margin} " if self.margin_given and not self.within_margin else ""
-        shift = "" if self.shift is None else f" {self.shift.verdict}"
-        return self._of_schema + of_margin + self._of_test + self._of_missing + shift
+        of_margin = self._of_margin if self.margin_given and not self.within_margin else ""
+        of_test = self._of_difference if self.test.pvalue <= self.alpha else self._of_none
+        shift = self.shift.verdict if self.shift else ""
+        return " ".join(filter(None, [self._of_schema, of_margin, of_test, self._of_missing, shift]))
 
     @property
     def _of_margin(self) -> str:
@@ -195,7 +189,7 @@ class Comparison(Drawn):
         for name, label in self.schema_differences.items():
             owned.setdefault(label, []).append(name)
         only = [f"only {label} has {listing(names)}" for label, names in owned.items()]
-        return f"The columns differ: {' and '.join(only)}. " if only else ""
+        return f"The columns differ: {' and '.join(only)}." if only else ""
 
     @property
     def _of_missing(self) -> str:
@@ -204,54 +198,51 @@ class Comparison(Drawn):
             return ""
         worst = self.missing[0]
         shares = [f"{share:.1%} of {label}" for share, label in zip(worst.missing, self.labels, strict=True)]
-        others = len(self.missing) - 1
-        more = f" {others} more column{'s differ' if others > 1 else ' differs'} in that." if others else ""
-        p = f"p = {worst.missing_pvalue:.2g}"
-        return f" Missing values differ: {worst.name} is missing in {' and '.join(shares)} ({p}).{more}"
+        differ = f"Missing values differ: {worst.name} is missing in {' and '.join(shares)}"
+        others = _others(len(self.missing) - 1, "in that")
+        return f"{differ} (p = {worst.missing_pvalue:.2g}).{others}"
 
     @property
-    def _of_test(self) -> str:
-        first, second = self.labels
-        p = f"p = {self.test.pvalue:.2g}"
-        if self.test.pvalue > self.alpha:
-            n, m = self.test.sizes
-            found = f"No difference between {first} and {second} was found{self._within}"
-            found += f" ({p}, {n:,} and {m:,} rows)."
-            if self.margin_given:
-                return found
-            if self.margin is not None and self.margin.verdict == "equivalent":
-                less = f"they differ by less than {self.margin.margin.meaning}"
-                return f"{found} With {self.margin.confidence} {less}."
-            return f"{found} This does not prove they are the same: small differences may need more rows."
-        can = "can barely" if self.auc < HARDLY else "can"
-        auc = f"AUC {self.auc_in_words}; 0.5 is guessing, 1 is certain"
-        share = f"Individual rows {can} be classified: {auc}."
-        copies = self._of_copies
-        opening = f"{first} and {second} differ{self._within} ({p})."
+    def _of_none(self) -> str:
+        """What it means that no difference was found."""
+        between = f"between {' and '.join(self.labels)} was found{self._within}"
+        n, m = self.test.sizes
+        found = f"No difference {between} (p = {self.test.pvalue:.2g}, {n:,} and {m:,} rows)."
+        if self.margin_given:
+            return found
+        if self.margin is not None and self.margin.verdict == "equivalent":
+            less = f"they differ by less than {self.margin.margin.meaning}"
+            return f"{found} With {self.margin.confidence} {less}."
+        return f"{found} This does not prove they are the same: small differences may need more rows."
+
+    @property
+    def _of_difference(self) -> str:
+        """How large a difference is, in which columns, and whether rows can be classified."""
+        opening = f"{' and '.join(self.labels)} differ{self._within} (p = {self.test.pvalue:.2g})."
         if self.within_margin and self.margin is not None:
-            high, limit = rounded(self.margin.interval[1]), rounded(self.margin.effect)
+            largest, limit = rounded(self.margin.interval[1]), rounded(self.margin.effect)
             less = f"with {self.margin.confidence} by less than {self.margin.margin.meaning}"
-            bounds = f"effect size below {high}, margin {limit}"
+            bounds = f"effect size below {largest}, margin {limit}"
             opening = f"{self.headline}: {opening[:-1]}, but {less} ({bounds})."
             if not self.negligible:
                 opening += f" Differences within the margin allow an AUC of {self._largest_auc:.2f} at most."
-        if copies and not self.changed and not self.pairs:
-            return f"{opening} {copies}{share}"
-        if not self.changed and self.pairs:
+        where, copies = "", self._of_copies
+        if self.changed:
+            best = self.changed[0]
+            where = f"The clearest is {best.name}: {best.change}.{_others(len(self.changed) - 1)}"
+            where += f" Also, {self.pairs[0].words}." if self.pairs else ""
+        elif not copies and self.pairs:
             more = len(self.pairs) - 1
-            others = f" {more} more pair{'s' if more > 1 else ''} of columns changed." if more else ""
+            others = f" {counted(more, 'more pair')} of columns changed." if more else ""
             where = f"No column differs clearly on its own, but {self.pairs[0].words}.{others}"
-        elif not self.changed:
+        elif not copies:
             spread = "the difference lies in how columns are related, or is spread over many of them"
             where = f"No column differs clearly on its own: {spread}."
-        else:
-            best = self.changed[0]
-            more = len(self.changed) - 1
-            others = f" {more} more column{'s differ' if more > 1 else ' differs'}." if more else ""
-            where = f"The clearest is {best.name}: {best.change}.{others}"
-            if self.pairs:
-                where += f" Also, {self.pairs[0].words}."
-        return f"{opening} {copies}{where} {share}"
+        can = "can barely" if self.auc < HARDLY else "can"
+        low, high = self.auc_interval
+        auc = f"AUC at least {self.auc:.2f} (95% CI {low:.2f}-{high:.2f}); 0.5 is guessing, 1 is certain"
+        share = f"Individual rows {can} be classified: {auc}."
+        return " ".join(filter(None, [opening, copies, where, share]))
 
     @property
     def _within(self) -> str:
@@ -266,7 +257,7 @@ class Comparison(Drawn):
         x, y = (table.values for table in self.witness.tables)
         repeated = np.split(is_repeated(np.concatenate([x, y])), [len(x)])
         shares = (f"{part.mean():.1%} of {name}" for part, name in zip(repeated, self.labels, strict=True))
-        return f"Rows are repeated: {' and '.join(shares)} occur more than once. "
+        return f"Rows are repeated: {' and '.join(shares)} occur more than once."
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that can be said in JSON, in the words of docs/json.md: those of `kembed report`."""
@@ -326,7 +317,7 @@ class Comparison(Drawn):
         lines += [f"  {column}" for column in self.columns[:8]]
         if len(self.columns) > 8:
             more = len(self.columns) - 8
-            lines.append(f"  and {more} more column{'s' if more > 1 else ''}")
+            lines.append(f"  and {counted(more, 'more column')}")
         lines += [f"  {pair}" for pair in self.pairs[:4]]
         return "\n".join(lines)
 
@@ -418,8 +409,7 @@ def compare(
     alpha = checks.level(alpha, "alpha")
     n_resamples = checks.resamples(n_resamples)
     checks.reachable(alpha, n_resamples)
-    two = isinstance(labels, tuple | list) and len(labels) == 2
-    if not two or not all(isinstance(one, str) for one in labels):
+    if not isinstance(labels, tuple | list) or list(map(type, labels)) != [str, str]:
         raise TypeError(f"labels must be two strings, the names of x and of y, but {labels!r} was given")
     labels = labels[0], labels[1]
     checks.choice(missing, "missing", POLICIES)
@@ -427,10 +417,8 @@ def compare(
     x, y = opened(x), opened(y)
     sketched = is_sketch(x) or is_sketch(y)
     exchanged: Any = {"weights": weights, "unit": unit, "strata": strata, "paired": paired}
-    if target is not None:
-        if sketched:
-            raise ValueError("target= needs rows, but a sketch was given; give the tables")
-        _refuse_with_target(exchanged)
+    if target is not None and sketched:
+        raise ValueError("target= needs rows, but a sketch was given; give the tables")
     key = paired if isinstance(paired, str) else None
     if sketched:
         refuse_for_sketches(bool(paired), weights, unit, strata)
@@ -439,7 +427,7 @@ def compare(
         keep = [each for each in (unit, strata, target, key) if isinstance(each, str)]
         sources = read({"x": x, "y": y}, nan_policy=missing, minimum=2, common=True, keep=keep)
     if target is not None:
-        check_target(target, sources[0].schema.names, getattr(sources[0], "left_out", {}))
+        _refuse_target(target, exchanged, sources[0].schema.names, getattr(sources[0], "left_out", {}))
     if key is not None:
         sources, exchanged["paired"] = list(matched(sources, key)), True
     only = {name: labels[place] for name, place in getattr(sources[0], "only", {}).items()}
@@ -481,7 +469,7 @@ def compare(
             data = of_pool(pool) if sketched else effect_data(sources, **exchanged)
             effect = effect_size(data)
             without_numbers = bool(data.space.categorical.all() or not data.deviations.any())
-            limit = given_margin or usual_margin(without_numbers)
+            limit = given_margin or read_margin(OF_CATEGORIES if without_numbers else USUAL)
             decided = decide(limit, data, effect, test.pvalue, alpha)
         elif given_margin is not None:
             raise ValueError("margin needs rows, and the sketch keeps none; make it with keep_rows=1000")
@@ -497,7 +485,7 @@ def compare(
         columns = tuple(replace(one, effect=one.effect and one.effect.at(limit)) for one in columns)
     values, classified = (tables[0].values, tables[1].values), UNKNOWN
     if difference is not None:
-        classified = separation(values, difference.kernel, tables[0].categorical, clusters)
+        classified = classifier_auc(values, difference.kernel, tables[0].categorical, clusters)
     if test.pvalue <= alpha:  # else the best column is best by chance
         sizes = test.sizes[0], test.sizes[1]
         classified = at_least(classified, [column.auc for column in columns], sizes)
@@ -523,16 +511,14 @@ def compare(
     return Comparison(*found, effect=effect, bayes=bayes, **verdicts)
 
 
-def _refuse_with_target(exchanged: dict[str, Any]) -> None:
-    """Conditional tests take rows as independent and alike."""
+def _refuse_target(
+    target: Any, exchanged: dict[str, Any], names: tuple[str, ...], left_out: dict[str, str]
+) -> None:
+    """Refuse a target that is no column beside others, or rows that are not independent and alike."""
     for name, value in exchanged.items():
         if value is not None and value is not False:
             seen = f"target= takes rows as independent and of equal weight, but {name}= was given"
             raise ValueError(f"{seen}; leave one of them out")
-
-
-def check_target(target: Any, names: tuple[str, ...], left_out: dict[str, str]) -> None:
-    """Refuse a target that is no column beside others."""
     if not isinstance(target, str):
         raise TypeError(f"target must be the name of a column, but {target!r} was given")
     if target in left_out:
@@ -544,54 +530,8 @@ def check_target(target: Any, names: tuple[str, ...], left_out: dict[str, str]) 
         raise ValueError(f"target={target!r} is the only column; give at least one input beside it")
 
 
-def usual_margin(without_numbers: bool) -> Margin:
-    """The margin where none is given."""
-    return read_margin(OF_CATEGORIES if without_numbers else USUAL)
-
-
-def independent_units(tables: Tables, clusters: Any, paired: bool) -> Independent:
-    """How many rows, or clusters of rows, either sample has."""
-    parts = [table.values for table in tables] if clusters is None or paired else map(np.unique, clusters)
-    first, second = map(len, parts)
-    return Independent(first, second, paired)
-
-
-def described_rows(
-    sources: list[Source], weights: Any, unit: Any, strata: Any, paired: bool, generator: np.random.Generator
-) -> tuple[Tables, Pool, Any, tuple[str, ...]]:
-    """The rows that are described in pictures and summaries: tables, both as one, clusters, and notes."""
-    if weights is None and unit is None and strata is None and not paired:
-        tables, pool, notes = pool_of_sources(sources)
-        return tables, pool, None, notes
-    notes = ()
-    if all(source.held for source in sources):
-        first, second = tables_of(sources, paired, 2)
-        tables = first, second
-    else:
-        tables, _, notes = pool_of_sources(sources)
-    parts = exchange([*tables], unit, strata)
-    clusters = unit_codes([*tables], unit) if isinstance(unit, str) else parts.clusters
-    if paired:
-        clusters = [np.arange(len(table.values)) for table in tables]
-    one, other = parts.tables
-    if weights is not None:
-        own = row_weights(weights, [one, other])
-        rows = [drawn_rows(weight, generator) for weight in own]
-        one, other = (
-            replace(table, values=table.values[some], rows=table.rows[some])
-            for table, some in zip((one, other), rows, strict=True)
-        )
-        # Copies of one row are in one fold of the AUC.
-        clusters = rows if clusters is None else [c[some] for c, some in zip(clusters, rows, strict=True)]
-    return (one, other), make_pool([one, other], None, "none", clusters), clusters, notes
-
-
-def drawn_rows(weights: Float[np.ndarray, " n"], rng: np.random.Generator) -> Int[np.ndarray, " k"]:
-    """As many rows as are effective, drawn in proportion to their weights (systematic sampling).
-
-    >>> drawn_rows(np.array([1.0, 1.0, 0.0]), np.random.default_rng(0)).tolist()
-    [0, 1]
-    """
-    total = np.cumsum(weights)
-    count = max(2, round(float(total[-1] ** 2 / np.square(weights).sum())))
-    return np.searchsorted(total, (np.arange(count) + rng.random()) * total[-1] / count, side="right")
+def _others(count: int, more: str = "") -> str:
+    """How many more columns differ."""
+    if not count:
+        return ""
+    return f" {counted(count, 'more column')} differ{'s' if count == 1 else ''}{' ' * bool(more)}{more}."

@@ -52,13 +52,13 @@ class Difference:
     def _priors(self) -> tuple["_Prior", ...]:
         return tuple(_Prior(pair[0]) for pair in self.pairs)
 
-    def _means(self, points: Points) -> Float[np.ndarray, "k p"]:
-        each = zip(self.pairs, self._priors, strict=True)
-        return np.array([prior.sums(points, x.coefficients - y.coefficients) for (x, y), prior in each])
-
     def mean(self, points: Points) -> Values:
-        """The posterior mean."""
-        return self._means(points).mean(axis=0)
+        """The posterior mean: Σ_l c_l r(s, z_l), averaged over kernels."""
+        found = []
+        for (x, y), prior in zip(self.pairs, self._priors, strict=True):
+            weights = prior.to_landmarks @ (x.coefficients - y.coefficients)
+            found.append(weighted_sum(prior.kernel, points, prior.masses, weights))
+        return np.array(found).mean(axis=0)
 
     def moments(self, points: Points) -> tuple[Values, Values, Values]:
         """Mean, standard deviation, and degrees of freedom (Welch 1947) at points."""
@@ -111,10 +111,6 @@ class _Prior:
         self.kernel, self.masses = embedding.kernel, embedding.measure.points
         self.weights = embedding.measure.weights
         self.to_landmarks = self.weights[:, None] * self.kernel._gram(self.masses, embedding.landmarks)
-
-    def sums(self, points: Points, coefficients: Values) -> Values:
-        """Σ_l c_l r(s, z_l) at points."""
-        return weighted_sum(self.kernel, points, self.masses, self.to_landmarks @ coefficients)
 
     def blocks(self, points: Points) -> Iterator[tuple[slice, Points, Values]]:
         """Of some points at a time: their places, r(s, z) and r(s, s)."""

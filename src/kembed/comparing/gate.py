@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from kembed.comparing.compare import Comparison, compare
-from kembed.comparing.summaries import ColumnSummary
 from kembed.core import checks
 from kembed.core.text import counted
 from kembed.core.threads import few_rows_one_thread
@@ -102,15 +101,8 @@ def assert_same_distribution(
     labelings = int(np.ceil(RANKS / alpha))
     if not getattr(sources[0], "only", {}) and _alike(sources, labelings, generator, **rows):
         return
-    how: Any = {
-        **rows,
-        "alpha": alpha,
-        "margin": limit,
-        "missing": missing,
-        "labels": labels,
-        "rng": generator,
-    }
-    found = compare(*sources, n_resamples=labelings - 1, **how)
+    rows |= {"alpha": alpha, "margin": limit, "missing": missing, "labels": labels, "rng": generator}
+    found = compare(*sources, n_resamples=labelings - 1, **rows)
     if not (found.differ if limit is None else found.beyond_margin):
         return
     message = describe(found, flake)
@@ -138,15 +130,12 @@ def describe(found: Comparison, flake: float) -> str:
     n, m = found.test.sizes
     lines = [found.verdict, f"flake {flake:g}; {n:,} and {m:,} rows"]
     columns = [column for column in found.columns if column in found.changed or column in found.beyond]
-    lines += [f"  {_line(column)}" for column in columns[:COLUMNS]]
+    for column in columns[:COLUMNS]:
+        effect = ""
+        if column.effect is not None:
+            beyond = ", beyond the margin" if column.effect.verdict == "beyond" else ""
+            effect = f" (largest difference {column.effect.difference:.2g}{beyond})"
+        lines.append(f"  {column.name}: {column.change}{effect}")
     if len(columns) > COLUMNS:
         lines.append(f"  and {counted(len(columns) - COLUMNS, 'more column')}")
     return "\n".join([*lines, *(f"  {pair.words}" for pair in found.pairs[:COLUMNS])])
-
-
-def _line(column: ColumnSummary) -> str:
-    """A column in a line."""
-    if column.effect is None:
-        return f"{column.name}: {column.change}"
-    beyond = ", beyond the margin" if column.effect.verdict == "beyond" else ""
-    return f"{column.name}: {column.change} (largest difference {column.effect.difference:.2g}{beyond})"

@@ -9,6 +9,7 @@ import numpy as np
 from kembed.comparing.bands import REFERENCE_ROWS, Bands
 from kembed.comparing.difference import Points, balanced_rows, even_grid
 from kembed.core.backend import Bool, Float
+from kembed.core.text import counted
 from kembed.tables import times
 from kembed.tables.table import Table, Tables
 
@@ -44,8 +45,8 @@ class Region:
         mine, other = (self.share_x, self.share_y)[:: self.sign]
         parts = [self._range(name, span) for name, span in list(self.box.items())[:columns]]
         hidden = len(self.box) - len(parts)
-        rest = f" and {hidden} more column{'s' if hidden > 1 else ''}" if hidden else ""
-        return f"more {more}: {', '.join(parts)}{rest}, {mine:.1%} of {more} against {other:.1%} of {less}"
+        rest = f" and {counted(hidden, 'more column')}" if hidden else ""
+        return f"more {more}: {', '.join(parts)}{rest}, {mine:.1%} of {more} vs {other:.1%} of {less}"
 
     def shown(self, name: str, value: Any) -> str:
         """An entry of a column, for people."""
@@ -71,15 +72,13 @@ def find_regions(at: At, tables: Tables, likeness: Callable[..., Any], seed: int
     one = len(tables[0].names) == 1 and not tables[0].categorical[0]
     found = _intervals(at, tables) if one else _groups(at, tables, likeness, seed)
     units = {name: unit for d, name in enumerate(tables[0].names) if (unit := tables[0].unit(d))}
-    found = [replace(region, units=units) for region in found if _rests_on_rows(region, tables)]
-    return sorted(found, key=lambda region: -max(region.share_x, region.share_y))
-
-
-def _rests_on_rows(region: Region, tables: Tables) -> bool:
-    """Whether enough rows of the sample that has more lie there, and more than of the other."""
-    table = tables[0 if region.sign > 0 else 1]
-    more, less = (region.share_x, region.share_y)[:: region.sign]
-    return more >= max(LEAST_SHARE, LEAST_ROWS / len(table.values)) and more > less
+    kept = []
+    for region in found:
+        more, less = (region.share_x, region.share_y)[:: region.sign]
+        size = len(tables[region.sign < 0].values)
+        if more >= max(LEAST_SHARE, LEAST_ROWS / size) and more > less:
+            kept.append(replace(region, units=units))
+    return sorted(kept, key=lambda region: -max(region.share_x, region.share_y))
 
 
 def _region(sign: int, box: Any, peak: Any, bands: Bands, k: Any, shares: Any) -> Region:

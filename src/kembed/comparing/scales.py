@@ -15,7 +15,6 @@ import numpy as np
 
 from kembed.comparing.bands import REFERENCE_ROWS, Bands, Sup, make_bands, suprema
 from kembed.comparing.difference import Difference, Points, Samples, balanced_rows, thinned
-from kembed.core.backend import Float
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import Space
@@ -68,7 +67,10 @@ def clearest(
     """Which scale shows most, of the learned one and wider ones, and all scales with what bands need."""
     each = [suprema(one, samples, points, seed) for one in differences]
     # Rows are resampled alike at every scale, so the least tail over scales says at which level all hold.
-    shares = [_share_above(sup.resampled) for sup in each]
+    shares = []
+    for sup in each:
+        larger = len(sup.resampled) - np.searchsorted(np.sort(sup.resampled), sup.resampled, side="right")
+        shares.append(larger / (len(sup.resampled) - 1))
     each = [replace(sup, tails=np.min(shares, axis=0)) for sup in each]
     rows = balanced_rows(samples, REFERENCE_ROWS, seed)
     scales = tuple(zip(differences, each, strict=True))
@@ -85,11 +87,6 @@ def finest_sure(shown: Bands, scales: tuple[Scale, ...], points: Points, level: 
         bands = make_bands(*scale, points, level)
         found = Bands(*(np.where(bands.excludes_zero, *both) for both in zip(bands, found, strict=True)))
     return found
-
-
-def _share_above(values: Float[np.ndarray, " R"]) -> Float[np.ndarray, " R"]:
-    """Of the other values, the share above each: 0 for the largest, 1 for the least."""
-    return (len(values) - np.searchsorted(np.sort(values), values, side="right")) / (len(values) - 1)
 
 
 def one_kernel(

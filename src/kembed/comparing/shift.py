@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.relation import (
+from kembed.comparing.conditional_shift import (
     ConditionalShift,
     Profile,
     TargetDifference,

@@ -1,20 +1,22 @@
 """What changed, in numbers a person knows: means, spreads, shares and missing values of a column."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from kembed.comparing.changes import of_numbers
-from kembed.comparing.column_effects import ColumnEffect, Independent, category_effect, number_effect
-from kembed.comparing.difference import Values
-from kembed.comparing.effects import (
+from kembed.comparing.column_effects import (
+    ColumnEffect,
+    Independent,
     auc_interval,
+    category_effect,
     fisher_pvalue,
+    number_effect,
     standardised_difference,
     superiority,
 )
-from kembed.comparing.histograms import Histogram, histogram
+from kembed.comparing.difference import Values
 from kembed.core.backend import Float, Int
 from kembed.core.text import plain
 from kembed.permutation.nulls import holm
@@ -29,6 +31,24 @@ from kembed.testing.sketch import Sketch
 SHIFT, RATIO = 0.1, 1.1
 LEVELS = 5  # as many categories as one looks at in a table
 QUANTILES = {"minimum": 0.0, "quartile": 0.25, "median": 0.5, "upper quartile": 0.75, "maximum": 1.0}
+LEAST_BARS, MOST_BARS = 8, 24  # fewer show no shape, more do not fit a small picture
+FEW = 16  # values of a column: a bar for each
+TAILS = 0.005  # of the rows on either side lie in the first and the last bar, however far out
+SURE = 0.05  # level of Fisher's exact test of every bar, for all bars of a column
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Shares of both samples in bars: at `values`, or between `edges`, the outermost of which are open.
+
+    `more` is 1 where x significantly has more rows, -1 where y has, 0 elsewhere.
+    """
+
+    edges: tuple[float, ...]
+    values: tuple[float, ...]
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    more: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -152,13 +172,13 @@ def summarise(
         categorical = bool(tables[0].categorical[d])
         levels = tables[0].levels[d] if categorical else ()
         standardised = effect = None
-        own = replace(units, first=min(units.first, len(first)), second=min(units.second, len(second)))
+        own = units.where(tables[0].observed(d), tables[1].observed(d))
         if categorical:
             counts = [side.level_counts(levels) for side in sides]
             first, second = (
                 np.repeat(np.arange(float(len(levels))), _thinned(rows.astype(int))) for rows in counts
             )
-            x, y = (_shares(rows, levels) for rows in counts)
+            x, y = (dict(zip(map(str, levels), (rows / rows.sum()).tolist(), strict=True)) for rows in counts)
             of_gaps = bool(tables[0].missing_of and tables[0].missing_of[d])
             top = sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
             top = top[::-1] if of_gaps else top
@@ -166,7 +186,9 @@ def summarise(
             what = "missing in" if of_gaps else f"{top[0]!r} is"
             change = f"{what} {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"
             auc = 0.5 * (1.0 + abs(y[top[0]] - x[top[0]]))
-            effect = None if total else category_effect(first, second, levels, own, each)
+            if not total:
+                codes = [table.values[table.observed(d), d] for table in tables]
+                effect = category_effect(codes[0], codes[1], levels, own, each)
         else:
             x, y = (side.moments() for side in sides)
             unit = tables[0].unit(d)
@@ -185,7 +207,10 @@ def summarise(
             auc = 0.5
             if one.size and two.size:
                 auc = superiority(first, second)
-                standardised = _standardised(x, y) if total else standardised_difference(first, second)
+                standardised = standardised_difference(first, second)
+                if total:  # of all rows
+                    sd = float(np.hypot(x["sd"], y["sd"])) / 2.0**0.5
+                    standardised = (y["mean"] - x["mean"]) / sd if sd > 0.0 else 0.0
                 effect = None if total else number_effect(first, second, own, each)
         missing, missing_pvalue = gaps.get(d, ((0.0, 0.0), None))
         summary = ColumnSummary(
@@ -253,17 +278,6 @@ def _moments(column: Float[np.ndarray, " n"]) -> dict[str, float]:
     return {"mean": size * float(np.mean(scaled)), "sd": size * sd, **ends}
 
 
-def _shares(counts: Float[np.ndarray, " L"], levels: tuple[Any, ...]) -> dict[str, float]:
-    shares = counts / counts.sum()
-    return {str(level): float(share) for level, share in zip(levels, shares, strict=True)}
-
-
-def _standardised(x: dict[str, float], y: dict[str, float]) -> float:
-    """`standardised_difference` from moments."""
-    spread = float(np.hypot(x["sd"], y["sd"])) / 2.0**0.5
-    return (y["mean"] - x["mean"]) / spread if spread > 0.0 else 0.0
-
-
 def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str, str], unit: str) -> str:
     """The mean, and the spread where that is what changed."""
     low, high = sorted((x["sd"], y["sd"]))
@@ -281,22 +295,10 @@ def _changed_moments(x: dict[str, float], y: dict[str, float], labels: tuple[str
         mean += f" ({abs(gap) / pooled:.2g} sd {'higher' if gap > 0 else 'lower'})"
     narrow, wide = labels if x["sd"] < y["sd"] else labels[::-1]
     if low > 0.0 and high >= RATIO * low:
-        mean += f"; spread {_times(high / low)} times as wide in {wide}"
+        mean += f"; spread {plain(high / low, 2, thousands=True)} times as wide in {wide}"
     elif low == 0.0 < high:
         mean += f"; constant in {narrow}"
     return mean
-
-
-def _times(ratio: float) -> str:
-    """A ratio to two digits.
-
-    >>> _times(1.234), _times(1234.5), _times(1e12), _times(float("inf"))
-    ('1.2', '1,200', '1e+12', 'more than 1e+308')
-    """
-    if np.isinf(ratio):
-        return "more than 1e+308"
-    rough = float(f"{ratio:.2g}")
-    return f"{rough:,.0f}" if 100.0 <= rough < 1e6 else f"{ratio:.2g}"
 
 
 def _lapse(days: float) -> str:
@@ -322,3 +324,30 @@ def beside(value: float, step: float) -> str:
     if not 1e-4 <= abs(shown) < 1e7:
         return plain(shown)
     return f"{shown:.{decimals}f}".rstrip("0").rstrip(".") if decimals > 0 else f"{shown:.0f}"
+
+
+def histogram(x: Values, y: Values, levels: int = 0) -> Histogram:
+    """The bars of a column; one for each of `levels` codes, or of a few different values."""
+    both = np.concatenate([x, y])
+    values = np.arange(float(levels)) if levels else np.unique(both)
+    edges = np.empty(0)
+    if not levels and len(values) > FEW:
+        low, high = np.quantile(both, [TAILS, 1.0 - TAILS])
+        if not low < high:
+            low, high = values[0], values[-1]
+        bars = int(np.clip(2.0 * len(both) ** (1.0 / 3.0), LEAST_BARS, MOST_BARS))  # Rice's rule
+        edges = low + (high / bars - low / bars) * np.arange(bars + 1)
+        values = np.empty(0)
+        counts = [np.bincount(_places(part, edges), minlength=bars) for part in (x, y)]
+    else:
+        counts = [np.bincount(np.searchsorted(values, part), minlength=len(values)) for part in (x, y)]
+    n, m = len(x), len(y)
+    pvalues = holm(np.array([fisher_pvalue(int(a), n, int(b), m) for a, b in zip(*counts, strict=True)]))
+    shares = counts[0] / n, counts[1] / m
+    more = np.where(pvalues <= SURE, np.sign(shares[0] - shares[1]), 0.0).astype(int)
+    first, second, ends, at, side = (tuple(part.tolist()) for part in (*shares, edges, values, more))
+    return Histogram(ends, at, first, second, side)
+
+
+def _places(part: Values, edges: Values) -> np.ndarray:
+    return np.clip(np.searchsorted(edges, part, side="right") - 1, 0, len(edges) - 2)

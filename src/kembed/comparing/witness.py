@@ -1,35 +1,49 @@
 """Where do two distributions differ? The posterior of the witness function: `witness`."""
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from kembed.comparing import difference, relevance
+from kembed.comparing import difference
 from kembed.comparing.bands import Bands, Sup, make_bands, reference_points, suprema
-from kembed.comparing.difference import Difference, Points, Samples, Values
+from kembed.comparing.difference import Difference, Points, Samples, Values, half_of_each, thinned
 from kembed.comparing.regions import Region, find_regions
-from kembed.comparing.relevance import ColumnRelevance
+from kembed.comparing.samples import describe_sides, pool_of_sources, read_sides
 from kembed.comparing.scales import Chosen, Scale, clearest, finest_sure, one_kernel
-from kembed.comparing.sketched import describe_sides, read_sides
 from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
 from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import jsonable
 from kembed.learning.evidence import Evidence
+from kembed.learning.kernel_words import learned_scales
 from kembed.permutation.pool import Pool, make_pool
 from kembed.tables import diagnostics
 from kembed.tables.new_rows import read_like
 from kembed.tables.reader import POLICIES, read
-from kembed.tables.source import Source
-from kembed.tables.table import Table, Tables
+from kembed.tables.table import Tables
 from kembed.testing.outcome import ColumnResults
 from kembed.testing.procedure import is_sketch
 from kembed.testing.two_sample import column_tests, mmd_test, opened
 
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
+ARD_COLUMNS = 16  # that learn a lengthscale each: beyond, learning takes minutes
+# The sensitivity is a mean over at most so many rows; fewer in wide tables, with as many changes each.
+SENSITIVITY_ROWS, SENSITIVITY_ENTRIES = 1_000, 30_000
+FEW_VALUES = 10  # a column with fewer has no lengthscale worth the name
+
+
+@dataclass(frozen=True)
+class ColumnRelevance:
+    """What one column has to do with the difference."""
+
+    name: str
+    sensitivity: float  # share of the witness's variance that needs this column
+    lengthscale: float | None  # ARD, of the pooled rows, in spreads of the column; see `lengthscales`
+    pvalue: float  # of the test of this column alone
+    adjusted_pvalue: float  # corrected for the number of columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,29 +164,14 @@ class Witness(Drawn):
         >>> w = witness(rng.normal(size=200), rng.normal(1.0, size=200), kernel=Gaussian(1.0))
         >>> for region in w.where():
         ...     print(region)
-        more x: column 0 in [-2.77, 0.166], 55.0% of x against 23.0% of y
-        more y: column 0 in [0.7, 4.07], 54.5% of y against 24.0% of x
+        more x: column 0 in [-2.77, 0.166], 55.0% of x vs 23.0% of y
+        more y: column 0 in [0.7, 4.07], 54.5% of y vs 24.0% of x
         """
         level = self._level(level)
         if level not in self._regions:
             at = functools.partial(self.sure_at, level=level)
             self._regions[level] = find_regions(at, self.tables, self.difference.likeness, self.seed)
         return list(self._regions[level])
-
-    @functools.cached_property
-    def values_x(self) -> Values:
-        """The witness at every row of x; nan at rows that were dropped for missing values."""
-        return self._per_row(self.tables[0])
-
-    @functools.cached_property
-    def values_y(self) -> Values:
-        """The witness at every row of y."""
-        return self._per_row(self.tables[1])
-
-    def _per_row(self, table: Table) -> Values:
-        values = np.full(table.given, np.nan)
-        values[table.rows] = self.difference.mean(table.values)
-        return values
 
     @functools.cached_property
     def sensitivity(self) -> Values:
@@ -183,7 +182,19 @@ class Witness(Drawn):
         one, so the sum may exceed 1. Where columns are independent this is the total Sobol index; where they
         repeat one another each has less, since the others stand in for it.
         """
-        return relevance.sensitivity(self.difference, self._samples, self.seed)
+        D = len(self.names)
+        count = int(np.clip(SENSITIVITY_ENTRIES // D, 100, SENSITIVITY_ROWS))
+        half = half_of_each(self._samples, count, self.seed)
+        rows, share = half.points, half.weights
+        w = self.difference.mean(rows)
+        other = np.random.default_rng(self.seed).choice(len(rows), len(rows), p=share)
+        scale = 2.0 * float(share @ (w - share @ w) ** 2)
+        found = np.zeros(D)
+        for d in range(D) if scale > 0.0 else ():
+            changed = rows.copy()
+            changed[:, d] = rows[other, d]
+            found[d] = share @ (self.difference.mean(changed) - w) ** 2 / scale
+        return np.minimum(found, 1.0)  # of few rows the estimate may exceed it
 
     @functools.cached_property
     def lengthscales(self) -> dict[str, float]:
@@ -194,7 +205,18 @@ class Witness(Drawn):
         ten values, fewer rows than columns), and for tables of more than 16 numeric columns, where this would
         take minutes; use `learn_kernel(x, Gaussian(np.ones(D)))` if you want to wait.
         """
-        return relevance.lengthscales(self.pool, self.seed)
+        space = self.pool.space
+        numeric = np.flatnonzero(~space.categorical)
+        if not 0 < len(numeric) <= ARD_COLUMNS:
+            return {}
+        space = thinned(space, self.seed)
+        if any(len(np.unique(column)) < FEW_VALUES for column in space.values[:, numeric].T):
+            return {}
+        try:
+            found, _ = learned_scales(space)
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError):
+            return {}
+        return {self.names[d]: float(ell) for d, ell in zip(numeric, found, strict=True)}
 
     @functools.cached_property
     def column_tests(self) -> ColumnResults:
@@ -209,10 +231,11 @@ class Witness(Drawn):
     @functools.cached_property
     def relevance(self) -> tuple[ColumnRelevance, ...]:
         """Which columns the difference is in, the most sensitive first; computed when first asked for."""
-        own, each = self.lengthscales, zip(self.column_tests, self.sensitivity, strict=True)
         found = [
-            ColumnRelevance(one.name, float(share), own.get(one.name), one.pvalue, one.adjusted_pvalue)
-            for one, share in each
+            ColumnRelevance(
+                test.name, float(share), self.lengthscales.get(test.name), test.pvalue, test.adjusted_pvalue
+            )
+            for test, share in zip(self.column_tests, self.sensitivity, strict=True)
         ]
         return tuple(sorted(found, key=lambda column: -column.sensitivity))
 
@@ -313,15 +336,6 @@ def witness(
         tables, pool, _ = pool_of_sources(read({"x": x, "y": y}, nan_policy=nan_policy, minimum=2))
     chosen = one_kernel(kernel, pool.space, n_kernels, seed)
     return fit_witness(tables, chosen, seed=seed, level=level, landmarks=landmarks, tested=tested)
-
-
-def pool_of_sources(sources: list[Source]) -> tuple[Tables, Pool, tuple[str, ...]]:
-    """Some rows of two sources as tables and as one, and what to say of them."""
-    held = all(source.held for source in sources)
-    (first, one), (second, other) = ((each.table(), "") if held else each.sample() for each in sources)
-    notes = tuple(note for note in (one, other) if note)
-    first = replace(first, notes=(*first.notes, *notes))
-    return (first, second), make_pool([first, second], None, "none"), notes
 
 
 def fit_witness(

@@ -7,13 +7,9 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-# Bytes that a cache in memory may hold, of few rows and of many: a search for a graph of 20 variables needs
-# each of 20 conditioning sets repeatedly, 100 MB each with 100,000 rows (`benchmarks/pc_size.py`).
-ROOM, LARGE_ROOM = 600_000_000, 3_000_000_000
-LEAST_KEPT = 8  # results, whatever their size: what one test needs
 
 
 def digest(*parts: Any) -> str:
@@ -43,23 +39,18 @@ def _computed(key: str, compute: Callable[[], float]) -> float:
     return compute()
 
 
-class MemoryCache:
-    """Results by key; the least recently used are dropped when all hold more than `room` bytes."""
+@dataclass
+class Cache:
+    """At most so many results by key; the least recently used are dropped."""
 
-    def __init__(self, room: int) -> None:
-        self._room, self._held = room, 0
-        self._results: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
+    most: int
+    results: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
-    def get(self, key: tuple[Any, ...], nbytes: int, make: Callable[[], Any]) -> Any:
-        """The result under a key, made where there is none; it holds about `nbytes`."""
-        if key not in self._results:
-            self._results[key] = (make(), nbytes)
-            self._held += nbytes
-            while self._held > self._room and len(self._results) > LEAST_KEPT:
-                self._held -= self._results.popitem(last=False)[1][1]
-        self._results.move_to_end(key)
-        return self._results[key][0]
-
-    def count(self, kind: str) -> int:
-        """How many results have keys that begin with this word."""
-        return sum(key[0] == kind for key in self._results)
+    def result(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """The result under a key, made where there is none."""
+        if key not in self.results:
+            self.results[key] = make()
+        self.results.move_to_end(key)
+        if len(self.results) > self.most:
+            self.results.popitem(last=False)
+        return self.results[key]

@@ -3,20 +3,19 @@
 Features a(x) and b(y) are centred given z. Under conditional independence every product a_k(x_i) b_l(y_i) has
 mean zero given z, and so has its product with any feature of z. The statistic ‖Σ_i a(x_i) ⊗ b(y_i)‖²/n² is
 compared with ‖Σ_i ε_i a(x_i) ⊗ b(y_i)‖²/n² for independent ε_i of mean 0 and variance 1 (the wild bootstrap).
-Unlike a permutation this keeps the size of every row, which may depend on z.
+Unlike a permutation this keeps the size of every row, which may depend on z. The largest products suffice,
+and of many rows their sums over bins, each of which has one sign.
 
 A search for a causal graph needs the same target and conditioning set in many tests, so all are cached.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from kembed.conditional.cache import LARGE_ROOM, ROOM, MemoryCache
-from kembed.conditional.products import bin_sums, products, squared_norms
+from kembed.conditional.cache import Cache
 from kembed.conditional.regression import (
     MANY_ROWS,
     MANY_WIDEST,
@@ -25,31 +24,95 @@ from kembed.conditional.regression import (
     quantile_landmarks,
 )
 from kembed.conditional.residuals import ColumnRegression, Variable, VariableResiduals, variable_residuals
-from kembed.conditional.trees import LEAST_ROWS, ForestResiduals, forest_residuals
+from kembed.conditional.trees import LEAST_ROWS, forest_residuals
 from kembed.core.backend import Bool, Float, Int, to_numpy
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
-from kembed.kernels.space import Space, make_space
+from kembed.kernels.space import make_space
 from kembed.learning import kernel_words
 from kembed.learning.evidence import COARSE
 from kembed.learning.kernel_words import PublishedRule
 from kembed.permutation.crossings import BinOrders
-from kembed.permutation.fusion import Values
+from kembed.permutation.fusion import Values, negative_log_p
 from kembed.permutation.rings import Star
 from kembed.permutation.series import LONGEST, crossed, lack
 
-Cached = TypeVar("Cached")
 Given = tuple[int, ...]
 Statistics = tuple[Values, tuple[Any, ...]]  # of every kernel, and the names of these
 # Rows beyond which products of features are summed by bin, and bins get the signs: a test costs one sweep.
 # `benchmarks/independence_size.py` has the level and the power with this forced on few rows.
-BINNED_ROWS = 5_000
+BINNED_ROWS, BINS = 5_000, 512
 CHOOSING_ROWS = 4_000  # of many rows, those that choose the kernel of the residuals
+# Results in the cache, times rows: few rows, and many. A search for a graph of 20 variables needs each of 20
+# conditioning sets repeatedly, some three gigabytes with 100,000 rows (`benchmarks/pc_size.py`).
+ROOM, LARGE_ROOM, LEAST_KEPT = 300_000, 9_000_000, 12
+CHUNK = 1_024  # rows whose products are held at once: what a cache holds
+# Products of features below this share of the largest are left out, and never more than so many are kept:
+# what is dropped adds under 2% to the statistic (`test_products_drop_only_what_is_negligible`).
+NEGLIGIBLE, MOST = 1e-3, 150
+SCREENING_ROWS = 8_192  # tested first of many: a test of them takes some hundredths of a second
+SCREENED = 20.0  # -log δ, δ = 2e-9, by the law of 999 resamples
 # Hundreds of kernels are chosen in a search, by scans; a lengthscale for every column has none.
 WORDS = tuple(word for word in kernel_words.WORDS if word != "ard")
 LANDMARKS = 60  # of the residual kernel: a smooth kernel on one column has fewer features that count
 LINEAR = "linear"  # residuals as their own features, in "fused": the partial correlation of residuals
 FUSED_RATIOS = (4.0, 0.25)  # times the median distance, in "fused" beside the scale of largest evidence
+
+
+def random_signs(n: int, count: int, rng: np.random.Generator) -> Float[np.ndarray, "n B"]:
+    """So many draws of a sign for every row."""
+    return rng.integers(2, size=(n, count), dtype=np.int8) * np.float32(2.0) - np.float32(1.0)
+
+
+def _largest(one: Float[np.ndarray, " p"], other: Float[np.ndarray, " q"]) -> tuple[Any, Any]:
+    """Which features have the largest products, by their mean squares."""
+    sizes = np.multiply.outer(one, other)
+    order = np.argsort(-sizes, axis=None, kind="stable")[:MOST]
+    order = order[sizes.ravel()[order] >= NEGLIGIBLE * sizes.max(initial=0.0)]
+    return np.unravel_index(order, sizes.shape)
+
+
+def products(
+    one: Float[np.ndarray, "n p"],
+    other: Float[np.ndarray, "n q"],
+    weights: Sequence[Float[np.ndarray, "n w"]] = (),
+    rows: int = 1,
+) -> list[Float[np.ndarray, "k S"]]:
+    """The largest products of a feature of each side, and the largest of these times every weight.
+
+    They are summed over bins of so many consecutive rows, whose order says nothing; rows that do not fill
+    `BINS` bins are one bin more.
+    """
+    n = len(one)
+    squares = [np.square(side).mean(axis=0, dtype=float) for side in (one, other)]
+    first, second = _largest(*squares)
+    sizes = (np.square(one).T @ np.square(other))[first, second]
+    chosen = [_largest(sizes, np.square(weight).mean(axis=0, dtype=float)) for weight in weights]
+    starts = np.arange(n) if rows == 1 else np.arange(BINS + 1) * rows
+    starts = starts[starts < n]
+    at_once = max(1, CHUNK // rows)
+    sums: list[list[np.ndarray]] = [[] for _ in range(len(weights) + 1)]
+    for k in range(0, len(starts), at_once):
+        own = starts[k : k + at_once]
+        some = slice(own[0], starts[k + at_once] if k + at_once < len(starts) else n)
+        C = one[some][:, first] * other[some][:, second]
+        tables = [C]
+        for weight, (mine, its) in zip(weights, chosen, strict=True):
+            tables.append(C[:, mine] * weight[some][:, its])
+        for kept, table in zip(sums, tables, strict=True):
+            kept.append(np.add.reduceat(table, own - own[0], axis=0, dtype=float))
+    return [np.concatenate(each).T for each in sums]
+
+
+def squared_norms(
+    C: Float[np.ndarray, "p m"], E: Float[np.ndarray, "m B"], n: int
+) -> Float[np.ndarray, " B+1"]:
+    """‖Σ_i c_i‖²/n², first as it is, then with the rows (or sums of bins) multiplied by every column of E."""
+    size = float(np.abs(C).max(initial=0.0)) or 1.0
+    own = np.square(C.sum(axis=1) / size).sum(keepdims=True)
+    resampled = (C / size).astype(E.dtype) @ E[: C.shape[1]]
+    norms = np.einsum("pb,pb->b", resampled, resampled)
+    return np.asarray(np.concatenate([own, norms]) * np.square(size / n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,41 +152,29 @@ def check_kernels(kernel: Any, argument: str = "kernel") -> tuple[Any, ...]:
 
 
 def kernels_features(
-    columns: Float[np.ndarray, "n k"],
-    indicator: Bool[np.ndarray, " k"],
-    kernels: Sequence[Any],
-    *,
-    many: bool = False,
+    columns: Float[np.ndarray, "n k"], indicator: Bool[np.ndarray, " k"], kernels: Sequence[Any]
 ) -> list[KernelFeatures]:
-    """Features of kernels from `check_kernels`; of `many` rows the first choose the kernel.
+    """Features of kernels from `check_kernels`; of many rows the first choose the kernel.
 
     Indicators are their own features, whatever the kernel: z determines only the probability of a category,
     and a kernel on the residual of a 0 or a 1 would recover that probability.
     """
-    if indicator.all():
-        names = [LINEAR if _is_linear(kernel) else "categories" for kernel in kernels]
-        return [KernelFeatures(name, columns - columns.mean(axis=0)) for name in names]
-    space = make_space(columns[: CHOOSING_ROWS if many else None], np.zeros(columns.shape[1], dtype=bool))
-    return [_kernel_features(columns, space, kernel, many) for kernel in kernels]
-
-
-def _is_linear(kernel: Any) -> bool:
-    return isinstance(kernel, str) and kernel == LINEAR
-
-
-def _kernel_features(
-    columns: Float[np.ndarray, "n k"], space: Space, kernel: Any, many: bool
-) -> KernelFeatures:
-    if _is_linear(kernel):
-        return KernelFeatures(LINEAR, columns - columns.mean(axis=0))
-    if isinstance(kernel, tuple):
-        kernel = space_kernel(space, kernel[1] * space.median())
-    kernel = to_numpy(kernel_words.choose_kernel(kernel, space, effort=COARSE)[0])
-    if columns.shape[1] > 1:  # rows are in random order
+    linear = columns - columns.mean(axis=0)
+    space = make_space(columns[:CHOOSING_ROWS], np.zeros(columns.shape[1], dtype=bool))
+    if columns.shape[1] == 1:
+        marks = quantile_landmarks(columns[:CHOOSING_ROWS, 0], LANDMARKS)
+    else:  # rows are in random order
         marks = np.unique(columns[: 2 * LANDMARKS], axis=0)
-    else:
-        marks = quantile_landmarks(columns[: CHOOSING_ROWS if many else None, 0], LANDMARKS)
-    return KernelFeatures(kernel, kernel_basis(columns, marks, kernel.gram, many=many).features)
+    found = []
+    for kernel in kernels:
+        if kernel == LINEAR or indicator.all():
+            found.append(KernelFeatures(LINEAR if kernel == LINEAR else "categories", linear))
+            continue
+        if isinstance(kernel, tuple):
+            kernel = space_kernel(space, kernel[1] * space.median())
+        kernel = to_numpy(kernel_words.choose_kernel(kernel, space, effort=COARSE)[0])
+        found.append(KernelFeatures(kernel, kernel_basis(columns, marks, kernel.gram).features))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,18 +197,16 @@ class Settings:
     cross_fit: bool = True
     binned_rows: int = BINNED_ROWS
     many_rows: int = MANY_ROWS
-    room: int = LARGE_ROOM  # bytes of cached results, where rows are many
-    scale: bool = True  # off only in `benchmarks/conditional.py`, to measure its gain
 
 
 class TableFeatures:
     """Features of all variables of one table, rows in random order, given any others."""
 
-    def __init__(self, variables: Sequence[Variable], settings: Settings) -> None:
+    def __init__(self, variables: Sequence[Variable], settings: Settings, cache: Cache | None = None) -> None:
         self.variables = tuple(variables)
         self.settings = settings
         self.n = len(variables[0].columns)
-        self.cache = MemoryCache(settings.room if self.binned else ROOM)
+        self.cache = cache or Cache(max(LEAST_KEPT, (LARGE_ROOM if self.binned else ROOM) // self.n))
         self._kernels = object()  # a key: kernels that share the cache have features of their own
 
     @property
@@ -170,79 +219,54 @@ class TableFeatures:
         """Whether regressions share a basis."""
         return self.n > self.settings.many_rows
 
-    def _cached(self, kind: str, key: Any, numbers: int, make: Callable[[], Cached]) -> Cached:
-        """A result from the cache; `numbers` is about how many it holds for every row."""
-        return self.cache.get((kind, *key), 8 * numbers * self.n, make)
-
-    def with_kernels(self, kernels: tuple[Any, ...]) -> "TableFeatures":
-        """The same regressions under other kernels."""
-        other = TableFeatures(self.variables, replace(self.settings, kernels=kernels))
-        other.cache = self.cache
-        return other
-
     def conditioner(self, given: Given) -> Conditioner:
         """Regressions on these variables."""
-        numbers = 130 if self.many else 60 if self.binned else 1_000
-        return self._cached("conditioner", given, numbers, lambda: self._conditioner(given))
 
-    def _conditioner(self, given: Given) -> Conditioner:
-        Z = np.column_stack([self.variables[v].columns for v in given])
-        return Conditioner(Z, self.many and 0 < Z.shape[1] <= MANY_WIDEST)
+        def make() -> Conditioner:
+            Z = np.column_stack([self.variables[v].columns for v in given])
+            return Conditioner(Z, self.many and 0 < Z.shape[1] <= MANY_WIDEST)
+
+        return self.cache.result(("conditioner", given), make)
 
     def weights(self, given: Given) -> tuple[Float[np.ndarray, "n q"], ...]:
         """Features of these variables, for interactions with them."""
         return self.conditioner(given).weights if given else ()
 
-    def target(self, target: int, given: Given) -> TargetFeatures:
-        """Features of a variable given others, by smooth regressions."""
-        return self._target(target, given, "smooth", partial(self._smooth, target, given))
+    def target(self, target: int, given: Given, *, trees: bool = False) -> TargetFeatures:
+        """Features of a variable given others, on request with trees in the regressions if they have any."""
+        trees = trees and self.has_trees(target, given)
+        key = ("features", self._kernels, trees, target, given)
+        return self.cache.result(key, lambda: self._target(target, given, trees))
 
-    def target_with_trees(self, target: int, given: Given) -> TargetFeatures:
-        """The same with trees in the regressions, zero at rows where the trees disagree."""
+    def has_trees(self, target: int, given: Given) -> bool:
+        """Whether trees may improve these regressions."""
         smooth = self.target(target, given)
-        if self.many or self.n < LEAST_ROWS or not smooth.regressions or not smooth.features:
-            return smooth
-        return self._target(target, given, "trees", partial(self._with_trees, target, given))
+        return not self.many and self.n >= LEAST_ROWS and bool(smooth.regressions and smooth.features)
 
-    def _target(
-        self, target: int, given: Given, kind: str, make: Callable[[], TargetFeatures]
-    ) -> TargetFeatures:
-        key = (self._kernels, kind, target, given)
-        return self._cached("features", key, 25 if self.binned else 60, make)
-
-    def _smooth(self, target: int, given: Given) -> TargetFeatures:
+    def _target(self, target: int, given: Given, trees: bool) -> TargetFeatures:
         variable = self.variables[target]
         if not given or not self.conditioner(given).Z.shape[1]:  # nothing, or only constants
             kernels = self.settings.kernels if variable.columns.shape[1] else ()
-            features = kernels_features(variable.columns, variable.indicator, kernels, many=self.many)
+            features = kernels_features(variable.columns, variable.indicator, kernels)
             return TargetFeatures(variable.columns, tuple(features), ())
-        return self._centred(self._residuals(target, given), self.conditioner(given))
-
-    def _residuals(self, target: int, given: Given) -> VariableResiduals:
-        how, parts = self.settings, (self.variables[target], self.conditioner(given))
-        make = partial(variable_residuals, *parts, cross_fit=how.cross_fit, scale=how.scale)
-        return self._cached("residuals", (target, given), 4, make)
-
-    def _forest(self, target: int, given: Given) -> ForestResiduals:
-        how = self.settings
-        parts = (self.variables[target], self.conditioner(given), self._residuals(target, given))
-        make = partial(forest_residuals, *parts, cross_fit=how.cross_fit, scale=how.scale)
-        return self._cached("forest", (target, given), 8, make)
-
-    def _with_trees(self, target: int, given: Given) -> TargetFeatures:
-        forest = self._forest(target, given)
-        centred = self._centred(forest.residuals, self.conditioner(given))
-        kept = forest.rows[:, None]
-        return replace(centred, features=tuple(replace(f, values=f.values * kept) for f in centred.features))
-
-    def _centred(self, left: VariableResiduals, conditioner: Conditioner) -> TargetFeatures:
-        """Features of residuals, centred given the conditioner."""
+        conditioner, cross_fit = self.conditioner(given), self.settings.cross_fit
+        smooth: VariableResiduals = self.cache.result(
+            ("residuals", target, given),
+            lambda: variable_residuals(variable, conditioner, cross_fit=cross_fit),
+        )
+        left: VariableResiduals = smooth
+        if trees:
+            left = self.cache.result(
+                ("forest", target, given),
+                lambda: forest_residuals(variable, conditioner, smooth, cross_fit=cross_fit),
+            )
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
         kernels = self.settings.kernels if left.columns.shape[1] else ()
         indices = conditioner.index_bases(left.indices)
-        for one in kernels_features(left.columns, left.indicator, kernels, many=self.many):
+        for one in kernels_features(left.columns, left.indicator, kernels):
             values, more = conditioner.centred(one.values, indices)
+            values = values if left.tested is None else values * left.tested[:, None]
             features.append(KernelFeatures(one.kernel, values, spent + more))
         return TargetFeatures(left.columns, tuple(features), left.regressions)
 
@@ -266,7 +290,7 @@ class TableFeatures:
         """
         pairs = list(zip(left.features, right.features, strict=True))
         weights = self.weights(given)
-        curved = [k for k, pair in enumerate(pairs) if not _is_linear(pair[0].kernel)]
+        curved = [k for k, pair in enumerate(pairs) if pair[0].kernel != LINEAR]
         smoothest = sorted(curved, key=lambda k: pairs[k][0].roughness * pairs[k][1].roughness)
         weighted = dict(zip(smoothest, (weights, weights[:1]), strict=False))
         memory, table = self.settings.memory, []
@@ -276,11 +300,8 @@ class TableFeatures:
             if when is not None and memory is not None:
                 persistence = crossed(first.values[when], second.values[when])
                 stretch[1:] *= lack(self.n, min(memory, LONGEST * self.n), persistence).factor
-            if self.binned and memory is None:
-                sums = bin_sums(first.values, second.values, weighted.get(k, ()))
-            else:
-                C = products(first.values.T, second.values.T)
-                sums = [C, *(products(C, weight.T) for weight in weighted.get(k, ()))]
+            rows = self.n // BINS if self.binned and memory is None else 1
+            sums = products(first.values, second.values, weighted.get(k, ()), rows)
             name = (first.kernel, second.kernel)
             names = [name] + [(*name, "given")] * (len(sums) - 1)
             table += [
@@ -316,21 +337,14 @@ class RowFeatures(TableFeatures):
     def weights(self, given: Given) -> tuple[Float[np.ndarray, "n q"], ...]:
         """Features of all rows, at these."""
         parts = (weight[self._rows] for weight in self._whole.weights(given))
-        return self._cached("weights", given, 60, lambda: tuple(parts))
+        return self.cache.result(("weights", given), lambda: tuple(parts))
 
-    def _smooth(self, target: int, given: Given) -> TargetFeatures:
-        return self._at_rows(self._whole.target(target, given))
+    def has_trees(self, target: int, given: Given) -> bool:
+        """Whether all rows have trees."""
+        return self._whole.has_trees(target, given)
 
-    def _with_trees(self, target: int, given: Given) -> TargetFeatures:
-        return self._at_rows(self._whole.target_with_trees(target, given))
-
-    def target_with_trees(self, target: int, given: Given) -> TargetFeatures:
-        """The same with trees, where all rows have them."""
-        if self._whole.target_with_trees(target, given) is self._whole.target(target, given):
-            return self.target(target, given)
-        return self._target(target, given, "trees", partial(self._with_trees, target, given))
-
-    def _at_rows(self, whole: TargetFeatures) -> TargetFeatures:
+    def _target(self, target: int, given: Given, trees: bool) -> TargetFeatures:
+        whole = self._whole.target(target, given, trees=trees)
         features = []
         for one in whole.features:
             values = one.values[self._rows]
@@ -339,3 +353,30 @@ class RowFeatures(TableFeatures):
             # A share of the rows has lost the same share of degrees of freedom.
             features.append(replace(one, values=values, freedom=one.freedom * self.n / self._whole.n))
         return replace(whole, residuals=whole.residuals[self._rows], features=tuple(features))
+
+
+class Screening:
+    """Tests of the first rows of many, which stand in random order.
+
+    Most tests in a search for a graph are of variables with an obvious dependence. If few rows reject at a
+    level δ, and all rows are tested at α where they do not, the level of both is at most α + δ.
+    """
+
+    def __init__(self, table: TableFeatures) -> None:
+        variables = []
+        for one in table.variables:
+            columns = one.columns[:SCREENING_ROWS]
+            varies = (columns != columns[0]).any(axis=0)
+            variables.append(Variable(columns[:, varies], one.indicator[varies]))
+        settings = replace(table.settings, binned_rows=0, many_rows=0)
+        self._table = TableFeatures(variables, settings)
+        self._signs = random_signs(BINS + 1, 999, np.random.default_rng(settings.seed))
+
+    def rejects(self, i: int, j: int, given: Given) -> bool:
+        """Whether few rows reject that two variables are independent given others."""
+        left, right = self._table.target(i, given), self._table.target(j, given)
+        if not left.features or not right.features:
+            return False
+        values, names = self._table.statistics(left, right, (), self._signs)
+        largest = float(negative_log_p(values.statistics, by_others=True)[0].max())
+        return largest - float(np.log(len(names))) > SCREENED

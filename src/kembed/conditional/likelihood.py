@@ -12,12 +12,11 @@ E[∇f ∇fᵀ], first of a quadratic fit, then of the best regression so far. T
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
 from kembed.core.backend import Float
@@ -43,7 +42,7 @@ MAX_AXES, MAX_LENGTHSCALES = 8, 30
 RIDGE = 1e-2  # of the quadratic fit, over n: columns of `given` may repeat
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Regression:
     """Hyperparameters: axes as columns of a rotation, a lengthscale for each, signal-to-noise ratio."""
 
@@ -52,27 +51,22 @@ class Regression:
     ratio: float
     gain: float  # log marginal likelihood above that of no dependence, on the rows it was learned from
 
-    def __repr__(self) -> str:
-        scales = ", ".join(f"{value:.3g}" for value in self.lengthscales)
-        fit = f"signal/noise={self.ratio:.3g}, gain={self.gain:.1f} nats"
-        return f"Regression(lengthscales=[{scales}], {fit})"
-
 
 class Spectrum(NamedTuple):
     """Eigenvalues and eigenvectors of K at given lengthscales along given axes; targets share them."""
 
-    lengthscales: Float[np.ndarray, " p"]
-    axes: Float[np.ndarray, "d d"]
-    values: Float[np.ndarray, " n"]
-    vectors: Float[np.ndarray, "n n"]
+    lengthscales: Vector
+    axes: Square
+    values: Vector
+    vectors: Square
 
 
 class Optimum(NamedTuple):
     """The state of a search: negative log likelihood, log (lengthscales, ratio), and their axes."""
 
     value: float
-    theta: Float[np.ndarray, " p"]
-    axes: Float[np.ndarray, "d d"]
+    theta: Vector
+    axes: Square
 
 
 def learn_regression(
@@ -119,20 +113,15 @@ def kernel(A: Points, B: Points) -> Float[np.ndarray, "n m"]:
     return np.asarray(np.exp(exponent, out=exponent))
 
 
-def _add_diagonal(matrix: Square, added: float) -> Square:
-    matrix[np.diag_indices(len(matrix))] += added
-    return matrix
-
-
-def _factor(C: Square) -> Square:
-    """L, below the diagonal, of LLᵀ = C + I; C is overwritten."""
-    return np.asarray(dpotrf(_add_diagonal(C, 1.0), lower=1, clean=0, overwrite_a=1)[0])
-
-
-def inverse_plus_identity(C: Square) -> Square:
-    """(C + I)⁻¹ of a positive semi-definite matrix, which is overwritten."""
-    inverse, _ = dpotri(_factor(C), lower=1)
-    return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
+def inverse_plus_identity(K: Square) -> tuple[Square, float]:
+    """(K + I)⁻¹ and log|K + I| of a positive semi-definite matrix."""
+    C = K.copy()
+    C[np.diag_indices(len(K))] += 1.0
+    factor, _ = dpotrf(C.T, lower=1, overwrite_a=1)
+    log_determinant = 2.0 * float(np.log(np.diagonal(factor)).sum())
+    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)  # zero above the diagonal, as the factor
+    inverse += np.tril(inverse, -1).T
+    return inverse, log_determinant
 
 
 def negative_log_likelihood(theta: Vector, Z: Points, Y: Targets) -> tuple[float, Vector]:
@@ -143,41 +132,21 @@ def negative_log_likelihood(theta: Vector, Z: Points, Y: Targets) -> tuple[float
     """
     n, k = Y.shape
     A = Z / np.exp(theta[:-1])
-    S = A @ A.T
-    half = 0.5 * np.diagonal(S)
-    S -= half
-    S -= half[:, None]
-    S += theta[-1]
-    np.exp(S, out=S)  # s K
-    factor = _factor(S.copy().T)  # it is symmetric: its transpose has LAPACK's order
-    a, _ = dpotrs(factor, Y, lower=1)
+    S = kernel(A, A)
+    S *= np.exp(theta[-1])
+    inverse, log_determinant = inverse_plus_identity(S)
+    a = inverse @ Y
     q = float((Y * a).sum()) / (n * k)
-    value = 0.5 * n * k * np.log(q) + k * float(np.log(np.diagonal(factor)).sum())
-    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
-    # Only one triangle of C⁻¹ is filled: off the diagonal it counts twice, on it once.
-    W = inverse.T * (k * _triangle(n))
+    W = inverse  # changed in place: new arrays take longer than sums
+    W *= k
     W -= a @ (a.T / q)
     W *= S
-    gradient = np.empty(len(theta))
-    gradient[-1] = 0.5 * float(W.sum())
-    rows = W.sum(axis=1) + W.sum(axis=0)
+    rows = 2.0 * W.sum(axis=1)
     along = 0.5 * (rows @ A**2 - 2.0 * np.einsum("nc,nc->c", A, W @ A))
-    gradient[:-1] = along if len(theta) - 1 == A.shape[1] else along.sum()
-    prior, slope = _log_prior(theta)
-    gradient[:-1] += slope
-    return value + prior, gradient
-
-
-def _log_prior(theta: Vector) -> tuple[float, Vector]:
-    """The negative log prior of the lengthscales up to a constant, and its gradient."""
     away = (theta[:-1] - PRIOR_MEAN) / PRIOR_SD
-    return 0.5 * float(away @ away), away / PRIOR_SD
-
-
-@lru_cache(maxsize=8)
-def _triangle(n: int) -> Square:
-    """2 above the diagonal, 1 on it, 0 below."""
-    return np.triu(np.full((n, n), 2.0)) - np.eye(n)
+    along = (along if len(away) == A.shape[1] else along.sum()) + away / PRIOR_SD
+    value = 0.5 * (n * k * np.log(q) + k * log_determinant + away @ away)
+    return float(value), np.append(along, 0.25 * rows.sum())
 
 
 def gains(squares: Vector, rest: float, w: Vector, ratios: Vector, size: tuple[int, int]) -> Vector:
@@ -214,8 +183,9 @@ def profile(Y: Targets, start: Spectrum) -> Optimum:
     gain = gains(squares, 0.0, start.values, PROFILE, (len(Y), Y.shape[1]))
     best = int(np.argmax(gain))
     theta = np.log(np.append(start.lengthscales, PROFILE[best]))
+    away = (theta[:-1] - PRIOR_MEAN) / PRIOR_SD
     independent = 0.5 * Y.size * float(np.log(squares.sum() / Y.size))
-    return Optimum(independent - float(gain[best]) + _log_prior(theta)[0], theta, start.axes)
+    return Optimum(independent - float(gain[best]) + 0.5 * float(away @ away), theta, start.axes)
 
 
 def _maximise(Z: Points, Y: Targets, start: Optimum, least: float | None, steps: int) -> Optimum:
@@ -254,7 +224,7 @@ def quadratic_gradients(Z: Points, Y: Targets) -> Square:
     n, d = Z.shape
     Q = quadratic_terms(Z)
     total = np.zeros((d, d))
-    for coefficients in np.linalg.solve(_add_diagonal(Q.T @ Q, RIDGE * n), Q.T @ Y).T:
+    for coefficients in np.linalg.solve(Q.T @ Q + RIDGE * n * np.eye(Q.shape[1]), Q.T @ Y).T:
         b, A = coefficients[:d], np.zeros((d, d))
         A[np.triu_indices(d)] = coefficients[d:]
         A += A.T
@@ -268,7 +238,7 @@ def gradient_products(Z: Points, Y: Targets, best: Optimum) -> Square:
     A = Z @ best.axes / lengthscales
     K = np.exp(best.theta[-1]) * kernel(A, A)
     total = np.zeros((Z.shape[1],) * 2)
-    for coefficients in (inverse_plus_identity(K.copy()) @ Y).T:
+    for coefficients in (inverse_plus_identity(K)[0] @ Y).T:
         weighted = K * coefficients
         slope = (weighted @ A - weighted.sum(axis=1)[:, None] * A) / lengthscales
         total += slope.T @ slope / len(A)

@@ -6,18 +6,16 @@ residuals are then *negatively* autocorrelated and most of what the variables sh
 lengthscale is bounded below.
 """
 
-import reprlib
 from dataclasses import dataclass, replace
-from datetime import UTC
 from typing import Any
 
 import numpy as np
 
 from kembed.conditional.likelihood import default_starts, learn_regression
 from kembed.conditional.regression import gaussian_process
-from kembed.core import checks
 from kembed.core.backend import Float
 from kembed.tables.frames import Labelled, index_of, refuse_orders
+from kembed.tables.reader import read_tables
 from kembed.tables.table import Table
 
 Vector = Float[np.ndarray, " n"]
@@ -46,50 +44,39 @@ class PrewhitenedColumn:
 
 
 def times(value: Any, argument: str, n: int, nan_policy: str = "raise") -> Vector:
-    """A time for every row as numbers; dates become days; missing ones stay NaN with "omit"."""
+    """A time for every row as numbers; dates become days; missing ones are NaN with "omit"."""
     if isinstance(value, Labelled):
         value, argument = value.value, value.label
-    if isinstance(value, np.ma.MaskedArray):
-        value = np.ma.filled(value.astype(float), np.nan)
-    array = value.to_numpy() if hasattr(value, "to_numpy") else checks.rectangular(value, argument, "vector")
-    if array.shape != (n,):
-        wanted = f"{argument} must hold one time for each of the {n} rows"
-        seen = f"its shape is {array.shape}" if array.ndim else f"{reprlib.repr(value)} was given"
-        raise ValueError(f"{wanted}, but {seen}")
-    if array.dtype.kind in "cSb":
-        kind = {"c": "complex numbers", "S": "bytes", "b": "true and false"}[array.dtype.kind]
-        raise TypeError(f"{argument} must hold times: numbers or dates, but it holds {kind}")
-    if array.dtype.kind == "O" and len(array) and hasattr(array[0], "isoformat"):
-        # As it was in Greenwich: zones would otherwise be lost with a warning for every row.
-        dates = [d.astimezone(UTC).replace(tzinfo=None) if getattr(d, "tzinfo", None) else d for d in array]
-        array = np.array(dates).astype("datetime64[us]")
-    if array.dtype.kind in "US" or (array.dtype.kind == "O" and len(array) and isinstance(array[0], str)):
-        try:
-            array = array.astype("datetime64[us]")
-        except ValueError:
-            wanted = f"{argument} must hold times, numbers or dates such as 1976-01-31"
-            raise ValueError(f"{wanted}, but has {array[0]!r}") from None
-    if array.dtype.kind == "M":
-        array = np.where(np.isnat(array), np.nan, (array - np.nanmin(array)) / np.timedelta64(1, "D"))
-    try:
-        array = np.asarray(array, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"{argument} must hold times: numbers, or dates such as 1976-01-31") from None
-    if np.isinf(array).any():
-        raise ValueError(f"{argument} has infinite times; drop those rows")
-    if np.nanmax(np.abs(array), initial=0.0) > LATEST:
-        seen = f"{argument} has times beyond {LATEST:g}"
-        raise ValueError(f"{seen}, whose squares are no numbers; divide them by a constant")
-    if np.isnan(array).any() and nan_policy != "omit":
-        raise ValueError(f"{argument} has missing times; drop those rows or use nan_policy='omit'")
-    seen = array[~np.isnan(array)]
-    if not len(seen) or (seen == seen[0]).all():
+    (table,), _ = read_tables({argument: value}, "omit" if nan_policy == "omit" else "raise", minimum=1)
+    if (table.given, len(table.names)) != (n, 1):
+        seen = f"{table.given} rows and {len(table.names)} columns"
+        raise ValueError(f"{argument} must hold one time for each of the {n} rows, but has {seen}")
+    found = np.full(n, np.nan)
+    found[table.rows] = column_times(table, table.names[0], argument)
+    return found
+
+
+def column_times(table: Table, name: str, argument: str) -> Vector:
+    """The times in a column of a table."""
+    if name not in table.names:
+        known = ", ".join(repr(column) for column in table.names[:12])
+        raise ValueError(f"{argument} names the column {name!r}, but data has {known}")
+    d = table.names.index(name)
+    if table.categorical[d]:
+        seen = repr(table.decoded(d, table.values[0, d]))
+        raise TypeError(f"{argument} must hold times: numbers, or dates such as 1976-01-31, but has {seen}")
+    found = table.values[:, d] - (table.values[:, d].min() if table.unit(d) else 0.0)
+    if np.abs(found).max() > LATEST:
+        raise ValueError(f"{argument} has times beyond {LATEST:g}; divide them by a constant")
+    if (found == found[0]).all():
         raise ValueError(f"all times in {argument} are equal, so there is no trend to take out; leave it out")
-    return array
+    return found
 
 
 def row_times(value: Any, table: Table, nan_policy: str) -> Vector:
     """The times of the rows that a table kept; what `prewhiten=` was given."""
+    if isinstance(value, str):
+        raise TypeError(f"prewhiten must hold the times themselves, but {value!r} was given")
     refuse_orders([(table.label, table.index), ("prewhiten", index_of(value))])
     return times(value, "prewhiten", table.given, nan_policy)[table.rows]
 
@@ -126,21 +113,6 @@ def prewhiten_table(table: Table, time: Vector, least: float) -> tuple[Table, li
         table.values[:, d], how = prewhiten(table.values[:, d], time, least, table.names[d])
         done.append(how)
     return table, done
-
-
-def without_column(data: Any, name: str) -> tuple[Any, Any]:
-    """A data frame without one column, and that column."""
-    import narwhals.stable.v2 as nw
-
-    try:
-        frame = nw.from_native(data, eager_only=True)
-    except TypeError:
-        seen = f"prewhiten names the column {name!r}, but data is no data frame"
-        raise TypeError(f"{seen}; give the times themselves") from None
-    if name not in frame.columns:
-        known = ", ".join(repr(column) for column in frame.columns[:12])
-        raise ValueError(f"prewhiten names the column {name!r}, but data has {known}")
-    return frame.drop(name).to_native(), frame[name].to_native()
 
 
 def autocorrelation(column: Vector, time: Vector) -> float:

@@ -11,13 +11,14 @@ features of single columns and of all columns together.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrsm, strsm
+from scipy.linalg import solve_triangular
 
 from kembed.conditional import likelihood
 from kembed.conditional.likelihood import (
@@ -28,7 +29,7 @@ from kembed.conditional.likelihood import (
     kernel,
     learn_regression,
 )
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.core.linalg import pivoted_cholesky
 
 Vector = Float[np.ndarray, " n"]
@@ -39,12 +40,9 @@ Gram = Callable[[Any, Any], Any]
 EXACT_ROWS, WIDE_ROWS, LANDMARKS = 400, 3_000, 150
 # Rows beyond which targets share a basis, of at most so many columns.
 MANY_ROWS, MANY_WIDEST = 20_000, 12
-HELD = 30_000_000  # numbers of features that are held; more are computed again in every sweep
-LEVERAGE_ROWS = 16_000  # beyond, every row has the mean leverage: that of one row is below a hundredth
-SINGLE_PRECISION_ROWS = 5_000  # beyond, shared features have seven digits: half the memory
-CHUNK = 8_192  # rows summed at once, in double precision between chunks
-# Landmarks are dropped if others explain all but this share of their variance: in Gaussian processes, and in
-# single precision.
+SINGLE_PRECISION_ROWS = 5_000  # beyond, features have seven digits: half the memory
+CHUNK = 8_192  # rows whose features are computed, or summed in single precision, at once
+# Landmarks are dropped if others explain all but this share of their variance; of many rows the second.
 UNEXPLAINED, UNEXPLAINED_SINGLE = 1e-8, 1e-5
 NEGLIGIBLE = 1e-4  # eigenvalues below this share of their sum are dropped
 # Lengthscales of shared bases, of all columns over √d, with landmarks: for regression, and for features that
@@ -53,7 +51,6 @@ LENGTHSCALES, WEIGHTS_TOGETHER, TOGETHER_LANDMARKS = (0.5, 1.0, 3.0), (1.0, 0.35
 MANY_TOGETHER, MANY_LANDMARKS = (1.0, 0.5), 100
 SINGLE = ((1.0, 16), (0.35, 28), (0.12, 40))
 SPACING = 0.7  # of many rows, landmarks of one column are so many lengthscales apart all over its range
-KNOTS = 4_097  # of a table from which features of one column of many rows are interpolated
 # Signal-to-noise ratios compared; many rows identify a small noise too.
 RATIOS, MANY_RATIOS = 10.0 ** np.arange(-3.0, 2.1, 0.5), 10.0 ** np.arange(-3.0, 4.1, 0.5)
 WORTH = 2.0  # nats that the best of some dozens of regressions must gain
@@ -76,6 +73,7 @@ class RegressionResiduals(NamedTuple):
 class Fit(NamedTuple):
     """The best ridge regression on a basis."""
 
+    basis: "Basis"
     gain: float  # in log likelihood over no dependence
     ratio: float
     across: Float[np.ndarray, "q k"]  # EᵀBᵀY
@@ -84,83 +82,61 @@ class Fit(NamedTuple):
 def landmark_features(marks: Any, gram: Gram, least: float = UNEXPLAINED) -> Callable[[Any], Rows]:
     """A map to features V with VVᵀ = K_nm K_mm⁻¹ K_mn, from the landmarks that others do not explain."""
     kept, lower = pivoted_cholesky(gram(marks, marks), least)
-    marks = marks[kept]
-
-    def features(points: Any) -> Rows:
-        return _solve(lower, np.ascontiguousarray(gram(points, marks.astype(points.dtype, copy=False))).T).T
-
-    return features
+    return lambda points: _solve(lower, gram(points, marks[kept]).T).T
 
 
 def _solve(lower: Float[np.ndarray, "m m"], right: Float[np.ndarray, "m n"]) -> Float[np.ndarray, "m n"]:
-    """L⁻¹B; B, in the order of LAPACK, is overwritten."""
-    solve = strsm if right.dtype == np.float32 else dtrsm
-    return np.asarray(solve(1.0, lower, right, lower=1, overwrite_b=1))
+    """L⁻¹B; B may be overwritten."""
+    return np.asarray(solve_triangular(lower, right, lower=True, overwrite_b=True, check_finite=False))
+
+
+def _sums(B: Rows, Y: Rows) -> Float[np.ndarray, "q k"]:
+    """BᵀY, summed in double precision between chunks."""
+    chunks = (slice(start, start + CHUNK) for start in range(0, len(B), CHUNK))
+    return sum(np.asarray(B[c].T @ Y[c].astype(B.dtype, copy=False), dtype=float) for c in chunks)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Features of n rows, given by slice, with the eigenvalues w and eigenvectors E of BᵀB."""
+    """Features B of n rows, with the eigenvalues w and eigenvectors E of BᵀB."""
 
-    n: int
-    block: Callable[[slice], Rows]
+    features: Rows
     values: Float[np.ndarray, " q"]
     vectors: Float[np.ndarray, "p q"]
 
     @classmethod
-    def of(cls, n: int, block: Callable[[slice], Rows], least: float) -> "Basis":
+    def of(cls, features: Rows, least: float) -> "Basis":
         """The basis without eigenvalues below `least` times the largest."""
-        total: Any = 0.0
-        for some in _chunks(n):
-            B = block(some)
-            total = total + np.asarray(B.T @ B, dtype=float)
-        values, vectors = np.linalg.eigh(total)
+        values, vectors = np.linalg.eigh(_sums(features, features))
         kept = values > least * max(float(values[-1]), 1e-300)
-        return cls(n, block, values[kept], vectors[:, kept])
+        return cls(features, values[kept], vectors[:, kept])
 
     @classmethod
     def leading(cls, features: Rows) -> "Basis":
         """The leading principal components of features, which are overwritten."""
         features -= features.mean(axis=0, dtype=float).astype(features.dtype)
-        every = cls.of(len(features), features.__getitem__, 0.0)
+        every = cls.of(features, 0.0)
         kept = np.flatnonzero(every.values > NEGLIGIBLE * max(float(every.values.sum()), 1e-300))[::-1]
         features = features @ every.vectors[:, kept].astype(features.dtype)
-        return cls(len(features), features.__getitem__, every.values[kept], np.eye(len(kept)))
-
-    @property
-    def features(self) -> Rows:
-        """B of all rows."""
-        return self.block(slice(None))
+        return cls(features, every.values[kept], np.eye(len(kept)))
 
     @property
     def unit_features(self) -> Rows:
         """B with squares whose mean over rows has the sum 1, so that several kernels have equal weight."""
-        B = self.features
-        return B * np.asarray(np.sqrt(self.n / self.values.sum()), dtype=B.dtype)
+        return self.features * float(np.sqrt(len(self.features) / self.values.sum()))
 
     def across(self, Y: Targets) -> Float[np.ndarray, "q k"]:
         """EᵀBᵀY."""
-        total: Any = 0.0
-        for some in _chunks(self.n):
-            B = self.block(some)
-            total = total + np.asarray(B.T @ Y[some].astype(B.dtype, copy=False), dtype=float)
-        return np.asarray(self.vectors.T @ total)
+        return np.asarray(self.vectors.T @ _sums(self.features, Y))
 
     def without(self, Y: Targets, ratio: float, across: Float[np.ndarray, "q k"]) -> Targets:
         """Y less its regression at this signal-to-noise ratio."""
-        weights = self.vectors @ (self._shrink(ratio)[:, None] * across)
-        parts = []
-        for some in _chunks(self.n):
-            B = self.block(some)
-            parts.append(Y[some] - B @ weights.astype(B.dtype, copy=False))
-        return np.concatenate(parts) if len(parts) > 1 else parts[0]
-
-    def _shrink(self, ratio: float) -> Vector:
-        return np.asarray(ratio / (1.0 + ratio * self.values))
+        weights = self.vectors @ ((ratio / (1.0 + ratio * self.values))[:, None] * across)
+        return np.asarray(Y - self.features @ weights.astype(self.features.dtype, copy=False))
 
     def freedom(self, ratio: float) -> float:
         """Degrees of freedom of the regression, without a constant."""
-        return float(self.values @ self._shrink(ratio))
+        return float((ratio * self.values / (1.0 + ratio * self.values)).sum())
 
     def fit(self, Y: Targets, ratios: Vector) -> Fit:
         """Choose the ratio for centred targets by likelihood."""
@@ -169,79 +145,49 @@ class Basis:
         rest = max(float(np.square(Y).sum(dtype=float)) - float(squares.sum()), 0.0)
         gain = likelihood.gains(squares, rest, self.values, ratios, Y.shape)
         best = int(np.argmax(gain))
-        return Fit(float(gain[best]), float(ratios[best]), across)
+        return Fit(self, float(gain[best]), float(ratios[best]), across)
 
     def residuals(self, Y: Targets, ratio: float) -> RegressionResiduals:
-        """Y less its regression with a constant mean for every target; rows have the mean leverage."""
-        right = np.column_stack([np.ones(self.n), Y])
-        left = self.without(right, ratio, self.across(right))
-        return _with_mean(left[:, 0], left[:, 1:], None, self.freedom(ratio))
-
-
-def _chunks(n: int) -> Iterator[slice]:
-    return (slice(start, start + CHUNK) for start in range(0, n, CHUNK))
-
-
-def _with_mean(
-    ones: Vector, left: Targets, diagonal: Vector | None, freedom: float = 0.0
-) -> RegressionResiduals:
-    """Residuals PY and (PY)_i/P_ii with P = C⁻¹ - C⁻¹11ᵀC⁻¹/(1ᵀC⁻¹1), from C⁻¹1, C⁻¹Y and diag C⁻¹.
-
-    Without the diagonal, every row has the mean of P_ii, from the degrees of freedom without a constant.
-    """
-    n, total = len(left), ones.sum()
-    fitted = left - np.outer(ones, left.sum(axis=0) / total)
-    if diagonal is None:
-        freedom += float(np.square(ones).sum() / total)
-        return RegressionResiduals(fitted, fitted / (1.0 - freedom / n), freedom)
-    diagonal = np.maximum(diagonal - ones**2 / total, 1e-12)
-    return RegressionResiduals(fitted, fitted / diagonal[:, None], float(n - diagonal.sum()))
+        """Y less its regression on centred features and a constant; every row has the mean leverage."""
+        Y, freedom = Y - Y.mean(axis=0), self.freedom(ratio) + 1.0
+        left = self.without(Y, ratio, self.across(Y))
+        return RegressionResiduals(left, left / (1.0 - freedom / len(Y)), freedom)
 
 
 def gaussian_process(
     Z: Points, learned: Regression, *, exact: int | None = None, landmarks: int = LANDMARKS
 ) -> Callable[[Targets], RegressionResiduals]:
-    """Residuals of any targets at the rows of Z; beyond `exact` rows with the first rows as landmarks."""
+    """Residuals of any targets at the rows of Z; beyond `exact` rows with the first rows as landmarks.
+
+    They are PY and (PY)_i/P_ii with P = C⁻¹ - C⁻¹11ᵀC⁻¹/(1ᵀC⁻¹1).
+    """
     n, A = len(Z), Z @ learned.axes / learned.lengthscales
     if exact is None:
         exact = EXACT_ROWS if Z.shape[1] <= MAX_LENGTHSCALES else WIDE_ROWS
     if n <= exact:
-        inverse = likelihood.inverse_plus_identity(learned.ratio * kernel(A, A))
+        inverse, _ = likelihood.inverse_plus_identity(learned.ratio * kernel(A, A))
         ones, diagonal = inverse.sum(axis=1), np.diagonal(inverse)
-        return lambda Y: _with_mean(ones, inverse @ Y, diagonal)
-    features = landmark_features(A[:landmarks], kernel)
-    if n <= LEVERAGE_ROWS:  # C⁻¹ = I - TTᵀ with T = V L⁻ᵀ and LLᵀ = VᵀV + I/s
-        V = features(A)
-        lower = np.linalg.cholesky(V.T @ V + np.eye(V.shape[1]) / learned.ratio)
-        T = _solve(lower, V.T).T
+    else:  # C⁻¹ = I - TTᵀ with T = V L⁻ᵀ and LLᵀ = VᵀV + I/s
+        V = landmark_features(A[:landmarks], kernel)(A)
+        T = _solve(np.linalg.cholesky(V.T @ V + np.eye(V.shape[1]) / learned.ratio), V.T).T
         ones, diagonal = 1.0 - T @ T.sum(axis=0), 1.0 - np.einsum("nm,nm->n", T, T)
-        return lambda Y: _with_mean(ones, Y - T @ (T.T @ Y), diagonal)
-    block = features(A).__getitem__ if n * landmarks <= HELD else lambda some: features(A[some])
-    return partial(Basis.of(n, block, 1e-14).residuals, ratio=learned.ratio)
+    diagonal = np.maximum(diagonal - ones**2 / ones.sum(), 1e-12)
+
+    def residuals(Y: Targets) -> RegressionResiduals:
+        left = inverse @ Y if n <= exact else Y - T @ (T.T @ Y)
+        fitted = left - np.outer(ones, left.sum(axis=0) / ones.sum())
+        return RegressionResiduals(fitted, fitted / diagonal[:, None], float(n - diagonal.sum()))
+
+    return residuals
 
 
-def kernel_basis(points: Points, marks: Points, gram: Gram = kernel, *, many: bool = False) -> Basis:
-    """The leading features of a kernel; of one column of `many` rows interpolated from a table."""
-    n = len(points)
-    if n <= SINGLE_PRECISION_ROWS:
+def kernel_basis(points: Points, marks: Points, gram: Gram = kernel) -> Basis:
+    """The leading features of a kernel."""
+    if len(points) <= SINGLE_PRECISION_ROWS:
         return Basis.leading(landmark_features(marks, gram)(points))
     features = landmark_features(marks, gram, UNEXPLAINED_SINGLE)
-    if many and points.shape[1] == 1:
-        return Basis.leading(_interpolated(points[:, 0], features))
-    short = points.astype(np.float32)
-    return Basis.leading(np.concatenate([np.float32(features(short[some])) for some in _chunks(n)]))
-
-
-def _interpolated(column: Vector, features: Callable[[Points], Rows]) -> Rows:
-    low, high = float(column.min()), float(column.max())
-    table = features(np.linspace(low, high, KNOTS)[:, None]).astype(np.float32)
-    place = (column - low) * ((KNOTS - 1) / (high - low))
-    left = np.minimum(place.astype(np.int64), KNOTS - 2)
-    values, step = table[left], table[left + 1]
-    step -= values
-    step *= (place - left).astype(np.float32)[:, None]
-    values += step
-    return values
+    chunks = (points[start : start + CHUNK] for start in range(0, len(points), CHUNK))
+    return Basis.leading(np.concatenate([np.float32(features(chunk)) for chunk in chunks]))
 
 
 def quantile_landmarks(column: Vector, count: int) -> Points:
@@ -256,7 +202,7 @@ def column_basis(column: Vector, lengthscale: float, landmarks: int, *, many: bo
         marks = np.linspace(low, high, int(np.ceil((high - low) / (SPACING * lengthscale))) + 2)[:, None]
     else:
         marks = quantile_landmarks(column, landmarks)
-    return kernel_basis(column[:, None] / lengthscale, marks / lengthscale, many=many)
+    return kernel_basis(column[:, None] / lengthscale, marks / lengthscale)
 
 
 class ColumnFit(NamedTuple):
@@ -272,46 +218,40 @@ class Conditioner:
 
     Z: Points
     many: bool = False  # whether all targets share one rich basis
+    _shared: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def rank(self) -> int:
         """The rank of Z."""
-        if not self.Z.shape[1]:
-            return 0
-        Z = np.linalg.qr(self.Z, mode="r") if self.many else self.Z
-        return int(np.linalg.matrix_rank(Z, rtol=1e-9))
-
-    @cached_property
-    def _made(self) -> dict[Any, Any]:
-        return {}
+        R: Any = np.linalg.qr(self.Z, mode="r")
+        return int(np.linalg.matrix_rank(R, rtol=1e-9)) if R.size else 0
 
     def _together(self, ratio: float) -> Basis:
-        """Features of a Gaussian kernel of all columns; regressions and weights share some."""
-        if ratio not in self._made:
+        """Features of a Gaussian kernel of all columns."""
+        if ratio not in self._shared:  # by regressions and weights
             A = self.Z / (ratio * np.sqrt(self.Z.shape[1]))
-            marks = A[: MANY_LANDMARKS if self.many else TOGETHER_LANDMARKS]
-            self._made[ratio] = kernel_basis(A, marks)
-        return self._made[ratio]
+            self._shared[ratio] = kernel_basis(A, A[: MANY_LANDMARKS if self.many else TOGETHER_LANDMARKS])
+        return self._shared[ratio]
 
     def _single(self, scale: tuple[float, int]) -> list[Basis]:
         """Features of every column that varies."""
-        if scale not in self._made:
+        if scale not in self._shared:
             varying = (column for column in self.Z.T if np.ptp(column) > 0.0)
-            self._made[scale] = [column_basis(column, *scale, many=self.many) for column in varying]
-        return self._made[scale]
+            self._shared[scale] = [column_basis(column, *scale, many=self.many) for column in varying]
+        return self._shared[scale]
 
     @cached_property
     def _bases(self) -> list[Basis]:
         """The bases of regressions, of which the likelihood chooses one."""
-        n, d = self.Z.shape
         if not self.many:
             return [self._together(ratio) for ratio in LENGTHSCALES]
+        d = self.Z.shape[1]
         terms = likelihood.quadratic_terms(self.Z) if d <= likelihood.MAX_AXES else self.Z
         sizes = np.sqrt(np.square(terms).mean(axis=0))
         parts = [(terms[:, sizes > 0.0] / sizes[sizes > 0.0]).astype(np.float32)]
         together = [self._together(ratio) for ratio in MANY_TOGETHER] if d > 1 else self._single(SINGLE[2])
         parts += [basis.features for basis in (*self._single(SINGLE[1]), *together)]
-        return [Basis.of(n, np.hstack(parts).__getitem__, 1e-7)]
+        return [Basis.of(np.hstack(parts), 1e-7)]
 
     @cached_property
     def weights(self) -> tuple[Rows, ...]:
@@ -326,7 +266,7 @@ class Conditioner:
         groups = [*([self._together(ratio)] for ratio in ratios), *map(self._single, single)]
         weights = tuple(np.hstack([b.unit_features for b in bases]) for bases in groups if bases)
         _ = self._bases  # both are made of the same parts, which are then no longer needed
-        self._made.clear()
+        self._shared.clear()
         return weights
 
     def index_bases(self, indices: Rows) -> list[Basis]:
@@ -342,19 +282,16 @@ class Conditioner:
         """
         F, freedom = F - F.mean(axis=0), 0.0
         for bases in (self._quadratic, *([basis] for basis in indices), self._bases):
-            fit, basis = self._best(F, bases)
-            if basis is not None:
-                F = basis.without(F, fit.ratio, fit.across)
-                freedom += basis.freedom(fit.ratio)
+            if (fit := self._best(F, bases)) is not None:
+                F = fit.basis.without(F, fit.ratio, fit.across)
+                freedom += fit.basis.freedom(fit.ratio)
         return F, freedom
 
-    def _best(self, F: Rows, bases: Sequence[Basis]) -> tuple[Fit, Basis | None]:
+    def _best(self, F: Rows, bases: Sequence[Basis]) -> Fit | None:
         """The best fit on any basis, if it is better than none."""
-        best: tuple[Fit, Basis | None] = (Fit(0.0, 0.0, np.empty((0, 0))), None)
-        for basis in bases:
-            fit = basis.fit(F, MANY_RATIOS if self.many else RATIOS)
-            best = (fit, basis) if fit.gain > best[0].gain else best
-        return best
+        fits = (basis.fit(F, MANY_RATIOS if self.many else RATIOS) for basis in bases)
+        best = max(fits, key=attrgetter("gain"), default=None)
+        return best if best is not None and best.gain > 0.0 else None
 
     @cached_property
     def _quadratic(self) -> list[Basis]:
@@ -367,15 +304,16 @@ class Conditioner:
         if not 0 < kept.sum() <= n // 4:
             return []
         Q = Q @ (vectors[:, kept] * np.sqrt(n / values[kept]))
-        return [Basis(n, Q.__getitem__, np.full(Q.shape[1], float(n)), np.eye(Q.shape[1]))]
+        return [Basis(Q, np.full(Q.shape[1], float(n)), np.eye(Q.shape[1]))]
 
     def fit(self, column: Vector) -> ColumnFit | None:
         """Regress a column on Z; None where Z explains nothing."""
         F = (column - column.mean())[:, None]
-        fit, basis = self._best(F, self._bases)
+        fit = self._best(F, self._bases)
+        worth = fit is not None and fit.gain > WORTH
         if self.many:
-            return self._shared_fit(F, fit, basis) if basis is not None and fit.gain > WORTH else None
-        if fit.gain <= WORTH and not self._quadratic_gain(F):
+            return self._shared_fit(F, fit) if fit is not None and worth else None
+        if not (worth or self._quadratic_gain(F)):
             return None
         learned = learn_regression(self.Z, column[:, None], starts=self._starts)
         return ColumnFit(learned, gaussian_process(self.Z, learned))
@@ -391,34 +329,38 @@ class Conditioner:
             return bool(-0.5 * len(F) * np.log(max(left, 1e-300)) > len(basis.values))
         return False
 
-    def _shared_fit(self, F: Rows, fit: Fit, basis: Basis) -> ColumnFit:
+    def _shared_fit(self, F: Rows, fit: Fit) -> ColumnFit:
         """The fit on the shared basis, after a Gaussian process of its own if a test could notice that."""
         n, d = self.Z.shape
-        shared = partial(basis.residuals, ratio=fit.ratio)
+        shared = partial(fit.basis.residuals, ratio=fit.ratio)
         left = shared(F).left_out
         if d > 1 and (n > TRIED_ROWS or self._neighbours_correlated(left[:, 0])):
             own, some = learn_regression(self.Z, F), slice(TRIED_ROWS)
             alone = gaussian_process(self.Z[some], own)(F[some]).left_out
             if np.square(alone).mean() < (1.0 - NOTICEABLE / np.sqrt(n)) * np.square(left[some]).mean():
-                return ColumnFit(own, partial(self._after, gaussian_process(self.Z, own)))
+                process = gaussian_process(self.Z, own)
+
+                def both(Y: Targets) -> RegressionResiduals:
+                    first = process(Y)
+                    left, spent = self.centred(first.fitted)
+                    freedom = first.freedom + spent
+                    return RegressionResiduals(left, left / (1.0 - freedom / n), freedom)
+
+                return ColumnFit(own, both)
         return ColumnFit(Regression(np.eye(d), np.full(d, SINGLE[1][0]), fit.ratio, fit.gain), shared)
 
-    def _after(self, process: Callable[[Targets], RegressionResiduals], Y: Targets) -> RegressionResiduals:
-        """Y less a Gaussian process, then less the regression of its residuals on the shared basis."""
-        first = process(Y)
-        left, spent = self.centred(first.fitted)
-        freedom = first.freedom + spent
-        return RegressionResiduals(left, left / (1.0 - freedom / len(Y)), freedom)
+    @cached_property
+    def _neighbours(self) -> Int[np.ndarray, " n"]:
+        """The nearest other row of every row."""
+        from scipy.spatial import cKDTree
+
+        near = cKDTree(self.Z).query(self.Z, 2)[1]
+        itself = near[:, 1] == np.arange(len(near))  # among equal rows it need not come first
+        return np.where(itself, near[:, 0], near[:, 1])
 
     def _neighbours_correlated(self, left: Vector) -> bool:
         """Whether residuals of nearest neighbours are correlated, so that there is more to regress."""
-        from scipy.spatial import cKDTree
-
-        if "neighbours" not in vars(self):
-            near = cKDTree(self.Z).query(self.Z, 2)[1]
-            itself = near[:, 1] == np.arange(len(near))  # among equal rows it need not come first
-            vars(self)["neighbours"] = np.where(itself, near[:, 0], near[:, 1])
-        product = left * left[vars(self)["neighbours"]]
+        product = left * left[self._neighbours]
         # Mutual neighbours count twice: √2 of the usual standard error at most.
         return bool(product.sum() > CORRELATED * np.sqrt(2.0 * np.square(product).sum()))
 

@@ -100,11 +100,10 @@ class VariableResiduals:
     regressions: tuple[ColumnRegression, ...]
     indicator: Bool[np.ndarray, " k"]  # residual columns of indicators
     indices: Float[np.ndarray, "n i"]  # left-out predictions of the columns
+    tested: Bool[np.ndarray, " n"] | None = None  # which rows are tested, where not all are
 
 
-def variable_residuals(
-    variable: Variable, given: Conditioner, *, cross_fit: bool, scale: bool
-) -> VariableResiduals:
+def variable_residuals(variable: Variable, given: Conditioner, *, cross_fit: bool) -> VariableResiduals:
     """Regress every column of a variable on `given`: location, then scale.
 
     Where the *scale* of x and y depends on z, raw residuals are dependent although x and y are independent
@@ -126,7 +125,7 @@ def variable_residuals(
             residual = left_out if cross_fit else both.fitted[:, 0]
         unexplained = float((left_out**2).mean())
         if unexplained > DETERMINED:
-            if scale and not indicator:
+            if not indicator:
                 residual, scale_fit, spent = _scaled(residual, left_out, given)
                 freedom += spent
             left.append(standardise(residual))

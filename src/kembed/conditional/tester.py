@@ -17,20 +17,21 @@ import numpy as np
 from kembed.conditional import prewhitening
 from kembed.conditional.cache import digest, kept_on_disk
 from kembed.conditional.features import (
+    BINS,
     LINEAR,
     RowFeatures,
+    Screening,
     Settings,
     TableFeatures,
     TargetFeatures,
     check_kernels,
+    random_signs,
 )
-from kembed.conditional.linear import PartialCorrelation, partial_correlation
+from kembed.conditional.linear import partial_correlation
 from kembed.conditional.prewhitening import WEEK, PrewhitenedColumn
-from kembed.conditional.products import BINS, random_signs
 from kembed.conditional.regression import check_rank
 from kembed.conditional.residuals import as_variable, content_order
 from kembed.conditional.result import ConditionalOutcome
-from kembed.conditional.screening import Screening
 from kembed.core import checks
 from kembed.core.backend import Float, Int, to_numpy
 from kembed.features.ensemble import Ensemble, Plan
@@ -46,7 +47,7 @@ MINIMUM = 10  # rows; fewer leave no regression a chance
 # Of a test at a level α on a resample: resamples at least, and how many of them may exceed the statistic.
 LEAST_RESAMPLES, LEAST_REJECTING = 199, 10
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 12
+VERSION = 13
 SMOOTH_LEVEL = 0.1  # p-values up to this are computed again with forests in the regressions
 
 
@@ -100,12 +101,16 @@ class ConditionalTester:
         rng: Any = 0,
         nan_policy: str = "raise",
     ) -> None:
-        if isinstance(prewhiten, str):
-            data, prewhiten = prewhitening.without_column(data, prewhiten)
         tables: list[Table] = data
+        time: Any = None
         if not isinstance(data, WholeTables):  # every column is a table
             table = whole_table(data, nan_policy, MINIMUM)
-            tables = [table.column(d) for d in range(len(table.names))]
+            named = isinstance(prewhiten, str)
+            time = prewhitening.column_times(table, prewhiten, "prewhiten") if named else None
+            places = range(len(table.names))
+            tables = [table.column(d) for d in places if not (named and table.names[d] == prewhiten)]
+            if not tables:
+                raise ValueError(f"data has no column but {prewhiten!r}, the times; give the variables too")
         if cache is not None and rng is None:
             what = "a cache finds p-values by their seed, and rng=None is another seed every time"
             raise ValueError(f"{what}; give one, such as rng=0, or leave cache out")
@@ -123,13 +128,14 @@ class ConditionalTester:
         self.prewhitened: tuple[PrewhitenedColumn, ...] = ()
         self._time: Float[np.ndarray, " n"] = np.arange(len(tables[0].values), dtype=float)
         if prewhiten is not None:  # rows without a time go
-            time = prewhitening.row_times(prewhiten, tables[0], nan_policy)
+            if time is None:
+                time = prewhitening.row_times(prewhiten, tables[0], nan_policy)
             least = float(checks.positive(least_timescale, "least_timescale"))
             seen = ~np.isnan(time)
             self._time = time[seen]
             done = [prewhitening.prewhiten_table(one, time[seen], least) for one in _on_rows(tables, seen)]
             tables = [one for one, _ in done]
-            self.prewhitened = tuple(how for _, each in done for how in each)
+            self.prewhitened = tuple(how for _, columns in done for how in columns)
         self._kept = None if cache is None else kept_on_disk(cache)
         self._arrange(tables)
 
@@ -138,7 +144,7 @@ class ConditionalTester:
         self._order, self._rank = content_order([as_variable(t.values, t.categorical) for t in tables])
         self._back = np.argsort(self._order)
         self._ranks = np.argsort(np.argsort(self._time, kind="stable"))[self._order]  # places in time
-        self._tables = tables
+        self.tables = tables  # the variables, a table each, as they are tested
         shuffled = [as_variable(table.values[self._order], table.categorical) for table in tables]
         self._table = TableFeatures(shuffled, self._settings)
         self._pvalues: dict[Any, float] = {}
@@ -149,11 +155,6 @@ class ConditionalTester:
         return len(self._order)
 
     @property
-    def tables(self) -> list[Table]:
-        """The variables, a table each, as they are tested."""
-        return self._tables
-
-    @property
     def n_resamples(self) -> int:
         """How many resamples a p-value rests on; the smallest is 1/(n_resamples + 1)."""
         return self._settings.n_resamples
@@ -161,14 +162,14 @@ class ConditionalTester:
     @property
     def n_regressed(self) -> int:
         """How many regressions of a column on others are kept; all kernels share them."""
-        return self._table.cache.count("residuals")
+        return sum(kind == "residuals" for kind, *_ in self._table.cache.results)
 
     @cached_property
     def _content(self) -> str:
         """A digest of the data and of all settings."""
         how, order = self._settings, self._order
-        parts = [table.values[order].tobytes() for table in self._tables]
-        kinds = [table.categorical.tolist() for table in self._tables]
+        parts = [table.values[order].tobytes() for table in self.tables]
+        kinds = [table.categorical.tolist() for table in self.tables]
         # Pickled, because what a kernel prints is rounded.
         kernels = [pickle.dumps(to_numpy(one) if isinstance(one, Kernel) else one) for one in how.kernels]
         when = b"" if how.memory is None else b"sized" + self._time[order].tobytes()
@@ -194,26 +195,42 @@ class ConditionalTester:
     def test(self, x: int | str, y: int | str, given: Sequence[int | str] = ()) -> ConditionalOutcome:
         """Test two columns given others, each by its name or number."""
         i, j, inner = self.places(x, y, given)
-        found = self._outcome(i, j, inner)
-        return replace(found, linear=self._linear(i, j, inner)) if inner else found
-
-    def _linear(self, i: int, j: int, given: tuple[int, ...]) -> PartialCorrelation | None:
-        """The partial correlation; None for categories, and for variables of several columns."""
-        if any(self._tables[k].categorical.any() for k in (i, j, *given)):
-            return None
-        between = np.column_stack([self._tables[k].values for k in given])
-        return partial_correlation(self._tables[i].values, self._tables[j].values, between)
+        outcome = self._outcome(i, j, inner)
+        if not inner or any(self.tables[k].categorical.any() for k in (i, j, *inner)):
+            return outcome
+        first, second, *between = (self.tables[k].values for k in (i, j, *inner))
+        return replace(outcome, linear=partial_correlation(first, second, np.hstack(between)))
 
     def places(
         self, x: Any, y: Any, given: Any, arguments: tuple[str, str, str] = ("x", "y", "given")
     ) -> tuple[int, int, tuple[int, ...]]:
         """The numbers of columns that go by name or number, none of them twice; `arguments` is for errors."""
-        return find_columns(self.names, x, y, given, arguments)
+        one, other, inner = arguments
+        i, j = self._place(x, one), self._place(y, other)
+        given = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given
+        places = tuple(sorted({self._place(column, inner) for column in given}))
+        if i == j:
+            raise ValueError(f"{one} and {other} are the same column, {self.names[i]!r}; give two")
+        if i in places or j in places:
+            both = self.names[i if i in places else j]
+            raise ValueError(f"column {both!r} is tested and given at once; leave it out of {inner}")
+        return i, j, places
+
+    def _place(self, column: Any, argument: str) -> int:
+        if isinstance(column, str):
+            if column not in self.names:
+                known = ", ".join(repr(name) for name in self.names[:12])
+                raise ValueError(f"{argument} names {column!r}, but the columns are {known}")
+            return self.names.index(column)
+        place = checks.count(column, argument, 0)
+        if place >= len(self.names):
+            raise ValueError(f"{argument} is column {place}, but there are only {len(self.names)}, from 0 on")
+        return place
 
     def pvalue(self, i: int | str, j: int | str, given: Sequence[int | str] = ()) -> float:
         """The p-value of two columns by name or number; kept, and found on disk where there is a cache.
 
-        Of many rows, the smallest there is where few of them leave no doubt.
+        Of many rows, the smallest attainable one where the first of them reject at 2e-9 (`Screening`).
         """
         first, second, inner = self.places(i, j, given, ("i", "j", "given"))
         key = (min(first, second), max(first, second), inner)
@@ -235,7 +252,7 @@ class ConditionalTester:
         """The same test with another kernel; regressions are shared."""
         other = self._copy()
         other._settings = replace(self._settings, kernels=check_kernels(kernel))
-        other._table = self._table.with_kernels(other._settings.kernels)
+        other._table = TableFeatures(self._table.variables, other._settings, self._table.cache)
         other._pvalues = {}
         return other
 
@@ -243,7 +260,7 @@ class ConditionalTester:
         """The same test on some of the rows; pre-whitening stays as it was."""
         other = self._copy()
         other._time = self._time[rows]
-        other._arrange(_on_rows(self._tables, rows))
+        other._arrange(_on_rows(self.tables, rows))
         return other
 
     def resampled(self, rows: Int[np.ndarray, " r"], alpha: float) -> Self:
@@ -253,7 +270,7 @@ class ConditionalTester:
         enough = max(LEAST_RESAMPLES, int(np.ceil(LEAST_REJECTING / alpha)) - 1)
         other._settings = replace(self._settings, n_resamples=min(self.n_resamples, enough))
         other._table = RowFeatures(self._table, places, other._settings)
-        other._time, other._tables, other._pvalues = self._time[own], _on_rows(self._tables, own), {}
+        other._time, other.tables, other._pvalues = self._time[own], _on_rows(self.tables, own), {}
         other._order = other._back = np.arange(len(own))
         other._ranks = np.argsort(np.argsort(other._time, kind="stable"))
         other._regressed_on = self._content  # p-values in a cache are of these regressions
@@ -281,7 +298,7 @@ class ConditionalTester:
         smooth = table.target(i, given), table.target(j, given)
         result = self._compared(i, j, given, smooth)
         if given and result.pvalue <= SMOOTH_LEVEL:
-            trees = table.target_with_trees(i, given), table.target_with_trees(j, given)
+            trees = table.target(i, given, trees=True), table.target(j, given, trees=True)
             result = result if trees == smooth else self._compared(i, j, given, trees)
         return result
 
@@ -289,44 +306,36 @@ class ConditionalTester:
         self, i: int, j: int, given: tuple[int, ...], both: tuple[TargetFeatures, TargetFeatures]
     ) -> ConditionalOutcome:
         """The outcome of a test of two targets."""
-        left, right = both
-        null, found = self._statistics(i, j, given, left, right)
+        (left, right), table, memory = both, self._table, self._settings.memory
+        conditional = bool(left.regressions or right.regressions)
+        null = "multiplier" if conditional or memory is not None else "permutation"
         more: dict[str, Any] = {
-            "given": tuple(name for v in given for name in self._tables[v].names),
+            "given": tuple(name for v in given for name in self.tables[v].names),
             "residuals": tuple(side.residuals[self._back] for side in (left, right)),
             "regressions": (left.regressions, right.regressions),
             "prewhitened": self.prewhitened,
         }
-        if found is None:
+        if not left.features or not right.features:  # a constant, or a function of what is given
             zeros = np.zeros(self.n_resamples)
             return ConditionalOutcome(0.0, 1.0, zeros, "none", 0.0, "HSIC", null, (self.n_rows,), **more)
-        values, names = found
+        bins: tuple[int, ...] = ()
+        if null == "multiplier":
+            when = np.argsort(self._ranks)
+            weighting = given if conditional else ()
+            values, names = table.statistics(left, right, weighting, self._multipliers, when)
+            bins = (BINS,) if table.binned and memory is None else ()
+        else:
+            pairings = self._pairings
+            bins = (pairings.bins,) if isinstance(pairings, BinOrders) else ()
+            turned = self._rank[i] > self._rank[j]  # which is permuted must not depend on which was called x
+            values, names = table.permuted(*(both[::-1] if turned else both), pairings)
+            names = tuple(pair[::-1] for pair in names) if turned else names
         # Groups of equal weight: kernels of residuals, these weighted by features of `given`, linear.
         groups = np.unique([2 * (LINEAR in name) + (len(name) > 2) for name in names], return_inverse=True)[1]
         plan = Plan(np.arange(len(names)), groups, np.zeros(groups.max() + 1, dtype=bool))
         ensemble = Ensemble((), names, plan)
         result = resampled_outcome("HSIC", (self.n_rows,), ensemble, values, null, False)
-        if self._table.binned and (null == "permutation" or self._settings.memory is None):
-            pairings: Any = self._pairings if null == "permutation" else None
-            result = replace(result, bins=(BINS if pairings is None else pairings.bins,))
-        return ConditionalOutcome.of(result, **more)
-
-    def _statistics(
-        self, i: int, j: int, given: tuple[int, ...], left: TargetFeatures, right: TargetFeatures
-    ) -> Any:
-        """The null, and the statistics of all kernels with their names; None if a target has no residuals."""
-        table = self._table
-        conditional = bool(left.regressions or right.regressions)
-        null = "multiplier" if conditional or self._settings.memory is not None else "permutation"
-        if not left.features or not right.features:  # a constant, or a function of what is given
-            return null, None
-        if null == "multiplier":
-            E, when = self._multipliers, np.argsort(self._ranks)
-            return null, table.statistics(left, right, given if conditional else (), E, when)
-        if self._rank[i] <= self._rank[j]:  # which side is permuted must not depend on which was called x
-            return null, table.permuted(left, right, self._pairings)
-        values, names = table.permuted(right, left, self._pairings)
-        return null, (values, tuple(pair[::-1] for pair in names))
+        return ConditionalOutcome.of(replace(result, bins=bins), **more)
 
     @cached_property
     def _screening(self) -> Screening | None:
@@ -336,35 +345,3 @@ class ConditionalTester:
 
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:
     return [replace(table, values=table.values[rows], rows=table.rows[rows]) for table in tables]
-
-
-def find_columns(
-    names: tuple[str, ...], x: Any, y: Any, given: Any, arguments: tuple[str, str, str]
-) -> tuple[int, int, tuple[int, ...]]:
-    """The numbers of columns that go by name or number, none of them twice; `arguments` is for errors.
-
-    >>> find_columns(("a", "b", "c"), "c", 0, "b", ("x", "y", "given"))
-    (2, 0, (1,))
-    """
-    one, other, inner = arguments
-    i, j = _find(names, x, one), _find(names, y, other)
-    given = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given
-    places = tuple(sorted({_find(names, column, inner) for column in given}))
-    if i == j:
-        raise ValueError(f"{one} and {other} are the same column, {names[i]!r}; give two")
-    if i in places or j in places:
-        both = names[i if i in places else j]
-        raise ValueError(f"column {both!r} is tested and given at once; leave it out of {inner}")
-    return i, j, places
-
-
-def _find(names: tuple[str, ...], column: int | str, argument: str) -> int:
-    if isinstance(column, str):
-        if column not in names:
-            known = ", ".join(repr(name) for name in names[:12])
-            raise ValueError(f"{argument} names {column!r}, but the columns are {known}")
-        return names.index(column)
-    place = checks.count(column, argument, 0)
-    if place >= len(names):
-        raise ValueError(f"{argument} is column {place}, but there are only {len(names)}, from 0 on")
-    return place

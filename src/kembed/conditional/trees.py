@@ -6,13 +6,13 @@ and the test leaves those rows out: a choice by `given` alone keeps the level.
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kembed.conditional.regression import Conditioner
 from kembed.conditional.residuals import Variable, VariableResiduals, variable_residuals
-from kembed.core.backend import Bool, Float
+from kembed.core.backend import Float
 
 Table = Float[np.ndarray, "n k"]
 TREES, LEAF = 60, 5  # of a forest, and rows in a leaf at least
@@ -21,7 +21,7 @@ BOOSTING: Any = {"max_iter": 60, "max_depth": 3, "min_samples_leaf": LEAF, "earl
 # Times the error of the smooth regression: with a worse forest, boosting is not worth its time.
 NEAR = 1.02
 LEAST_ROWS = 50  # fewer are too few for trees
-DRAWN_ROWS = 5_000  # rows that a tree is fitted to at most
+DRAWN_ROWS = 5_000  # rows that a tree of a forest is fitted to at most
 GAIN = 3.0  # over n: the share of the left-out error that trees must save
 # The least slope of a target on predictions. Of noise these are the mean of the *other* rows, which is low
 # where the row is high, and a negative slope would seem to predict the row. For the same reason predictions
@@ -31,35 +31,29 @@ LEAST_SLOPE = 0.5
 DISAGREE = 2.0, 6.0
 
 
-class ForestResiduals(NamedTuple):
-    """Residuals of regressions with the predictions of trees, and the rows to test."""
-
-    residuals: VariableResiduals
-    rows: Bool[np.ndarray, " n"]
-
-
 def forest_residuals(
-    variable: Variable, given: Conditioner, smooth: VariableResiduals, **options: Any
-) -> ForestResiduals:
+    variable: Variable, given: Conditioner, smooth: VariableResiduals, *, cross_fit: bool
+) -> VariableResiduals:
     """Subtract the predictions of trees from a variable, and regress the rest on `given`.
 
     A forest or boosted trees are used, whichever has the smaller left-out error, if that is below the error
-    of the smooth regression alone by more than chance.
+    of the smooth regression alone by more than chance. Rows where the trees disagree are not to be tested.
     """
     predicted, variance = forest(given.Z, variable.columns)
     rows, most_rows = (variance <= times * np.median(variance) for times in DISAGREE)
-    best = ForestResiduals(smooth, most_rows)
+    best = replace(smooth, tested=most_rows)
     least = (1.0 - GAIN / len(rows)) * _error(smooth)
     for boost in (False, True):
         trees = _shrunk(boosted(given.Z, variable.columns) if boost else predicted, variable.columns)
-        left = variable_residuals(replace(variable, columns=variable.columns - trees), given, **options)
+        rest = replace(variable, columns=variable.columns - trees)
+        left = variable_residuals(rest, given, cross_fit=cross_fit)
         if _error(left) < least:
             least = _error(left)
             # Trees have degrees of freedom too: their variance over that of the noise.
             spent = float(variance[rows].sum()) / _error(left)
             columns = tuple(replace(one, freedom=one.freedom + spent) for one in left.regressions)
             indices = np.column_stack([left.indices, trees[:, np.ptp(trees, axis=0) > 0.0]])
-            best = ForestResiduals(replace(left, regressions=columns, indices=indices), rows)
+            best = replace(left, regressions=columns, indices=indices, tested=rows)
         if _error(left) > NEAR * _error(smooth):
             break
     return best
@@ -81,13 +75,10 @@ def _error(residuals: VariableResiduals) -> float:
 def boosted(Z: Table, Y: Table) -> Table:
     """Predictions of boosted trees that were fitted to the other folds; rows come in random order."""
     from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
-    predicted, folds = np.empty(Y.shape), np.arange(len(Z)) % FOLDS
-    for k, fold in np.ndindex(Y.shape[1], FOLDS):
-        inside = np.flatnonzero(folds != fold)[:DRAWN_ROWS]
-        model = HistGradientBoostingRegressor(**BOOSTING).fit(Z[inside], Y[inside, k])
-        predicted[folds == fold, k] = model.predict(Z[folds == fold])
-    return predicted
+    model, folds = HistGradientBoostingRegressor(**BOOSTING), PredefinedSplit(np.arange(len(Z)) % FOLDS)
+    return np.column_stack([cross_val_predict(model, Z, column, cv=folds) for column in Y.T])
 
 
 def forest(Z: Table, Y: Table) -> tuple[Table, Float[np.ndarray, " n"]]:

@@ -17,12 +17,12 @@ from kembed.core.ordering import sorted_rows
 Rows = Float[np.ndarray, "k D"]
 DEFAULT_COUNT = 100  # the paper's experiments have as many
 PER_COLUMN = 5  # with fewer than a few landmarks a column the volume element is ragged
-# Support points and centres are found on at most so many rows; more would not move them visibly. Nor a median
+# Support points are found on at most so many rows; more would not move them visibly. Nor a median
 # distance: two million of them fix it to about 0.1%, far closer than the rule deserves.
 MAX_ROWS = 2_000
 SQUARED = 1e100  # numbers up to this can be squared and added up
 LARGEST = 4e307  # numbers up to this have differences
-RULES = ("subset", "support", "kmeans", "quantiles")
+RULES = ("subset", "support", "quantiles")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class Landmarks:
     - `"subset"`: a random subset of the distinct rows;
     - `"support"`: the points nearest to the sample in energy distance (Mak & Joseph 2018), which stand for it
       far better than a random subset: the default when a kernel is learned;
-    - `"kmeans"`: centres of k-means, started by k-means++;
     - `"quantiles"`: quantiles at equal steps, for one column.
 
     >>> from kembed import Landmarks, choose_landmarks
@@ -67,7 +66,7 @@ def as_rule(landmarks: Any, default: str) -> Landmarks | None:
 def choose_landmarks(x: Any, landmarks: Any = None, *, rng: Any = 0) -> Rows:
     """Landmarks from the data: all distinct rows if few, else chosen by a rule.
 
-    `landmarks` is None, a number of them, a rule (`"subset"`, `"support"`, `"kmeans"`, `"quantiles"`, or
+    `landmarks` is None, a number of them, a rule (`"subset"`, `"support"`, `"quantiles"`, or
     `Landmarks(rule, size)`), or the points themselves. The default is a random subset of the distinct rows.
     `rng` is a seed or generator; None is fresh entropy, and the default makes the choice a function of the
     set of rows.
@@ -88,7 +87,7 @@ def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator
     D = x.shape[1]
     count = rule.size or max(DEFAULT_COUNT, PER_COLUMN * D)
     if rule.rule == "quantiles" and D > 1:
-        raise ValueError(f"landmarks='quantiles' is for one column, but x has {D}; use 'support' or 'kmeans'")
+        raise ValueError(f"landmarks='quantiles' is for one column, but x has {D}; use 'support'")
     distinct = np.unique(x, axis=0)
     if len(distinct) <= count:
         return distinct
@@ -107,17 +106,6 @@ def place(x: Float[np.ndarray, "n D"], rule: Landmarks, rng: np.random.Generator
     distinct = np.unique(rows, axis=0)
     if len(distinct) <= count:
         return distinct
-    if rule.rule == "kmeans":
-        from scipy.cluster.vq import kmeans2
-
-        # SciPy squares distances, and crashes on what is no number then.
-        largest = float(np.abs(rows).max())
-        size = 1.0 if 1.0 / SQUARED < largest < SQUARED else largest
-        with np.errstate(
-            invalid="ignore"
-        ):  # rows that squares do not tell apart have no distances to draw by
-            centres, label = kmeans2(rows / size, count, minit="++", rng=rng, missing="warn")
-        return np.unique(size * centres[np.unique(label)], axis=0)  # without those that lost all their rows
     return support_points(rows, distinct[np.sort(rng.choice(len(distinct), count, replace=False))])
 
 
@@ -136,14 +124,9 @@ def support_points(rows: Rows, start: Rows, steps: int = 60) -> Rows:
     x, z = (rows - origin) / size, (start - origin) / size
     x_norms = (x**2).sum(axis=1)
     floor = 1e-12 * (1.0 + x_norms)  # a squared distance below it is rounding
-    weight, product, doubled = np.empty((m, n)), np.empty((m, n)), 2.0 * x.T
     for _ in range(steps):
         z_norms = (z**2).sum(axis=1)[:, None]
-        np.matmul(z, doubled, out=product)
-        np.add(z_norms, x_norms, out=weight)
-        weight -= product
-        np.sqrt(np.maximum(weight, floor, out=weight), out=weight)
-        np.divide(1.0, weight, out=weight)
+        weight = 1.0 / np.sqrt(np.maximum(z_norms + x_norms - z @ (2.0 * x.T), floor))
         push = 1.0 / np.sqrt(np.maximum(z_norms + z_norms.T - 2.0 * (z @ z.T), 1e-12 * (1.0 + z_norms)))
         np.fill_diagonal(push, 0.0)
         repulsion = (n / m) * (z * push.sum(axis=1)[:, None] - push @ z)

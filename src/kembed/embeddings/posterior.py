@@ -184,43 +184,15 @@ def fit_embedding(
         if n < 2:
             seen = f"noise={noise!r} estimates a covariance, which needs at least 2 rows of x, but it has {n}"
             raise ValueError(f"{seen}; give noise as a number")
-        mean, covariance = _moments(kernel, x, source, z, want_covariance=True)
+        mean, covariance = feature_moments(kernel, x, z, True, source)
         given = covariance if noise == "full" else np.diag(np.diagonal(covariance))
         return condition(kernel, nu, z, n, mean, given, noise, prior_mean)
     value = np.asarray(checks.positive(noise, "noise", ndim=(0, 1)))
-    mean, _ = _moments(kernel, x, source, z, want_covariance=False)
+    mean, _ = feature_moments(kernel, x, z, False, source)
     if value.ndim == 1:
         given = np.diag(checks.vector(value, "noise", m))
         return condition(kernel, nu, z, n, mean, given, "given", prior_mean)
     return condition(kernel, nu, z, n, mean, float(value) * np.eye(m), f"{float(value):.6g}", prior_mean)
-
-
-def _moments(kernel: Kernel, x: np.ndarray, source: Any, z: np.ndarray, want_covariance: bool) -> Any:
-    """`feature_moments` of rows in memory, or of all rows of a source in one pass, or two."""
-    if source is None:
-        return feature_moments(kernel, x, z, want_covariance)
-    mean = source.fold(sum_features, kernel, z) / source.size
-    scatter = np.zeros((len(z), len(z)))
-    if want_covariance:
-        scatter = source.fold(sum_scatter, kernel, z, mean) / (source.size - 1)
-    return mean, scatter
-
-
-def sum_features(block: Block, kernel: Kernel, z: np.ndarray) -> np.ndarray:
-    """Σ φ_z(x_i) over a block."""
-    total = np.zeros(len(z))
-    for rows in row_blocks(len(block.values), len(z)):
-        total += kernel._gram(block.values[rows], z).sum(axis=0)
-    return total
-
-
-def sum_scatter(block: Block, kernel: Kernel, z: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Σ (φ_z(x_i) - μ̂)(φ_z(x_i) - μ̂)ᵀ over a block."""
-    total = np.zeros((len(z), len(z)))
-    for rows in row_blocks(len(block.values), len(z)):
-        centred = kernel._gram(block.values[rows], z) - mean
-        total += centred.T @ centred
-    return total
 
 
 @np.errstate(over="ignore", invalid="ignore")  # `condition` refuses what is not finite
@@ -264,20 +236,37 @@ def condition(
 
 @np.errstate(over="ignore", invalid="ignore")  # `condition` refuses what is not finite
 def feature_moments(
-    kernel: Kernel, x: np.ndarray, z: np.ndarray, want_covariance: bool, entries: int = BLOCK_ENTRIES
+    kernel: Kernel,
+    x: np.ndarray,
+    z: np.ndarray,
+    want_covariance: bool,
+    source: Any = None,
+    entries: int = BLOCK_ENTRIES,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """μ̂(z), and the covariance of φ_z(x_i) over rows, in blocks of rows."""
-    total, scatter = np.zeros(len(z)), np.zeros((len(z), len(z)))
+    """μ̂(z), and the covariance of φ_z(x_i) over rows, in blocks; of all rows of a source if there is one."""
     near = kernel._gram(x[:NEARBY], z).mean(axis=0)  # taken out first: no large equal numbers are subtracted
-    for rows in row_blocks(len(x), len(z), entries):
-        features = kernel._gram(x[rows], z) - near
-        total += features.sum(axis=0)
-        if want_covariance:
-            scatter += features.T @ features
-    away = total / len(x)
+    how = kernel, z, near, want_covariance, entries
+    if source is None:
+        n, sums = len(x), sum_moments(Block(x, 0), *how)
+    else:
+        n, sums = source.size, source.fold(sum_moments, *how)
+    away, scatter = sums[0] / n, sums[1:]
     if want_covariance:
-        scatter = (scatter - len(x) * np.outer(away, away)) / (len(x) - 1)
+        scatter = (scatter - n * np.outer(away, away)) / (n - 1)
     return near + away, scatter
+
+
+def sum_moments(
+    block: Block, kernel: Kernel, z: np.ndarray, near: np.ndarray, want_covariance: bool, entries: int
+) -> np.ndarray:
+    """Σ f and below it Σ f fᵀ over the rows of a block, f = φ_z(x_i) less values near the mean."""
+    total = np.zeros((1 + len(z), len(z)))
+    for rows in row_blocks(len(block.values), len(z), entries):
+        features = kernel._gram(block.values[rows], z) - near
+        total[0] += features.sum(axis=0)
+        if want_covariance:
+            total[1:] += features.T @ features
+    return total
 
 
 def _evaluate_prior(prior_mean: Any, points: np.ndarray) -> np.ndarray:

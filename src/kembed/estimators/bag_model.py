@@ -38,12 +38,14 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.core.linalg import triangular_solve
 from kembed.embeddings.posterior import feature_moments
-from kembed.estimators.coordinates import feature_axes
 from kembed.kernels.base import Kernel
 
 # An eigenvalue of S from few rows is much too small, and its direction would then be taken for certain: of
 # 40 bags of 5 to 12 rows the error was .98 with one feature to 20 rows, 1.05 with one to 4.
 ROWS_PER_FEATURE = 20
+# Directions with less than this share of K's largest eigenvalue hold no more than 1e-4 of a feature, and
+# the rounding of K (1e-16) divided by a smaller one would show.
+LEAST_EIGENVALUE = 1e-8
 STEPS = 8  # of EM; with 30 errors are from 5% lower to 2% higher
 FLOOR = 1e-8  # of S, as a share of the usual variance of a feature: S may be 0
 # σ² and the prior variance of αᵀw, both over the variance of y: where they are looked for.
@@ -74,6 +76,15 @@ class EmbeddingPrior:
         observed = np.linalg.solve(self.basis, (means @ self.axes - self.mean).T).T
         shrinkage = self.ratio / (self.ratio + 1.0 / sizes[:, None])
         return (shrinkage * observed) @ self.basis.T, self.ratio * (1.0 - shrinkage)
+
+
+def feature_axes(kernel: Kernel, landmarks: Float[np.ndarray, "p D"]) -> Float[np.ndarray, "p q"]:
+    """W = U Λ^(-1/2) where k(z, z) = U Λ Uᵀ: coordinates Wᵀk(z, ·) have the inner product of the RKHS."""
+    eigenvalues, vectors = np.linalg.eigh(kernel.gram(landmarks))
+    kept = np.flatnonzero(eigenvalues > LEAST_EIGENVALUE * eigenvalues[-1])[::-1]
+    # eigh may return either sign of a vector; the same data should give the same features everywhere.
+    largest = np.abs(vectors[:, kept]).argmax(axis=0)
+    return vectors[:, kept] * np.sign(vectors[largest, kept]) / np.sqrt(eigenvalues[kept])
 
 
 def bag_moments(

@@ -4,25 +4,28 @@ import copy
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kembed.core import checks
-from kembed.core.text import listing
+from kembed.core.store import FileError, read_store, write_store
+from kembed.core.text import listing, printable
 from kembed.core.threads import few_rows_one_thread
-from kembed.estimators.drift_file import read_detector, write_detector
 from kembed.estimators.validation import validated_table
-from kembed.tables.reader import read
+from kembed.tables.reader import read, read_tables
 from kembed.tables.stored import rows_from_parts, table_parts
-from kembed.testing.margin import Margin, read_margin
+from kembed.testing.margin import read_margin
 from kembed.testing.outcome import TestOutcome
-from kembed.testing.sketch import Sketch
+from kembed.testing.sketch import DETECTOR, Sketch
+from kembed.testing.specification import known
 from kembed.testing.two_sample import mmd_test, with_margin
 
 MINIMUM_ROWS = 2  # that a test takes of either sample
 # Rows of a reference from which on batches are compared with a sketch of it: a test of all rows takes longer.
 MANY = 20_000
 KEPT = 5_000  # rows that are kept of it beside the sketch
+NAMES = ("n_features_in_", "feature_names_in_")  # what scikit-learn asks of later tables
 
 
 class DriftDetector(BaseEstimator):  # type: ignore[misc]
@@ -104,7 +107,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         """Keep X as the reference; y is not looked at."""
         checks.level(self.alpha, "alpha")
         checks.reachable(self.alpha, checks.resamples(self.n_resamples))
-        self._margin()
+        if self.margin is not None:
+            read_margin(self.margin)
         table = self._table(X, reset=True)
         self.sketch_: Sketch | None = None
         if self.strata is not None:
@@ -119,9 +123,9 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def test(self, X: Any, *, by_column: bool = False) -> TestOutcome:
         """The test of the batch against the reference; with `by_column` also of every column individually."""
         check_is_fitted(self, "reference_")
-        margin = self._margin()
-        if margin is None:
+        if self.margin is None:
             return self._test(X, by_column)
+        margin = read_margin(self.margin)
         if self.reference_ is None:
             seen = f"margin={self.margin!r} needs the rows of the reference, and this detector has a sketch"
             raise ValueError(f"{seen}; use pvalue, set margin=None, or fit it on the reference again")
@@ -136,14 +140,32 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> Path:
         """Write the fitted detector to a file, atomically: arrays and JSON, no code."""
         check_is_fitted(self, "reference_")
-        return write_detector(self, path)
+        if not isinstance(self.random_state, int | None):
+            seen = f"random_state={self.random_state!r} cannot be written to a file"
+            raise TypeError(f"{seen}; give a number, or None for fresh entropy")
+        names = {name: np.asarray(getattr(self, name)).tolist() for name in NAMES if hasattr(self, name)}
+        if self.sketch_ is not None:
+            reference = self.sketch_.parts
+        else:
+            framed = hasattr(self.reference_, "columns") or isinstance(self.reference_, dict)
+            (table,), _ = read_tables({"reference": self.reference_}, self.nan_policy, minimum=1)
+            reference = table_parts(table, framed)
+        parts = {"params": self.get_params(deep=False), "names": names, "sketched": self.sketch_ is not None}
+        return write_store(path, DETECTOR, parts | reference, known())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """The detector in a file that `save` has written; nothing in a file is run."""
-        params, fitted = read_detector(path)
-        made = cls(**params)
-        made.__dict__.update(fitted)
+        parts = read_store(path, DETECTOR, known())
+        try:
+            made = cls(**parts["params"])
+            for name in set(NAMES) & set(parts["names"]):
+                value = parts["names"][name]
+                setattr(made, name, np.array(value, object) if isinstance(value, list) else value)
+            made.sketch_ = Sketch.from_parts(parts, path) if parts["sketched"] else None
+            made.reference_ = None if parts["sketched"] else rows_from_parts(parts)
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError):
+            raise FileError(f"{printable(str(path))} does not hold a detector; make it again") from None
         return made
 
     def _both(self, X: Any) -> tuple[Any, Any]:
@@ -158,9 +180,6 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         if self.sketch_ is not None:
             options["kernel"] = self.sketch_.specification.kernel
         return {**options, "rng": checks.as_rng(self.random_state)}
-
-    def _margin(self) -> Margin | None:
-        return None if self.margin is None else read_margin(self.margin)
 
     def pvalue(self, X: Any) -> float:
         """The p-value of "this batch comes from the distribution of the reference"."""

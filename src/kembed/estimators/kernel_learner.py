@@ -1,6 +1,5 @@
 """A kernel learned without labels, as a step in front of any kernel method: `KernelLearner`."""
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +11,6 @@ from kembed.core.linalg import triangular_solve
 from kembed.kernels.stationary import Gaussian, MultiScale, Stationary
 from kembed.learning.learn import MINIMUM_ROWS, learn_kernel
 
-OPTIONS = ("prior", "objective", "noise", "landmarks", "measure")  # those of `learn_kernel`
-
 
 class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Learn a kernel from the rows of X alone; scale X so that the learned kernel has lengthscale 1.
@@ -22,19 +19,17 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     whatever comes next takes `gamma=0.5`. Or give `gamma_` to any scikit-learn estimator that has a `gamma`.
 
     No labels are used. Where there are labels, cross-validate `gamma`: they mostly want a wider kernel (`SVC`
-    had a lower AUC than with `gamma="scale"` on eight real tables, `python -m benchmarks labels`).
+    had a lower AUC than with `gamma="scale"` on eight real tables).
 
     Parameters
     ----------
     kernel
         `"isotropic"`: a Gaussian with one lengthscale; `"ard"`: one for each column; `"full"`: a full
         covariance; `"auto"`: the family with the highest predictive score; or a pattern such as `Matern32()`,
-        as `learn_kernel` takes it.
-    prior, objective, noise, landmarks, measure
-        As in `learn_kernel`.
+        as `learn_kernel` takes it. (That has more options; this has its defaults.)
     random_state
-        Seed of the rows that are looked at where there are many, and of landmarks; None is fresh entropy.
-        With one seed the same rows, in any order, give the same kernel.
+        Seed of the rows that are looked at where there are many; None is fresh entropy. With one seed the
+        same rows, in any order, give the same kernel.
 
     Attributes
     ----------
@@ -64,28 +59,15 @@ class KernelLearner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
     """
 
-    def __init__(
-        self,
-        kernel: Stationary | str = "isotropic",
-        *,
-        prior: Callable[[Any], Any] | str | None = "gamma",
-        objective: str = "leave-one-out",
-        noise: float | None = None,
-        landmarks: Any = None,
-        measure: Any = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernel, self.prior, self.objective = kernel, prior, objective
-        self.noise, self.landmarks, self.measure = noise, landmarks, measure
-        self.random_state = random_state
+    def __init__(self, kernel: Stationary | str = "isotropic", *, random_state: Any = 0) -> None:
+        self.kernel, self.random_state = kernel, random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the kernel from X, (n, D); y is not looked at."""
         X = checks.some_rows(X, "X")
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=MINIMUM_ROWS)
-        options = {name: getattr(self, name) for name in OPTIONS}
-        rng = checks.as_rng(self.random_state)
-        self.learned_ = learn_kernel(X, as_pattern(self.kernel, X.shape[1]), rng=rng, **options)
+        pattern = as_pattern(self.kernel, X.shape[1])
+        self.learned_ = learn_kernel(X, pattern, rng=checks.as_rng(self.random_state))
         self.kernel_ = self.learned_.kernel
         return self
 

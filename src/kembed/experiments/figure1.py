@@ -23,67 +23,49 @@ LEVEL = 0.9
 GRID = np.linspace(-2.5, 2.5, 401)[:, None]
 
 
-class Result(NamedTuple):
-    """What the figure shows."""
+class Embeddings(NamedTuple):
+    """What the figure shows, for one lengthscale."""
 
     x: np.ndarray
     lengthscale: float
+    posterior: PosteriorEmbedding
     prior_draws: np.ndarray
     empirical: np.ndarray
-    posterior: PosteriorEmbedding
     truth: np.ndarray
-    covered: float  # share of the grid where the 90% interval holds the truth
-    smoother: float  # total squared bend (second differences) of the posterior mean over the empirical one's
-    below_zero: float  # share of the grid where the interval reaches below 0
-    caption: "Result | None" = None  # the same sample with the lengthscale of the caption
 
 
-def run(seed: int = SEED, lengthscale: float = LENGTHSCALE, progress: bool | None = None) -> Result:
-    """Draw the data and fit the three embeddings; it takes a second, so there is no progress to show."""
-    rng = np.random.default_rng(seed)
+def embeddings(lengthscale: float) -> Embeddings:
+    """The same data for every lengthscale."""
+    rng = np.random.default_rng(SEED)
     component = rng.choice(2, OBSERVATIONS, p=WEIGHTS)
     x = rng.normal(MEANS[component], SDS[component])[:, None]
     kernel = Gaussian(lengthscale)
     posterior = fit_embedding(x, kernel)
-    lower, upper = posterior.interval(GRID, LEVEL)
     truth = mixture_embedding(GRID, lengthscale, WEIGHTS, MEANS[:, None], (SDS**2)[:, None, None])
-    plain = empirical(x, kernel).mean(GRID)
-    return Result(
-        x=x,
-        lengthscale=lengthscale,
-        prior_draws=posterior.prior_sample(GRID, 3, rng),
-        empirical=plain,
-        posterior=posterior,
-        truth=truth,
-        covered=float(np.mean((lower <= truth) & (truth <= upper))),
-        smoother=bend(posterior.mean(GRID)) / bend(plain),
-        below_zero=float(np.mean(lower < 0.0)),
-        caption=run(seed, CAPTION) if lengthscale != CAPTION else None,
-    )
+    draws = posterior.prior_sample(GRID, 3, rng)
+    return Embeddings(x, lengthscale, posterior, draws, empirical(x, kernel).mean(GRID), truth)
 
 
-def bend(values: np.ndarray) -> float:
-    """Σ (second difference)² of a function on the grid."""
-    return float((np.diff(values, 2) ** 2).sum())
+def run(progress: bool | None = None) -> list[Embeddings]:
+    """Under the lengthscale of the text, and of the caption; it takes a second: no progress to show."""
+    return [embeddings(LENGTHSCALE), embeddings(CAPTION)]
 
 
-def plot(result: Result) -> Any:
+def plot(result: list[Embeddings]) -> Any:
     """The three panels."""
+    shown, s = result[0], GRID[:, 0]
     figure, panels = mosaic(["ABC"])
     prior, data, posterior = panels.values()
-    s = GRID[:, 0]
-    for draw, colour in zip(result.prior_draws, (BLUE, ORANGE, BLACK), strict=True):
+    for draw, colour in zip(shown.prior_draws, (BLUE, ORANGE, BLACK), strict=True):
         prior.plot(s, draw, color=colour)
-    prior.set_title(f"A. Draws from the prior, ℓ = {result.lengthscale:g}")
-    data.plot(s, result.empirical, color=BLACK)
-    data.plot(result.x[:, 0], np.zeros(len(result.x)), "|", color=BLACK, markersize=12)
-    data.set_title(f"B. Empirical embedding, n = {len(result.x)}")
-    mean = result.posterior.mean(GRID)
-    lower, upper = result.posterior.interval(GRID, LEVEL)
-    label = f"{LEVEL:.0%} interval"
-    posterior.fill_between(s, lower, upper, color=SKY, alpha=0.5, linewidth=0, label=label)
-    posterior.plot(s, mean, color=BLUE, label="posterior mean")
-    posterior.plot(s, result.truth, color=VERMILION, linestyle="--", label="true embedding")
+    prior.set_title(f"A. Draws from the prior, ℓ = {shown.lengthscale:g}")
+    data.plot(s, shown.empirical, color=BLACK)
+    data.plot(shown.x[:, 0], np.zeros(OBSERVATIONS), "|", color=BLACK, markersize=12)
+    data.set_title(f"B. Empirical embedding, n = {OBSERVATIONS}")
+    band = shown.posterior.interval(GRID, LEVEL)
+    posterior.fill_between(s, *band, color=SKY, alpha=0.5, linewidth=0, label=f"{LEVEL:.0%} interval")
+    posterior.plot(s, shown.posterior.mean(GRID), color=BLUE, label="posterior mean")
+    posterior.plot(s, shown.truth, color=VERMILION, linestyle="--", label="true embedding")
     posterior.set_title("C. Posterior embedding")
     legend(posterior)
     for axes in (prior, data, posterior):
@@ -93,26 +75,22 @@ def plot(result: Result) -> Any:
     return figure
 
 
-def report(result: Result) -> list[str]:
+def report(result: list[Embeddings]) -> list[str]:
     """What was measured, in words."""
-    sentences = [f"Figure 1: {len(result.x)} observations of a two-component mixture, seed {SEED}."]
-    for one in (result, result.caption):
-        if one is not None:
-            error = np.abs(one.posterior.mean(GRID) - one.truth).max()
-            sentences += [
-                f"ℓ = {one.lengthscale:g}: the {LEVEL:.0%} interval holds the true embedding on "
-                f"{one.covered:.0%} of the line;",
-                f"  the posterior mean is nowhere off by more than {error:.3f} "
-                f"(the embedding's peak is {one.truth.max():.3f}),",
-                f"  has {one.smoother:.1%} of the squared bend of the empirical embedding,",
-                f"  and the interval reaches below 0 on {one.below_zero:.0%} of the line.",
-            ]
+    sentences = [f"Figure 1: {OBSERVATIONS} observations of a two-component mixture, seed {SEED}."]
+    for one in result:
+        mean, (lower, upper) = one.posterior.mean(GRID), one.posterior.interval(GRID, LEVEL)
+        covered = np.mean((lower <= one.truth) & (one.truth <= upper))
+        bend, plain = (float((np.diff(values, 2) ** 2).sum()) for values in (mean, one.empirical))
+        sentences += [
+            f"ℓ = {one.lengthscale:g}: the {LEVEL:.0%} interval holds the true embedding on "
+            f"{covered:.0%} of the line;",
+            f"  the posterior mean is nowhere off by more than {np.abs(mean - one.truth).max():.3f} "
+            f"(the embedding's peak is {one.truth.max():.3f}),",
+            f"  has {bend / plain:.1%} of the squared bend of the empirical embedding,",
+            f"  and the interval reaches below 0 on {np.mean(lower < 0.0):.0%} of the line.",
+        ]
     return sentences
 
 
 FIGURES = {"figure1": plot}
-
-if __name__ == "__main__":
-    from kembed.experiments import main
-
-    main("figure1", __doc__)

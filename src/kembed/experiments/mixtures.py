@@ -7,6 +7,7 @@ import numpy as np
 
 SPACING, EPSILON, ROWS, CELLS = 14.0, 2.0, 900, 9
 ROTATION = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2.0)
+CENTRES = SPACING * np.stack(np.meshgrid([-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]), axis=-1).reshape(-1, 2)
 
 
 def grid_sample(
@@ -16,7 +17,7 @@ def grid_sample(
     if exact and rows % CELLS:
         raise ValueError(f"rows must be a multiple of {CELLS} for equal components, but {rows} was given")
     if exact:
-        centres = np.tile(np.repeat(_centres(), rows // CELLS, axis=0), (2, 1))
+        centres: np.ndarray = np.tile(np.repeat(CENTRES, rows // CELLS, axis=0), (2, 1))
     else:
         centres = SPACING * (rng.integers(0, 3, (2 * rows, 2)) - 1.0)
     noise = rng.normal(size=(2 * rows, 2))
@@ -26,16 +27,11 @@ def grid_sample(
 
 def true_witness(points: np.ndarray, lengthscale: float, epsilon: float = EPSILON) -> np.ndarray:
     """μ_P - μ_Q in closed form."""
-    weights, means = np.full(CELLS, 1.0 / CELLS), _centres()
+    weights = np.full(CELLS, 1.0 / CELLS)
     wide = ROTATION @ np.diag([epsilon, 1.0]) @ ROTATION.T
-    both = (np.tile(one, (CELLS, 1, 1)) for one in (np.eye(2), wide))
-    p, q = (mixture_embedding(points, lengthscale, weights, means, each) for each in both)
+    both = (np.tile(covariance, (CELLS, 1, 1)) for covariance in (np.eye(2), wide))
+    p, q = (mixture_embedding(points, lengthscale, weights, CENTRES, covariances) for covariances in both)
     return p - q
-
-
-def _centres() -> np.ndarray:
-    side = SPACING * np.array([-1.0, 0.0, 1.0])
-    return np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
 
 
 def mixture_embedding(

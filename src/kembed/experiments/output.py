@@ -1,6 +1,5 @@
-"""Where figures go: whole files or none, with the same look everywhere."""
+"""The look of the figures, and how they are written."""
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +8,6 @@ from kembed.core.writing import write_whole
 # Okabe & Ito's colours: distinguished by colour-blind readers and, by lightness, in print.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION = "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00"
 DPI = 120  # sharp at the width of a page, and small
-
-
-def writable(folder: Any) -> Path:
-    """A folder that takes files, made if need be."""
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=target).close()
-    except OSError as problem:
-        raise type(problem)(
-            f"folder must take files, but {str(target)!r} does not ({problem.strerror}); name another"
-        ) from None
-    return target
 
 
 def mosaic(plan: list[str], width: float = 4.2, height: float = 3.4) -> tuple[Any, Any]:

@@ -48,7 +48,7 @@ class Background:
     def __post_init__(self) -> None:
         object.__setattr__(self, "forbidden", _pairs(self.forbidden, "forbidden"))
         object.__setattr__(self, "required", _pairs(self.required, "required"))
-        object.__setattr__(self, "tiers", _groups(self.tiers))
+        object.__setattr__(self, "tiers", _tiers(self.tiers))
         for a, b in self.required:
             if (a, b) in self.forbidden:
                 seen = f"{a!r} --> {b!r} is both required and forbidden"
@@ -118,39 +118,41 @@ def reachable(edges: np.ndarray) -> np.ndarray:
     return reach
 
 
-def _pairs(value: Any, argument: str) -> tuple[Pair, ...]:
-    """Pairs of different names."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f'{argument} must be pairs of names, such as [("a", "b")], but {value!r} was given')
-    pairs = []
-    for pair in value:
-        if isinstance(pair, str) or not isinstance(pair, Iterable) or len(names := tuple(pair)) != 2:
-            raise TypeError(f'{argument} must be pairs of names, such as [("a", "b")], but it holds {pair!r}')
-        a, b = (_name(name, argument) for name in names)
-        if a == b:
-            raise ValueError(f"{argument} has an edge from {a!r} to itself; drop it")
-        pairs.append((a, b))
-    return tuple(dict.fromkeys(pairs))
-
-
-def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
-    """Groups of names, each name once."""
-    wanted = 'tiers must be groups of names, earliest first, such as [("a", "b"), ("c",)]'
+def _groups(value: Any, argument: str, example: str) -> tuple[Names, ...]:
+    """Groups of names as tuples."""
+    wanted = f"{argument} must be {example}"
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise TypeError(f"{wanted}, but {value!r} was given")
-    groups: list[tuple[str, ...]] = []
+    groups = []
     for group in value:
         if isinstance(group, str) or not isinstance(group, Iterable):
-            raise TypeError(f"{wanted}, but it holds {group!r}; write a tier of one as ({group!r},)")
-        groups.append(tuple(_name(name, "tiers") for name in group))
-    listed = [name for group in groups for name in group]
-    for name in listed:
-        if listed.count(name) > 1:
-            raise ValueError(f"tiers has {name!r} more than once; name every variable in one tier only")
+            remedy = f"; write a tier of one as ({group!r},)" if argument == "tiers" else ""
+            raise TypeError(f"{wanted}, but it holds {group!r}{remedy}")
+        groups.append(tuple(group))
+        for name in groups[-1]:
+            if not isinstance(name, str):
+                raise TypeError(f"{argument} must hold names of variables, but {name!r} is no text")
     return tuple(groups)
 
 
-def _name(value: Any, argument: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{argument} must hold names of variables, but {value!r} is no text")
-    return value
+def _pairs(value: Any, argument: str) -> tuple[Pair, ...]:
+    """Pairs of different names."""
+    example = 'pairs of names, such as [("a", "b")]'
+    pairs = []
+    for pair in _groups(value, argument, example):
+        if len(pair) != 2:
+            raise TypeError(f"{argument} must be {example}, but it holds {pair!r}")
+        if pair[0] == pair[1]:
+            raise ValueError(f"{argument} has an edge from {pair[0]!r} to itself; drop it")
+        pairs.append((pair[0], pair[1]))
+    return tuple(dict.fromkeys(pairs))
+
+
+def _tiers(value: Any) -> tuple[Names, ...]:
+    """Groups of names, each name once."""
+    tiers = _groups(value, "tiers", 'groups of names, earliest first, such as [("a", "b"), ("c",)]')
+    listed = [name for tier in tiers for name in tier]
+    for name in listed:
+        if listed.count(name) > 1:
+            raise ValueError(f"tiers has {name!r} more than once; name every variable in one tier only")
+    return tiers

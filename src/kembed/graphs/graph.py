@@ -143,9 +143,8 @@ class CausalGraph(Drawn):
         tables = {None: self.frequencies, "orders": self.over_orders, "bootstrap": self.over_bootstrap}
         if over not in tables:
             raise ValueError(f"over must be one of 'orders', 'bootstrap' or None, but {over!r} was given")
-        if over is not None and tables[over] is None:
-            remedy = "n_bootstrap > 0" if over == "bootstrap" else "n_orders > 1"
-            raise ValueError(f"no {RUNS[over]} were run; search with {remedy}")
+        if tables[over] is None:
+            raise ValueError(f"no {RUNS[str(over)]} were run; search with n_{over} > {over == 'orders':d}")
         table = np.asarray(tables[over])
         i, j = _place(self.names, a), _place(self.names, b)
         if mark is None:
@@ -228,9 +227,8 @@ class CausalGraph(Drawn):
         graph.add_nodes_from(self.names)
         for edge in self.edges:
             about = {name: value for name, value in vars(edge).items() if name not in ("a", "b")}
-            graph.add_edge(edge.a, edge.b, **about)
-            if edge.mark != "-->":
-                graph.add_edge(edge.b, edge.a, **about)
+            ends = [(edge.a, edge.b)] if edge.mark == "-->" else [(edge.a, edge.b), (edge.b, edge.a)]
+            graph.add_edges_from(ends, **about)
         return graph
 
     def to_dot(self) -> str:

@@ -79,17 +79,14 @@ def orient(skeleton: Skeleton, rule: str, names: Names, what: str = "PC") -> Ori
 def _separating(skeleton: Skeleton, rule: str, pairs: list[Pair], what: str) -> dict[Pair, list[Set]]:
     """The sets that separate each pair, among all that the rule asks for."""
     ledger = skeleton.ledger
-    apart: dict[Pair, list[Set]] = {pair: [] for pair in pairs}
-    if rule == "first":
-        apart |= {pair: [ledger.first[pair]] for pair in pairs if pair in ledger.first}
+    apart = {pair: ledger.first(pair) if rule == "first" else [] for pair in pairs}
     # With "first" only those that background knowledge took apart, which have not been tested yet.
-    asked = [pair for pair, sets in apart.items() if not sets]
+    asked = {pair: skeleton.sets(*pair) for pair, sets in apart.items() if not sets}
     if not asked:
         return apart
-    most = sum(skeleton.n_sets(*pair) for pair in asked)
-    with progress_bar(most, UNKNOWN, f"{what}, arrows", "test") as shown:
-        for pair in asked:
-            for inner in skeleton.sets(*pair):
+    with progress_bar(sum(map(len, asked.values())), UNKNOWN, f"{what}, arrows", "test") as shown:
+        for pair, sets in asked.items():
+            for inner in sets:
                 shown.update(1)
                 if ledger.separates(*pair, inner):
                     apart[pair].append(inner)

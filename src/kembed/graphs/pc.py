@@ -1,7 +1,7 @@
 """Which variable causes which, as far as tests of conditional independence can say: `pc`."""
 
+import os
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
@@ -11,6 +11,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.progress import showing_progress
+from kembed.core.text import counted
 from kembed.core.threads import one_thread
 from kembed.graphs.background import Background, Names
 from kembed.graphs.bootstrap import ORDERS, TESTER, Search, in_processes, stream
@@ -120,11 +121,7 @@ def pc(
     stable = checks.flag(stable, "stable")
     n_orders = checks.count(n_orders, "n_orders", 1)
     n_bootstrap = checks.count(n_bootstrap, "n_bootstrap", 0)
-    if n_jobs == -1:
-        from joblib import cpu_count  # type: ignore[import-untyped]
-
-        n_jobs = int(cpu_count())
-    n_jobs = checks.count(n_jobs, "n_jobs", 1)
+    n_jobs = (os.cpu_count() or 1) if n_jobs == -1 else checks.count(n_jobs, "n_jobs", 1)
     seed = int(checks.generator(rng).integers(2**63))
     n_resamples = checks.resamples(n_resamples)
     settings = {"kernel": kernel, "n_resamples": n_resamples, "prewhiten": prewhiten, "cache": cache}
@@ -141,9 +138,10 @@ def pc(
             if not isinstance(given, type(usual[argument])) or given != usual[argument]:
                 raise ValueError(f"{argument} is for test='residuals'; leave it out with another test")
         decider = _decider(data, test, nan_policy)
-    _check_decider(decider, alpha)
+    if hasattr(decider, "n_resamples"):
+        checks.reachable(alpha, decider.n_resamples)
     names, p = tuple(decider.names), len(decider.names)
-    _refuse_many(p)
+    _check_names(names)
     most = p - 2 if max_given is None else min(checks.count(max_given, "max_given", 0), p - 2)
     if n_bootstrap and getattr(decider, "n_rows", None) is None:
         seen = "n_bootstrap resamples rows, but test has no n_rows"
@@ -169,36 +167,28 @@ def pc(
                 by_rows = by_rows + in_processes(searched, decider, left, n_jobs)
                 break
             by_rows = by_rows + searched.resample(decider, k, titles[n_orders + k])
-    over_rows = by_rows / n_bootstrap if n_bootstrap else None
     tables = getattr(decider, "tables", None) or ([] if data is None else [_read(data, nan_policy)])
     remedy = "prewhiten= (--time) is for those"
     notes = diagnostics.of_sides(tables, ordered=prewhiten is not None, remedy=remedy)
     over: dict[str, Any] = {
-        "notes": tuple(dict.fromkeys(notes)),
         "over_orders": by_order / n_orders,
-        "over_bootstrap": over_rows,
+        "over_bootstrap": by_rows / n_bootstrap if n_bootstrap else None,
+        "notes": tuple(dict.fromkeys(notes)),
     }
     return _graph(names, alpha, found, ledger, n_orders=n_orders, n_bootstrap=n_bootstrap, **over)
 
 
-def _check_decider(decider: Any, alpha: float) -> None:
-    """Refuse a level that no p-value reaches, as every pair would pass for independent, and unclear names."""
-    if hasattr(decider, "n_resamples"):
-        checks.reachable(alpha, decider.n_resamples)
-    names = tuple(decider.names)
-    if len(names) < 2:
-        seen = f"data has {len(names)} variable{'' if len(names) == 1 else 's'}"
-        raise ValueError(f"{seen}; a graph needs two or more")
-    twice = next((name for name, times in Counter(names).items() if times > 1), None)
-    if twice is not None:
-        raise ValueError(f"data has more than one variable named {twice!r}; rename or drop one")
-
-
-def _refuse_many(count: int) -> None:
-    """Refuse more variables than can be searched, before anything is computed of them."""
+def _check_names(names: Names) -> None:
+    """Refuse too few or too many variables before anything is computed of them, and unclear names."""
+    count = len(names)
+    if count < 2:
+        raise ValueError(f"data has {counted(count, 'variable')}; a graph needs two or more")
     if count > MOST_VARIABLES:
         seen = f"data has {count:,} variables, which are {count * (count - 1) // 2:,} pairs to be tested"
         raise ValueError(f"{seen}; choose {MOST_VARIABLES:,} at most")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"data has more than one variable named {name!r}; rename or drop one")
 
 
 def _decider(data: Any, test: Any, nan_policy: str) -> Decider:
@@ -239,7 +229,7 @@ def _check_same(table: Table, test: Any) -> None:
         raise ValueError(f"data has {len(table.values):,} rows, but test is about {rows:,}; {remedy}")
 
 
-def _graph(names: Names, alpha: float, found: Orientation, ledger: Ledger, **counted: Any) -> CausalGraph:
+def _graph(names: Names, alpha: float, found: Orientation, ledger: Ledger, **how: Any) -> CausalGraph:
     """The graph of the first run, with the tests behind it and the shares of runs."""
     separating, pvalues = {}, {}
     for i, j in combinations(range(len(names)), 2):
@@ -259,7 +249,7 @@ def _graph(names: Names, alpha: float, found: Orientation, ledger: Ledger, **cou
         n_tests=ledger.n_tests,
         conflicts=tuple(Conflict(names[i], names[j], why) for (i, j), why in sorted(found.conflicts.items())),
         ambiguous=tuple((names[i], names[k], names[j]) for i, k, j in found.ambiguous),
-        **counted,
+        **how,
     )
     edges = []
     for edge in graph.edges:

@@ -5,7 +5,7 @@ neighbours are those at the start of a level, so that the answer does not depend
 (Colombo & Maathuis 2014); without it a removal counts at once, as in the original algorithm.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from math import comb
@@ -33,16 +33,17 @@ class Ledger:
     tests: Remembered
     alpha: float
     tried: dict[Pair, dict[Set, float]] = field(default_factory=dict)
-    first: dict[Pair, Set] = field(default_factory=dict)  # the separating set that was found first
 
     def separates(self, i: int, j: int, given: Sequence[int]) -> bool:
         """Whether i and j pass for independent given these."""
         pair, inner = pair_of(i, j), tuple(sorted(given))
         p = self.tests.pvalue(*pair, inner)
         self.tried.setdefault(pair, {})[inner] = p
-        if p > self.alpha:
-            self.first.setdefault(pair, inner)
         return p > self.alpha
+
+    def first(self, pair: Pair) -> list[Set]:
+        """The separating set that was found first, if any was."""
+        return [inner for inner, p in self.tried.get(pair, {}).items() if p > self.alpha][:1]
 
     def largest(self, i: int, j: int) -> tuple[float, Set] | None:
         """The largest p-value of the pair and its set (the first of equals); None if it was never tested."""
@@ -65,24 +66,14 @@ class Skeleton:
     max_given: int
     order: tuple[int, ...]
 
-    def _sides(self, i: int, j: int) -> list[Set]:
-        return [candidates(self.adjacent, self.knowledge, self.order, *ends) for ends in ((i, j), (j, i))]
-
-    def _sizes(self, sides: list[Set]) -> range:
-        return range(min(self.max_given, max(map(len, sides))) + 1)
-
-    def sets(self, i: int, j: int) -> Iterator[Set]:
+    def sets(self, i: int, j: int) -> list[Set]:
         """Every set that may separate the two: of neighbours of i or of j, small ones first."""
-        sides = self._sides(i, j)
-        for size in self._sizes(sides):
-            every = (tuple(sorted(inner)) for side in sides for inner in combinations(side, size))
-            yield from dict.fromkeys(every)
-
-    def n_sets(self, i: int, j: int) -> int:
-        """How many sets these are."""
-        sides = self._sides(i, j)
-        one, other, both = (*map(len, sides), len(set(sides[0]) & set(sides[1])))
-        return sum(comb(one, k) + comb(other, k) - comb(both, k) for k in self._sizes(sides))
+        sides = [candidates(self.adjacent, self.knowledge, self.order, *ends) for ends in ((i, j), (j, i))]
+        sizes = range(min(self.max_given, max(map(len, sides))) + 1)
+        every = (
+            tuple(sorted(inner)) for size in sizes for side in sides for inner in combinations(side, size)
+        )
+        return list(dict.fromkeys(every))
 
 
 def candidates(adjacent: np.ndarray, knowledge: Knowledge, order: Sequence[int], i: int, j: int) -> Set:

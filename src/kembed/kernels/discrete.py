@@ -77,17 +77,7 @@ class Delta(_NoMixture):
         self.check_dimension(X.shape[1])
         costs = self._costs(X.shape[1])
         xp = namespace(X, Y, costs)
-        if xp is not np:
-            return sum(xp.where(X[:, c, None] != Y[None, :, c], -costs[c], 0.0) for c in range(X.shape[1]))
-        total = np.zeros((X.shape[0], Y.shape[0]))
-        step = np.empty_like(total)
-        for c, cost in enumerate(costs):
-            differ = X[:, c, None] != Y[None, :, c]
-            if np.isinf(cost):  # not by multiplication: 0 · ∞ is no number
-                np.copyto(total, -np.inf, where=differ)
-            else:
-                total -= np.multiply(differ, cost, out=step)
-        return total
+        return sum(xp.where(X[:, c, None] != Y[None, :, c], -costs[c], 0.0) for c in range(X.shape[1]))
 
     def _log_diagonal(self, X: Any) -> Any:
         self.check_dimension(X.shape[1])

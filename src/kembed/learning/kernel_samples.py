@@ -15,7 +15,6 @@ from kembed.core import checks
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.drawing import Drawn
 from kembed.core.writing import jsonable
-from kembed.embeddings.posterior import fit_embedding
 from kembed.kernels.stationary import Stationary
 from kembed.learning.learned_kernel import LearnedKernel
 
@@ -92,15 +91,9 @@ class KernelSamples(Drawn):
         """How many draws ended a divergent trajectory."""
         return int(self.diverging.sum())
 
-    def to_arviz(self, all_modes: bool = False) -> Any:
-        """The draws of the main mode, or of every mode, as ArviZ has them: a `DataTree`.
-
-        (Before ArviZ 1, an `InferenceData`.)
-
-        Draws of several modes are not weighted: how many there are of each says how many chains began there,
-        `mass` says what share of the posterior it holds.
-        """
-        chains = np.ones(len(self.chain_mode), bool) if all_modes else self._main_chains()
+    def to_arviz(self) -> Any:
+        """The draws of the main mode as ArviZ has them: a `DataTree` (before ArviZ 1 an `InferenceData`)."""
+        chains = self._main_chains()
         return _in_groups(
             posterior={name: value[chains] for name, value in self.variables.items()},
             sample_stats={"diverging": self.diverging[chains]},
@@ -116,12 +109,12 @@ class KernelSamples(Drawn):
 
     def _main(self) -> Any:
         """Draws of the main mode for diagnostics; a single chain is compared with itself, in halves."""
-        chains = self._main_chains()
-        chosen = {name: value[chains] for name, value in self.variables.items()}
-        if chains.sum() == 1:
+        chosen = {name: value[self._main_chains()] for name, value in self.variables.items()}
+        if self._main_chains().sum() == 1:
             half = self.theta.shape[1] // 2
-            halves = slice(0, half), slice(half, 2 * half)
-            chosen = {name: np.concatenate([v[:, one] for one in halves]) for name, v in chosen.items()}
+            chosen = {
+                name: np.concatenate([v[:, :half], v[:, half : 2 * half]]) for name, v in chosen.items()
+            }
         return _in_groups(posterior=chosen)
 
     @functools.cached_property
@@ -171,18 +164,6 @@ class KernelSamples(Drawn):
         modes = generator.choice(len(mass), size, p=mass / mass.sum())
         pools = (self._draws(mode) for mode in modes)
         return [self.learned.state.kernel(pool[generator.integers(len(pool))]) for pool in pools]
-
-    def sample_embedding(
-        self, points: Any, x: Any, size: int = 200, rng: Any = 0
-    ) -> Float[np.ndarray, "S p"]:
-        """Draws of the embedding of the sample `x` at points, integrated over the hyperparameters.
-
-        Every draw takes a kernel from the posterior, then a function from the posterior given that kernel.
-        """
-        generator = checks.generator(rng)
-        kernels = self.kernels(size, generator)
-        fitted = (fit_embedding(x, kernel, measure=self.learned.measure) for kernel in kernels)
-        return np.concatenate([embedding.sample(points, 1, generator) for embedding in fitted])
 
     def to_dict(self) -> dict[str, Any]:
         """The kernel they surround, and quantiles of every lengthscale: 5%, 50% and 95%."""

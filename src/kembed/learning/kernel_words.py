@@ -76,14 +76,20 @@ def choose_kernel(kernel: Any, space: Space, *, effort: Effort | None = None) ->
         chosen = on_mixed_columns(to_numpy(kernel), space)
         refuse_size(chosen, space.values)
         return chosen, None if given is kernel else given.evidence()
+    if isinstance(kernel, str) and kernel in ("bkl", "ard"):
+        return _scanned(space, effort) if effort is not None else _learned(space, kernel == "ard")
+    if isinstance(kernel, str) and kernel == "median":
+        return space_kernel(space, space.median()), None
+    if isinstance(kernel, str) and kernel == "median-raw":
+        if space.categorical.any():
+            seen = (
+                "kernel='median-raw' takes distances of columns as they are, but some hold text or categories"
+            )
+            raise ValueError(f"{seen}; use 'median', or drop those columns")
+        equal = (space.values == space.values[0]).all()  # rows that never differ: any would do
+        return Gaussian(1.0 if equal else median_lengthscale(space.values)), None
     words = ", ".join(map(repr, WORDS))
     if isinstance(kernel, str):
-        if kernel == "median":
-            return space_kernel(space, space.median()), None
-        if kernel == "median-raw":
-            return _raw_median(space), None
-        if kernel in ("bkl", "ard"):
-            return _scanned(space, effort) if effort is not None else _learned(space, kernel == "ard")
         wanted = f"kernel must be one of {words}, a kernel object, a function or a list"
         raise ValueError(f"{wanted}, but {kernel!r} was given")
     if callable(kernel) and not isinstance(kernel, type):
@@ -122,15 +128,6 @@ def parts_of(kernel: Kernel) -> Iterator[Kernel]:
         yield from parts_of(part)
 
 
-def _raw_median(space: Space) -> Kernel:
-    if space.categorical.any():
-        seen = "kernel='median-raw' takes distances of columns as they are, but some hold text or categories"
-        raise ValueError(f"{seen}; use 'median', or drop those columns")
-    if (space.values == space.values[0]).all():
-        return Gaussian(1.0)  # rows that never differ: any would do
-    return Gaussian(median_lengthscale(space.values))
-
-
 def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
     """A Gaussian learned on the numeric columns in units of their spreads, times delta kernels."""
     if ard and not (space.numeric == space.numeric[0]).all():
@@ -142,27 +139,21 @@ def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
 
 def learned_lengthscale(space: Space) -> tuple[float, Evidence | None]:
     """The lengthscale learned on the numeric columns in units of their spreads, and what was learned."""
-    learned = _learned_on_numbers(space)
-    if learned is None:
+    from kembed.learning.learn import learn_kernel
+
+    if (space.numeric == space.numeric[0]).all():
         return space.median(), None
+    learned = learn_kernel(space.numeric)
     return float(learned.kernel.lengthscale), in_units(learned.evidence(SPREADS), space)
 
 
 def posterior_kernels(space: Space, size: int) -> tuple[Any, Evidence | None]:
     """Kernels drawn evenly from the posterior of that lengthscale, and what was learned."""
-    learned = _learned_on_numbers(space)
-    if learned is None:
-        return space_kernel(space, space.median()), None
-    kernels = [space_kernel(space, float(each.lengthscale)) for each in learned.posterior.kernels(size)]
-    return kernels, in_units(learned.evidence(SPREADS), space)
-
-
-def _learned_on_numbers(space: Space) -> Any:
-    """A Gaussian learned on the numeric columns; None where they do not vary."""
-    from kembed.learning.learn import learn_kernel
-
-    rows = space.numeric
-    return None if (rows == rows[0]).all() else learn_kernel(rows)
+    scale, evidence = learned_lengthscale(space)
+    if evidence is None:
+        return space_kernel(space, scale), None
+    kernels = evidence.model.posterior.kernels(size)
+    return [space_kernel(space, float(kernel.lengthscale)) for kernel in kernels], evidence
 
 
 def in_units(evidence: Evidence, space: Space) -> Evidence:
@@ -206,13 +197,11 @@ def for_one_column(kernel: Any, name: str) -> Any:
     if isinstance(kernel, list | tuple):
         return [for_one_column(one, name) for one in kernel]
     kernel = unwrapped(kernel)
-    if isinstance(kernel, Kernel) and any(map(_spans_columns, parts_of(kernel))):
+    if isinstance(kernel, Kernel) and any(
+        hasattr(part, "columns") or np.ndim(getattr(part, name, 1.0))
+        for part in parts_of(kernel)
+        for name in ("lengthscale", "penalty")
+    ):
         seen = f"by_column=True tests {name!r} by itself, and {kernel!r} is made for all columns at once"
         raise ValueError(f"{seen}; give a word, or a kernel with one lengthscale")
     return kernel
-
-
-def _spans_columns(part: Kernel) -> bool:
-    """Whether a part of a kernel names columns or has a lengthscale for each."""
-    scales = (getattr(part, name, 1.0) for name in ("lengthscale", "penalty"))
-    return hasattr(part, "columns") or any(np.ndim(scale) > 0 for scale in scales)

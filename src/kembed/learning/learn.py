@@ -51,8 +51,11 @@ def learn_kernel(
 ) -> LearnedKernel:
     """Learn a kernel's hyperparameters from data, without labels.
 
-    Every row is predicted from the others through the kernel at half its width, and the kernel that predicts
-    best is taken: the resolution that n rows carry. See the theory page.
+    The kernel maximises the leave-one-out predictive pseudolikelihood of the Bayesian kernel embedding. Under
+    the Gaussian process prior with the moments of a Dirichlet process the posterior mean embedding is flat
+    shrinkage, (n μ̂ + α μ_ν)/(n + α), which is a density for a kernel that integrates to 1: every row is
+    predicted by that of the other rows. The published marginal pseudolikelihood (`objective="paper"`) is the
+    other estimator of the same model; the theory page has the theorem.
 
     Parameters
     ----------
@@ -73,7 +76,7 @@ def learn_kernel(
         `"leave-one-out"`, or `"paper"` for the objective as published, which needs `noise`.
     noise, landmarks, measure
         Of the published objective alone, which has no prior unless you give one: τ²; how many landmarks, a
-        rule (`"support"`, the default, `"subset"`, `"kmeans"`, `"quantiles"`, `Landmarks(rule, size)`) or
+        rule (`"support"`, the default, `"subset"`, `"quantiles"`, `Landmarks(rule, size)`) or
         the points; ν, Lebesgue measure unless given.
     rng
         Seed or generator of the rows that are looked at where there are many, and of landmarks; None is fresh
@@ -123,7 +126,7 @@ def fit_kernel(
         remedy = f"leave columns out, or learn on principal components ({MOST_COLUMNS:,} columns at most)"
         raise ValueError(f"{seen}; {remedy}")
     paper = checks.choice(objective, "objective", OBJECTIVES) == "paper"
-    _check_paper(paper, noise=noise, landmarks=landmarks, measure=measure)
+    _check_paper(paper, noise, landmarks, measure)
     if isinstance(prior, str):
         checks.choice(prior, "prior", ("gamma",))
     elif prior is not None and not callable(prior):
@@ -178,24 +181,23 @@ def drawn_rows(x: Float[np.ndarray, "n D"], count: int, rng: np.random.Generator
     return x[np.argsort(along, kind="stable")[np.sort(rng.choice(len(x), count, replace=False))]]
 
 
-def _check_paper(paper: bool, **given: Any) -> None:
+def _check_paper(paper: bool, noise: Any, landmarks: Any, measure: Any) -> None:
     """Noise, landmarks and measure belong to the published objective, which cannot do without noise."""
-    if not paper:
-        for name, value in given.items():
-            if value is not None:
-                raise ValueError(
-                    f"{name} is of the published objective alone; leave it out, or give objective='paper'"
-                )
-        return
-    if given["noise"] is None:
+    for name, value in {"noise": noise, "landmarks": landmarks, "measure": measure}.items():
+        if value is not None and not paper:
+            raise ValueError(
+                f"{name} is of the published objective alone; leave it out, or give objective='paper'"
+            )
+    if paper and noise is None:
         raise ValueError(
             "the paper's objective has no maximum when noise is learned as well and there is no prior (it "
             "grows without limit as the lengthscale grows and the noise falls); give noise, for example the "
             "paper's noise=1.0"
         )
-    checks.positive(given["noise"], "noise")
-    if given["measure"] is not None and not isinstance(given["measure"], Measure):
-        raise TypeError(f"measure must be a measure such as Lebesgue(), but {given['measure']!r} was given")
+    if paper:
+        checks.positive(noise, "noise")
+    if measure is not None and not isinstance(measure, Measure):
+        raise TypeError(f"measure must be a measure such as Lebesgue(), but {measure!r} was given")
 
 
 def _families(rows: Float[np.ndarray, "n D"]) -> list[Family]:

@@ -68,7 +68,7 @@ def sample_kernel(
     progress
         Whether to show a progress bar (on standard error); None: on a terminal only.
     rng
-        Seed or generator; None is fresh entropy.
+        Seed or generator; None is fresh entropy. With one seed `learn_kernel` looks at the same rows.
 
     References
     ----------

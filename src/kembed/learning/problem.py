@@ -157,84 +157,59 @@ def prepare(
     if rows.shape[1] > 1 and shared.any():
         y = y + within_cells(gap * shared, n, rng) @ frame.axes / frame.scale
         number = np.arange(n) if rounded.all() else number
+    cell = gap[0] / frame.scale[0] if rows.shape[1] == 1 and rounded[0] else None
+    log_background = log_cauchy(y, BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)]))
+    radius = np.sqrt((y**2).sum(axis=1))
+    common: dict[str, Any] = {"cell": cell, "axes": frame.axes, "scale": frame.scale}
     if effort.grid and effort.bags > 1 and n > effort.centres and E == 1 and family.cls is Gaussian:
-        return _on_a_grid(rows, family, effort, Column(frame, y, number, gap[0], bool(rounded[0])), in_all)
+        values, counts = y[distinct_rows(y), 0], np.bincount(number)
+        between = np.concatenate([[np.inf], np.diff(values), [np.inf]])
+        nearest = np.minimum(between[:-1], between[1:])[number]
+        evenly = y[np.linspace(0, n - 1, effort.centres).round().astype(int), 0]
+        apart = np.abs(evenly[:, None] - evenly)
+        grid = GridProblem(
+            values=values,
+            counts=counts.astype(float),
+            number=number,
+            log_count=np.log(n - (counts[number] if cell is None else np.ones(n))),
+            log_background=log_background,
+            weight=np.asarray(1.0),
+            unit=np.asarray(median(apart[apart > 0.0])),
+            **common,
+        )
+        scales = data_scales(nearest, radius, _diameter(y), 1, effort.per_decade)
+        box = np.array(family.bounds(float(scales[0]), float(scales[-1]), 1))
+        return Prepared(grid, n, frame, scales, box, float((n / (in_all or n)) ** 0.2))
     kept = np.arange(n) if n <= effort.centres else np.sort(rng.choice(n, effort.centres, replace=False))
     if number[kept[0]] == number[kept[-1]]:  # by chance one value only, of a column that hardly has another
         kept = np.sort(np.unique(number, return_index=True)[1])[: effort.centres]
     bags = _bags(number, effort, rng) if family.shape == "isotropic" else None
+    among = bags or [kept]
     if bags is None:
         M = len(kept)
         Q = max(min(M, effort.entries // M), 1)
-        chosen = kept if Q == M else kept[np.sort(rng.choice(M, Q, replace=False))]
-        bags, among = [chosen], [kept]
-    else:
-        chosen, kept, among = np.concatenate(bags), bags[0], bags
-        M, Q = len(kept), len(chosen)
+        bags = [kept if Q == M else kept[np.sort(rng.choice(M, Q, replace=False))]]
+    chosen, M = np.concatenate(bags), len(among[0])
     both = list(zip(bags, among, strict=True))
     tied = np.concatenate([number[some][:, None] == number[others] for some, others in both])
     squared = np.concatenate([squared_distances(y[some], y[others]) for some, others in both])
     squared[tied] = TIED
-    nearest, radius = np.sqrt(squared.min(axis=1)), np.sqrt((y**2).sum(axis=1))
-    scales = data_scales(nearest, radius, _diameter(y), E, effort.per_decade)
+    scales = data_scales(np.sqrt(squared.min(axis=1)), radius, _diameter(y), E, effort.per_decade)
     box = np.array(family.bounds(float(scales[0]), float(scales[-1]), E))
     if family.shape == "ard":
         box[:E] = np.log(np.array([gap, np.ptp(rows, axis=0)]).T / frame.scale[:, None])
-    apart = squared[~tied]
-    cell = gap[0] / frame.scale[0] if rows.shape[1] == 1 and rounded[0] else None
     problem = Problem(
         rows=y[chosen],
-        centres=y[kept],
+        centres=y[among[0]],
         squared=squared,
         ties=np.where(tied, TIED, 0.0),
-        cell=cell,
-        log_count=np.log(M - (tied.sum(axis=1) if cell is None else np.ones(Q))),
-        log_background=log_cauchy(y[chosen], BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)])),
+        log_count=np.log(M - (tied.sum(axis=1) if cell is None else np.ones(len(chosen)))),
+        log_background=log_background[chosen],
         weight=np.float64(n / len(chosen)),
-        unit=np.float64(np.sqrt(median(apart)) if family.shape == "isotropic" else 1.0),
-        axes=frame.axes,
-        scale=frame.scale,
+        unit=np.float64(np.sqrt(median(squared[~tied])) if family.shape == "isotropic" else 1.0),
+        **common,
     )
     return Prepared(problem, n, frame, scales, box, float((M / (in_all or n)) ** (1.0 / (E + 4))))
-
-
-class Column(NamedTuple):
-    """One column in the frame, in rising order."""
-
-    frame: Frame
-    y: Float[np.ndarray, "n 1"]
-    number: Int[np.ndarray, " n"]  # of every row's value
-    gap: float
-    rounded: bool
-
-
-def _on_a_grid(
-    rows: Float[np.ndarray, "n D"], family: Family, effort: Effort, column: Column, in_all: int | None
-) -> Prepared:
-    """The problem of a Gaussian on one column of many rows."""
-    frame, y, number = column.frame, column.y, column.number
-    n, line = len(y), y[:, 0]
-    values, counts = line[distinct_rows(y)], np.bincount(number)
-    between = np.concatenate([[np.inf], np.diff(values), [np.inf]])
-    nearest = np.minimum(between[:-1], between[1:])[number]
-    scales = data_scales(nearest, np.abs(line), _diameter(y), 1, effort.per_decade)
-    evenly = line[np.linspace(0, n - 1, effort.centres).round().astype(int)]
-    apart = np.abs(evenly[:, None] - evenly)
-    cell = column.gap / frame.scale[0] if rows.shape[1] == 1 and column.rounded else None
-    problem = GridProblem(
-        values=values,
-        counts=counts.astype(float),
-        number=number,
-        cell=cell,
-        log_count=np.log(n - (counts[number] if cell is None else np.ones(n))),
-        log_background=log_cauchy(y, BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)])),
-        weight=np.asarray(1.0),
-        unit=np.asarray(median(apart[apart > 0.0])),
-        axes=frame.axes,
-        scale=frame.scale,
-    )
-    box = np.array(family.bounds(float(scales[0]), float(scales[-1]), 1))
-    return Prepared(problem, n, frame, scales, box, float((n / (in_all or n)) ** 0.2))
 
 
 def _bags(
@@ -250,7 +225,7 @@ def _bags(
 
 
 def resolutions(rows: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "3 D"]:
-    """What `_resolution` says of every column: gaps, whether values are shared, whether they are rounded."""
+    """Of every column: gaps between values, whether rows share values, whether these are rounded."""
     return np.array([_resolution(column) for column in rows.T]).T
 
 

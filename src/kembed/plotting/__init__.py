@@ -4,18 +4,14 @@ Every function takes `ax`, axes to draw in, and returns the axes it drew in; wit
 with pyplot. Results call these functions from their own `.plot()`.
 """
 
-from kembed.plotting.change_points import plot_change_points
-from kembed.plotting.comparison import plot_columns, plot_comparison
+from kembed.plotting.comparison import plot_columns, plot_comparison, plot_pair, plot_test
+from kembed.plotting.decisions import plot_balance, plot_quantile_effects, plot_shift
 from kembed.plotting.embedding import plot_embedding
 from kembed.plotting.graphs import plot_graph
 from kembed.plotting.learning import plot_learned, plot_samples
-from kembed.plotting.monitor import plot_monitor
-from kembed.plotting.null import plot_test
-from kembed.plotting.pairs import plot_pair
 from kembed.plotting.power import plot_power
-from kembed.plotting.shift import plot_shift
 from kembed.plotting.style import axes_or_new
-from kembed.plotting.treatment import plot_balance, plot_quantile_effects
+from kembed.plotting.time import plot_change_points, plot_monitor
 from kembed.plotting.witness import plot_witness
 
 __all__ = [

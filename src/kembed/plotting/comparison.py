@@ -1,18 +1,39 @@
-"""A comparison on one page: where, in which columns, against which null, by what evidence."""
+"""A comparison: where, in which columns, which pairs of columns, the null distribution, the evidence."""
 
 from typing import Any
 
+import numpy as np
+
 from kembed.comparing.compare import Comparison
+from kembed.core.text import counted
 from kembed.plotting.learning import plot_learned
-from kembed.plotting.null import plot_test
-from kembed.plotting.style import BLUE, GREY, PALE, axes_or_new, finished, literal, titled
+from kembed.plotting.style import (
+    AXIS_WIDTH,
+    BLUE,
+    GREY,
+    LABEL_WIDTH,
+    PALE,
+    VERMILION,
+    axes_or_new,
+    count_in,
+    finished,
+    lattice,
+    literal,
+    short,
+    titled,
+)
 from kembed.plotting.witness import plot_witness
+from kembed.testing.outcome import TestOutcome
 
 TOP = 12  # bars that fit one under the other
 ALPHA = 0.05  # where the result has no level of its own
 LEAST = 5  # room for so many bars, so that one or two do not fill the panel
 TITLES = ("Where they differ", "Which columns", "Could it be chance", "At which scale")
 SHARE = "share of the difference that needs the column"
+FEW_VALUES = 20  # with no more values than this every one is drawn; a histogram would only round them
+BINS = 40  # a thousand draws, 25 to a bin
+MARKS = 500  # rows of a sample: more would be a cloud
+JITTER = 0.2  # of the step between two levels
 
 
 def plot_comparison(comparison: Comparison, figure: Any = None) -> Any:
@@ -74,7 +95,7 @@ def plot_columns(found: Any, ax: Any = None, *, alpha: float | None = None, top:
     ax.set_ylim(room - 0.4, -0.6)  # the first on top
     ax.set_xlim(1.05 * min(0.0, *lengths), 1.05 * max(0.0, *lengths) or 1.0)
     rest = len(bars) - len(names)
-    ax.set_xlabel(meaning + (f"\n({rest} more column{'s' if rest > 1 else ''} not shown)" if rest else ""))
+    ax.set_xlabel(meaning + (f"\n({counted(rest, 'more column')} not shown)" if rest else ""))
     ax.tick_params(axis="y", length=0)
     return finished(ax)
 
@@ -92,3 +113,84 @@ def _bars(found: Any) -> tuple[list[tuple[str, float, float]], str]:
     key = "sensitivity" if hasattr(columns[0], "sensitivity") else "statistic"
     bars = [(one.name, float(getattr(one, key)), one.adjusted_pvalue) for one in columns]
     return bars, SHARE if key == "sensitivity" else key
+
+
+def plot_pair(comparison: Comparison, columns: tuple[str, str], ax: Any = None) -> Any:
+    """Rows of both samples by two of their columns; levels of a category side by side."""
+    if comparison.witness is None:
+        raise ValueError("a picture of two columns needs rows, and the sketch keeps none (keep_rows=)")
+    ax = axes_or_new(ax)
+    first, second = comparison.witness.tables
+    places = [first.names.index(name) for name in columns]
+    rng = np.random.default_rng(0)
+    samples = zip((first, second), comparison.labels, (BLUE, VERMILION), (-1.0, 1.0), strict=True)
+    for table, label, colour, side in samples:
+        rows = rng.permutation(len(table.values))[:MARKS]
+        marks = []
+        for d in places:
+            values = table.values[rows, d]
+            if table.categorical[d]:  # samples beside each other at every level
+                values = values + JITTER * (side + rng.uniform(-0.8, 0.8, len(values)))
+            elif step := lattice(first.values[:, d], second.values[:, d]):  # marks would hide each other
+                values = values + step * rng.uniform(-JITTER, JITTER, len(values))
+            marks.append(values)
+        ax.plot(*marks, ".", color=colour, markersize=3.0, alpha=0.6, label=literal(label, LABEL_WIDTH))
+    for d, name, axis in zip(places, columns, "xy", strict=True):
+        getattr(ax, f"set_{axis}label")(literal(name, AXIS_WIDTH))
+        count_in(getattr(ax, f"{axis}axis"), first.unit(d))
+        if first.categorical[d]:
+            levels = first.levels[d]
+            getattr(ax, f"set_{axis}ticks")(
+                range(len(levels)), [literal(level, LABEL_WIDTH) for level in levels]
+            )
+    finished(ax)
+    for handle in ax.get_legend().legend_handles:  # a dot of the picture is too small to show its colour
+        handle.set(markersize=8.0, alpha=1.0)
+    return ax
+
+
+def plot_test(outcome: TestOutcome, ax: Any = None) -> Any:
+    """The null distribution of the statistic, the observed value, and the p-value in words."""
+    null = np.asarray(outcome.null_distribution)
+    if not np.isfinite(outcome.statistic) or not len(null):
+        seen = f"the statistic of this test is {outcome.statistic}, so there is nothing to draw"
+        raise ValueError(f"{seen}; test with nan_policy='omit' to drop rows with missing values")
+    ax = axes_or_new(ax)
+    digits = max(float(np.abs(null).max()), abs(outcome.statistic)) * 1e-9
+    rounded = np.round(null / digits) * digits if digits > 0.0 else null  # last digits make no new values
+    values, counts = np.unique(rounded, return_counts=True)
+    label = f"observed: {short(outcome.statistic)}"
+    ax.axvline(outcome.statistic, color=VERMILION, linewidth=2.0, label=label)
+    if len(values) <= FEW_VALUES:
+        ax.vlines(values, 0.0, counts, color=GREY, linewidth=5.0, zorder=3, label=_drawn(outcome))
+        ax.set_ylim(0.0, 1.15 * counts.max())
+    else:  # one outline, which stays readable where the bars are narrow
+        ax.hist(null, BINS, histtype="stepfilled", facecolor=PALE, edgecolor=GREY, label=_drawn(outcome))
+    low, high = min(null.min(), outcome.statistic), max(null.max(), outcome.statistic)
+    air = 0.05 * (high - low) or 0.5
+    name = f"fused {outcome.name} (-log p)" if outcome.fused else outcome.name
+    ax.set(xlim=(low - air, high + air), xlabel=name, ylabel="count")
+    ax.set_title(_words(outcome), fontsize="medium", loc="left", pad=22)
+    return finished(ax)
+
+
+def _drawn(outcome: TestOutcome) -> str:
+    """What the null distribution holds."""
+    size = f"{len(outcome.null_distribution):,}"
+    if outcome.enumerated:
+        return f"all {size} arrangements"
+    resampled = outcome.null in ("permutation", "wild", "shift")
+    return f"{size} resamples" if resampled else f"{size} draws, {outcome.null} null"
+
+
+def _words(outcome: TestOutcome) -> str:
+    """What the p-value counts."""
+    p = f"p = {outcome.pvalue:.2g}" if outcome.pvalue >= 1e-4 else "p < 0.0001"
+    size = len(outcome.null_distribution)
+    if outcome.null == "gamma":
+        return f"{p} (gamma approximation)"
+    if outcome.enumerated:  # the data's own arrangement is among them
+        return f"{p}: {round(outcome.pvalue * size)} of {size} arrangements reach it"
+    reached = round(outcome.pvalue * (size + 1)) - 1
+    what = "draws" if outcome.null == "spectral" else "resamples"
+    return f"{p}: {reached or 'none'} of {size:,} {what} reach it"

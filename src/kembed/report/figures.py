@@ -117,23 +117,19 @@ def of_witness(w: Witness, labels: tuple[str, str]) -> Picture:
 
 def _seen(w: Witness, labels: tuple[str, str]) -> str:
     """What the picture of a witness shows."""
-    first, second = (short(label) for label in labels)
-    of = f"Witness of {short(w.names[0])}" if len(w.names) == 1 else f"Witness over {len(w.names)} columns"
-    some = (table.values[:: max(1, len(table.values) // SHARE_ROWS)] for table in w.tables)
-    at_x, at_y = map(w.difference.mean, some)
-    above, below = float(np.mean(at_x > 0.0)), float(np.mean(at_y < 0.0))
-    positive = f"positive, more {first}, at {percent(above)} of the rows of {first}"
-    negative = f"negative, more {second}, at {percent(below)} of the rows of {second}"
-    parts = [f"{of}. It is {positive}, and {negative}."]
-    if len(w.names) == 1:
-        regions = w.where()
-        for region in regions[:4]:
-            name, ends = next(iter(region.box.items()))
-            _, span = of_range(name, ends, region.units.get(name, ""))
-            parts.append(f"Significantly more of {first if region.sign > 0 else second}: {span}.")
-        if not regions:
-            parts.append(f"The {w.level:.0%} band includes 0 everywhere.")
-    return " ".join(parts)
+    if len(w.names) > 1:
+        some = (table.values[:: max(1, len(table.values) // SHARE_ROWS)] for table in w.tables)
+        at_x, at_y = map(w.difference.mean, some)
+        above, below = percent(float(np.mean(at_x > 0.0))), percent(float(np.mean(at_y < 0.0)))
+        first, second = map(short, labels)
+        where = f"positive at {above} of the rows of {first}, negative at {below} of the rows of {second}"
+        return f"Witness over {len(w.names)} columns, {where}."
+    parts = [f"Witness of {short(w.names[0])}: which sample has more rows where."]
+    for region in w.where()[:4]:
+        name, ends = next(iter(region.box.items()))
+        _, span = of_range(name, ends, region.units.get(name, ""))
+        parts.append(f"Significantly more of {short(labels[region.sign < 0])}: {span}.")
+    return " ".join(parts if w.where() else [*parts, f"The {w.level:.0%} band includes 0 everywhere."])
 
 
 def of_pair(comparison: Comparison, pair: Change) -> Picture:

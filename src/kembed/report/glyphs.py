@@ -5,8 +5,7 @@ They hold numbers, and names that are escaped. Their colours are those of the pa
 
 from markupsafe import Markup
 
-from kembed.comparing.histograms import Histogram
-from kembed.comparing.summaries import ColumnSummary
+from kembed.comparing.summaries import ColumnSummary, Histogram
 from kembed.report.words import of_unit, percent, short
 from kembed.tables.times import DAYS
 
@@ -20,11 +19,9 @@ AT = 5  # places with a number below
 
 def of_column(column: ColumnSummary, labels: tuple[str, str]) -> Markup:
     """Bars of the first sample upwards and of the second downwards; strong where significantly higher."""
-    said = _said(column, labels)
     if column.histogram is None:
         return Markup("")
-    bars = _bars(column.histogram, WIDTH, HEIGHT)
-    return _drawing("glyph", WIDTH, HEIGHT, said, bars)
+    return _drawing("glyph", WIDTH, HEIGHT, _said(column, labels), _bars(column.histogram, WIDTH, HEIGHT))
 
 
 def large(column: ColumnSummary, labels: tuple[str, str]) -> Markup:
@@ -81,11 +78,12 @@ def _ticks(bars: Histogram, unit: str) -> list[Markup]:
     if unit == DAYS:  # a date is wide
         places = places[:: max(1, (len(places) - 1) // 2)]
     step = abs(places[-1][1] - places[0][1]) / len(places)
-    return [_text(x, HIGH + 18.0, of_unit(value, unit, 3, step), _anchor(x)) for x, value in places]
-
-
-def _anchor(x: float) -> str:
-    return "start" if x < 20.0 else "end" if x > WIDE - 20.0 else "middle"
+    anchors = ["start" if x < 20.0 else "end" if x > WIDE - 20.0 else "middle" for x, _ in places]
+    numbers = (of_unit(value, unit, 3, step) for _, value in places)
+    return [
+        _text(x, HIGH + 18.0, number, anchor)
+        for (x, _), number, anchor in zip(places, numbers, anchors, strict=True)
+    ]
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> Markup:

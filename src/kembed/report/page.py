@@ -1,7 +1,6 @@
 """What goes where on the page; the words and the layout are in `page.html`."""
 
 import platform
-import shlex
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -13,10 +12,9 @@ from markupsafe import Markup
 from kembed import __version__
 from kembed.comparing.compare import Comparison
 from kembed.comparing.regions import Region
-from kembed.core.text import rows
+from kembed.core.text import counted, rows
 from kembed.report import figures, glyphs, words
 from kembed.testing.effect import rounded
-from kembed.testing.margin import MarginResult
 from kembed.testing.outcome import fused_evidence
 
 # Columns in tables, columns with a picture, regions and their columns: the rest is counted, and in the JSON.
@@ -26,7 +24,7 @@ PAIRS = 2  # of columns with a picture; more are reported in words
 WIDE = 0.95
 # Functions that the template calls by their names.
 NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows, rounded)
-SENTENCES = (words.short, words.breakable, words.of_p, words.of_separation)
+SENTENCES = (words.short, words.breakable, words.of_p, words.of_auc)
 EFFECTS = (words.of_mean, words.of_sd, words.of_difference, words.of_shift)
 DRAWINGS = (glyphs.gauge, glyphs.of_column, glyphs.large)
 
@@ -76,7 +74,7 @@ def fill(comparison: Comparison, date: str, about: About) -> str:
         null=figures.null(comparison.test),
         method=_method(comparison),
         python=in_python(comparison, about.samples),
-        shell=about.command or at_a_shell(comparison),
+        shell=about.command,
         versions=f"kembed {__version__}, NumPy {np.__version__}, Python {platform.python_version()}",
     )
 
@@ -86,46 +84,39 @@ def _places(comparison: Comparison) -> list[tuple[Region, list[tuple[str, str]],
     if comparison.witness is None:
         return []
     levels = dict(zip(comparison.witness.names, comparison.witness.tables[0].levels, strict=True))
-    wholes = {
-        column.name: levels.get(column.name)
-        or (min(column.x["minimum"], column.y["minimum"]), max(column.x["maximum"], column.y["maximum"]))
-        for column in comparison.columns
-    }
+    columns = {column.name: column for column in comparison.columns}
+
+    def narrower(name: str, span: tuple[Any, ...]) -> bool:
+        if not isinstance(span[0], float):
+            return len(span) < len(levels[name])
+        sides = columns[name].x, columns[name].y
+        low, high = min(side["minimum"] for side in sides), max(side["maximum"] for side in sides)
+        width, whole = span[1] / 2 - span[0] / 2, high / 2 - low / 2  # halves of 1e308 stay numbers
+        return whole > 0.0 and width / whole < WIDE
+
     found = []
     for region in comparison.regions[:REGIONS]:
-        spans = [(name, span) for name, span in region.box.items() if _narrower(span, wholes[name])]
-        units = region.units
-        ranges = [words.of_range(*one, units.get(one[0], "")) for one in spans[:REGION_COLUMNS]]
+        spans = [(name, span) for name, span in region.box.items() if narrower(name, span)]
+        ranges = [words.of_range(*one, region.units.get(one[0], "")) for one in spans[:REGION_COLUMNS]]
         found.append((region, ranges, len(spans) - len(ranges)))
     return found
-
-
-def _narrower(span: tuple[Any, ...], whole: tuple[Any, ...]) -> bool:
-    """Whether a region leaves out a part of a column that is worth telling."""
-    if not isinstance(span[0], float):
-        return len(span) < len(whole)
-    width, of = (ends[1] / 2 - ends[0] / 2 for ends in (span, whole))  # halves of 1e308 stay numbers
-    return of > 0.0 and width / of < WIDE
 
 
 def _scale(comparison: Comparison) -> str | None:
     """The learned lengthscale in a sentence."""
     if comparison.witness is None or (learned := comparison.witness.learned) is None:
         return None
-    scale = f"{learned.peaks[0]:.2g}"
-    said = f"The kernel that was given has a lengthscale of {scale}."
-    if isinstance(comparison.kernel, str):
-        unit = ("" if scale == "1" else "s").join([" spread", ""]) if learned.unit else ""
-        said = f"Rows that are about {scale}{unit} apart or less count as alike."
-    if (wider := comparison.witness.widened) > 1.0:
+    scale, wider = f"{learned.peaks[0]:.2g}", comparison.witness.widened
+    unit = f" robust standard deviation{'' if scale == '1' else 's'}" if learned.unit else ""
+    said = f"Rows that are about {scale}{unit} apart or less count as alike."
+    if not isinstance(comparison.kernel, str):
+        said = f"The kernel that was given has a lengthscale of {scale}."
+    if wider > 1.0:
         said += f" The difference is shown at a scale {wider:.2g} times as wide, where it is clearest."
-    more = len(learned.peaks) - 1
-    scales = f"{more} other scale{'s' if more > 1 else ''}"
-    return (
-        f"{said} {scales} had a local maximum of the predictive score too; the best was taken."
-        if more
-        else said
-    )
+    if others := len(learned.peaks) - 1:
+        scales = counted(others, "other scale")
+        said += f" {scales} had a local maximum of the predictive score too; the best was taken."
+    return said
 
 
 def _method(comparison: Comparison) -> list[tuple[str, str]]:
@@ -144,6 +135,11 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
         several = isinstance(w.kernel, list)
         kernel = f"{len(w.kernel)} kernels drawn from their posterior" if several else repr(w.kernel)
         shown = [("Kernel of the witness", kernel), ("Bands", f"{w.level:.0%}, holding everywhere at once")]
+    margin = []
+    if comparison.margin is not None:
+        usual = "" if comparison.margin_given else " (usual; none was given)"
+        limit = f"an effect size (MMD/√2) of {rounded(comparison.margin.effect)}"
+        margin = [("Margin", f"{comparison.margin.margin}{usual}, which is {limit}")]
     unknown = "not known: a random generator was given"
     return [
         ("Test", f"two-sample test of kernel mean embeddings, level {comparison.alpha:g}"),
@@ -152,57 +148,28 @@ def _method(comparison: Comparison) -> list[tuple[str, str]]:
         ("Null distribution", f"{test.null}, {resamples}"),
         ("Kernel of the test" + (", strongest" if fused else ""), repr(test.kernel)),
         *shown,
-        *([] if comparison.margin is None else [("Margin", _margin(comparison, comparison.margin))]),
+        *margin,
         ("Columns", "each tested by itself with the same resamples, step-down maximum over all columns"),
         ("Seed", unknown if comparison.seed is None else str(comparison.seed)),
     ]
 
 
-def _margin(comparison: Comparison, margin: MarginResult) -> str:
-    usual = "" if comparison.margin_given else " (usual; none was given)"
-    return f"{margin.margin}{usual}, which is an effect size (MMD/√2) of {rounded(margin.effect)}"
-
-
-def _kernel_option(comparison: Comparison, word: str, own: str) -> str:
-    """How to ask for the kernel of the test again: by its word, as one's own, or "" for the default."""
-    if not isinstance(comparison.kernel, str):
-        return own
-    return "" if comparison.kernel == "fused" else word.format(comparison.kernel)
-
-
 def in_python(comparison: Comparison, samples: str | None = None) -> str:
     """Code that makes this comparison again; `samples` reads x and y."""
-    seed = "...,  # not known" if comparison.seed is None else f"{comparison.seed},"
+    c, kernel = comparison, ""
+    if c.kernel != "fused":
+        kernel = f'kernel="{c.kernel}",' if isinstance(c.kernel, str) else "kernel=...,  # as it was given"
     options = [
-        f"labels={tuple(words.clean(label) for label in comparison.labels)!r},",
-        _kernel_option(comparison, 'kernel="{}",', "kernel=...,  # as it was given"),
-        f"alpha={comparison.alpha:g},",
-        f'margin="{comparison.margin.margin}",' if comparison.margin and comparison.margin_given else "",
-        f"n_resamples={comparison.n_resamples},",
-        f"target={comparison.shift.target!r}," if comparison.shift else "",
-        'missing="omit",' if any(comparison.dropped) else "",
-        f"rng={seed}",
+        f"labels={tuple(words.clean(label) for label in c.labels)!r},",
+        kernel,
+        f"alpha={c.alpha:g},",
+        f'margin="{c.margin.margin}",' if c.margin and c.margin_given else "",
+        f"n_resamples={c.n_resamples},",
+        f"target={c.shift.target!r}," if c.shift else "",
+        'missing="omit",' if any(c.dropped) else "",
+        "rng=...,  # not known" if c.seed is None else f"rng={c.seed},",
     ]
     lines = "\n".join(f"    {option}" for option in options if option)
-    if samples is None:
-        samples = '\nx, y = "A.csv", "B.csv"'
-    return (
-        f"import kembed\n{samples}\n"
-        f'found = kembed.compare(\n    x,\n    y,\n{lines}\n)\nfound.save_report("report.html")'
-    )
-
-
-def at_a_shell(comparison: Comparison) -> str | None:
-    """The same at a shell; None where the seed is not known."""
-    if comparison.seed is None:
-        return None
-    options = [
-        f"--seed {comparison.seed}",
-        _kernel_option(comparison, "--kernel {}", "--kernel ..."),
-        f"--alpha {comparison.alpha:g}",
-        f"--margin '{comparison.margin.margin}'" if comparison.margin and comparison.margin_given else "",
-        f"--resamples {comparison.n_resamples}",
-        f"--target {shlex.quote(comparison.shift.target)}" if comparison.shift else "",
-        "--missing omit" if any(comparison.dropped) else "",
-    ]
-    return " ".join(["kembed report A.csv B.csv", *filter(None, options)])
+    read = samples or '\nx, y = "A.csv", "B.csv"'
+    call = f"found = kembed.compare(\n    x,\n    y,\n{lines}\n)"
+    return f'import kembed\n{read}\n{call}\nfound.save_report("report.html")'

@@ -17,10 +17,10 @@ MINUS = "\N{MINUS SIGN}"
 # Bidirectional classes of characters that turn the reading direction of what follows.
 TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 # What an AUC below each of these says; the steps are ours, the second is where the verdict says "hardly".
-SEPARATIONS = (
+AUCS = (
     (0.5, "no better than guessing; below 0.5 is chance"),
     (0.55, "single rows can barely be classified"),
-    (0.65, "single rows tell a little"),
+    (0.65, "single rows can be classified a little better than by guessing"),
     (0.8, "single rows can often be classified"),
     (0.95, "most single rows can be classified"),
     (float("inf"), "nearly all single rows can be classified"),
@@ -35,16 +35,14 @@ def clean(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_kept(letter) for letter in text)
-
-
-def _kept(letter: str) -> str:
-    kind = unicodedata.category(letter)
-    if kind == "Cc" and letter.isspace():
-        return " "
-    if kind in ("Cc", "Cs"):
-        return "\N{REPLACEMENT CHARACTER}"
-    return "" if unicodedata.bidirectional(letter) in TURNS else letter
+    found = []
+    for letter in text:
+        kind = unicodedata.category(letter)
+        if kind in ("Cc", "Cs"):
+            found.append(" " if kind == "Cc" and letter.isspace() else "\N{REPLACEMENT CHARACTER}")
+        elif unicodedata.bidirectional(letter) not in TURNS:
+            found.append(letter)
+    return "".join(found)
 
 
 def short(name: Any, width: int = SHORT) -> str:
@@ -140,9 +138,9 @@ def of_p(test: TestOutcome) -> str:
     return f"{said} This is the smallest value that {drawn:,} resamples can give." if least else said
 
 
-def of_separation(share: float) -> str:
-    """How well rows tell their samples apart, for an AUC."""
-    return next(said for below, said in SEPARATIONS if share < below)
+def of_auc(auc: float) -> str:
+    """What an AUC says of single rows."""
+    return next(said for below, said in AUCS if auc < below)
 
 
 def of_mean(column: ColumnSummary, side: int) -> str:

@@ -224,16 +224,13 @@ def evidence_at(
                 own[:, k] = fused.whole
                 if own is evidence[0]:
                     kernels.append(fused.kernels[0])
-                    excess.append(_excess(values.statistics))
+                    others = values.statistics[1:]
+                    sd = others.std(axis=0)
+                    gap = values.statistics[0] - others.mean(axis=0)
+                    excess.append(gap / np.where(sd > 0.0, sd, np.inf))
                     total = total + np.exp(fused.kernels)
             shown.update(1)
     return Evidence(evidence, np.array(kernels), np.array(excess), np.log(total / len(positions)))
-
-
-def _excess(statistics: Float[np.ndarray, "C J"]) -> Float[np.ndarray, " J"]:
-    others = statistics[1:]
-    spread = others.std(axis=0)
-    return (statistics[0] - others.mean(axis=0)) / np.where(spread > 0.0, spread, np.inf)
 
 
 def clearest(evidence: Float[np.ndarray, " J"], excess: Float[np.ndarray, " J"], orders: int) -> int:

@@ -70,16 +70,12 @@ class Moments(NamedTuple):
         """The δ with which a smaller T has this probability; 0 where it is less likely at δ = 0."""
         rest = self._rest()
         low, high = 0.0, 1.0
-        while self._probability(high, *rest) > probability:
+        while self.probability(high, rest) > probability:
             high *= 2.0
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._probability(middle, *rest) > probability else (low, middle)
+            low, high = (middle, high) if self.probability(middle, rest) > probability else (low, middle)
         return low
-
-    def probability(self, mmd: float) -> float:
-        """The probability of a smaller T where this is the MMD."""
-        return self._probability(mmd, *self._rest())
 
     def _rest(self) -> tuple[Float[np.ndarray, " v"], Float[np.ndarray, " v"]]:
         """Values of R, and their probabilities."""
@@ -92,14 +88,14 @@ class Moments(NamedTuple):
         shape, scale = 0.5 * mean**2 / half_variance, 2.0 * half_variance / mean
         return scale * gammaincinv(shape, ndtr(GRID)), weights / weights.sum()
 
-    def _probability(
-        self, mmd: float, rest: Float[np.ndarray, " v"], weights: Float[np.ndarray, " v"]
-    ) -> float:
+    def probability(self, mmd: float, rest: Any = None) -> float:
+        """The probability of a smaller T where this is the MMD; `rest` is that of `_rest`."""
         from scipy.special import ndtr
 
         if not self.largest > 0.0:
             return float(self.squared > mmd**2)
-        root = np.sqrt(np.maximum(self.squared - rest, 0.0) / self.largest)
+        values, weights = rest or self._rest()
+        root = np.sqrt(np.maximum(self.squared - values, 0.0) / self.largest)
         centre = mmd / np.sqrt(self.largest)
         return float(weights @ (ndtr(root - centre) - ndtr(-root - centre)))
 
@@ -390,12 +386,9 @@ def contrast_moments(
 
 def _drawn(units: Int[np.ndarray, " N"], labels: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
     """How many units every unit stands for, 0 if it is not drawn: 10,000 each of x, of y and of both."""
-    rng, first, second = (
-        np.random.default_rng(0),
-        np.bincount(units, labels),
-        np.bincount(units, 1.0 - labels),
-    )
-    kind, factor = 2 * (first > 0.0) + (second > 0.0), np.zeros(len(first))
+    rng = np.random.default_rng(0)
+    kind = 2 * (np.bincount(units, labels) > 0.0) + (np.bincount(units, 1.0 - labels) > 0.0)
+    factor = np.zeros(len(kind))
     for one in (1, 2, 3):
         of_kind = np.flatnonzero(kind == one)
         chosen = rng.permutation(of_kind)[:DRAWN]

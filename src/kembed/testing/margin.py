@@ -91,18 +91,16 @@ def read_margin(value: Any) -> Margin:
     wanted = "margin must be standard deviations such as '0.1 sd', a share of rows such as '2%', or a number"
     if isinstance(value, bool) or not isinstance(value, str | int | float | np.integer | np.floating):
         raise TypeError(f"{wanted}, but {value!r} was given")
-    found = re.fullmatch(r"\s*([-+.\deE]+?)\s*(sd|%|)\s*", str(value), re.IGNORECASE)
-    try:
-        number, unit = float(found[1]) if found else float("nan"), found[2].lower() if found else ""
-    except ValueError:
-        number, unit = float("nan"), ""
-    text = f"{number:g}{ {'sd': ' sd', '%': '%', '': ''}[unit] }"
-    if unit == "sd" and 0.0 < number < float("inf"):
-        return Margin(text, "sd", number)
-    if unit == "%" and 0.0 < number < 100.0:
-        return Margin(text, "share", number / 100.0)
-    if unit == "" and 0.0 < number < 1.0:
-        return Margin(text, "MMD/√2", number)
+    number = r"(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+    found = re.fullmatch(rf"\s*\+?({number})\s*(sd|%|)\s*", str(value), re.IGNORECASE)
+    amount, unit = (float(found[1]), found[2].lower()) if found else (0.0, "")
+    text = f"{amount:g}{' sd' if unit == 'sd' else unit}"
+    if unit == "sd" and 0.0 < amount < float("inf"):
+        return Margin(text, "sd", amount)
+    if unit == "%" and 0.0 < amount < 100.0:
+        return Margin(text, "share", amount / 100.0)
+    if unit == "" and 0.0 < amount < 1.0:
+        return Margin(text, "MMD/√2", amount)
     raise ValueError(f"{wanted} between 0 and 1 (MMD/√2), but {value!r} was given")
 
 

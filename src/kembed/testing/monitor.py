@@ -9,24 +9,24 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Bool, Float
 from kembed.core.drawing import Drawn
-from kembed.core.text import listing
+from kembed.core.store import FileError, read_store, write_store
+from kembed.core.text import listing, printable
 from kembed.core.threads import few_rows_one_thread
 from kembed.permutation import nulls
 from kembed.permutation.designs import Draws
 from kembed.permutation.fusion import Values, combined, fuse
-from kembed.permutation.reservoir import Bins, Stream, pooled
+from kembed.permutation.reservoir import Binned, Bins, Stream, pooled
 from kembed.permutation.sums import StoredSums
 from kembed.tables.reader import read
 from kembed.tables.source import Source
 from kembed.testing.anytime import EvidenceProcess
-from kembed.testing.direction import coordinates, directions, projected
+from kembed.testing.direction import Training, coordinates, directions, projected
 from kembed.testing.engine import evaluate
-from kembed.testing.monitor_file import PLAIN, read_monitor, write_monitor
 from kembed.testing.monitor_result import MonitorResult
 from kembed.testing.outcome import subjects
 from kembed.testing.procedure import QUIETLY
 from kembed.testing.sketch import Sketch, as_rows
-from kembed.testing.specification import Specification
+from kembed.testing.specification import Specification, known
 from kembed.testing.stream import (
     ENOUGH_BATCHES,
     WHOLE,
@@ -52,6 +52,11 @@ RESAMPLES, FINER = 199, 5  # of a test; and times as many where none of them rea
 LEAST_TRIED, MOST_TRIED = 2, 32
 SURE, LEVEL = 0.001, 0.05
 LARGEST = 690.0  # logarithm of the largest evidence that is shown: a number of 300 digits
+KIND = "monitor"  # of file
+PARTS = (  # of a monitor in a file, beside its state
+    *("alpha", "mean_time", "by", "unit", "kernel", "n_resamples", "nan_policy"),
+    *("seed", "counter", "earlier", "notes", "specification"),
+)
 
 
 class State(NamedTuple):
@@ -343,7 +348,10 @@ class Monitor(Drawn):
         binned = bin_batch(source, names, strata, self.specification, self.unit, rng)
         for name, batch in binned.items():
             strata[name] = strata[name].joined(batch, places)
-        learned = self._directions(strata)
+        learned = None
+        if self._coordinates is not None:
+            training = [each.training for each in strata.values() if each.training is not None]
+            learned = directions(training, self._coordinates.subject, len(self._subjects))
         number, processes = len(old.labels) + 1, list(old.processes)
         for k, process in enumerate(processes):
             if number % process.period:
@@ -358,13 +366,6 @@ class Monitor(Drawn):
         evidence = np.append(old.evidence, (log_evidence + self._log_shares).max())
         peaks = np.maximum(old.peaks, log_evidence)
         return State(strata, tuple(processes), (*old.labels, label), evidence, peaks)
-
-    def _directions(self, strata: Strata) -> Float[np.ndarray, "q Q"] | None:
-        """What training halves have learned, for all hypotheses."""
-        if self._coordinates is None:
-            return None
-        training = [each.training for each in strata.values() if each.training is not None]
-        return directions(training, self._coordinates.subject, len(self._subjects))
 
     def _test(
         self, streams: list[Stream], learned: Float[np.ndarray, "q Q"] | None, rng: np.random.Generator
@@ -462,7 +463,8 @@ class Monitor(Drawn):
 
     def save(self, path: str | Path) -> Path:
         """Write the monitor to a file, atomically: arrays and JSON, no code."""
-        return write_monitor(self, path)
+        parts = {name: getattr(self, name) for name in PARTS}
+        return write_store(path, KIND, parts | self.state._asdict(), _known())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -474,19 +476,19 @@ class Monitor(Drawn):
             If the file is missing or damaged, or holds something else.
 
         """
-        return read_monitor(cls, path)
-
-    @classmethod
-    def from_parts(cls, parts: dict[str, Any]) -> Self:
-        """Make it from what was read."""
-        made = cls.__new__(cls)
-        for name in PLAIN:
-            setattr(made, name, parts[name])
-        made._specified(parts["specification"], parts["notes"])
-        made.state = State(**{name: parts[name] for name in State._fields})
-        made.result = None
-        if made.labels:
-            made.result = made._result(())
+        parts = read_store(path, KIND, _known())
+        try:
+            made = cls.__new__(cls)
+            for name in PARTS:
+                setattr(made, name, parts[name])
+            made._specified(parts["specification"], parts["notes"])
+            made.state = State(**{name: parts[name] for name in State._fields})
+            made.result = made._result(()) if made.labels else None
+            fits = made.specification.works and made.fits
+        except Exception:  # whatever forged parts lead to
+            fits = False
+        if not fits:
+            raise FileError(f"{printable(str(path))} does not hold a monitor; make it again")
         return made
 
     @property
@@ -508,3 +510,9 @@ class Monitor(Drawn):
         if self.result is None:
             return f"Monitor of {listing(self.columns)}: no batch yet, alarm at {self.threshold:,.0f}"
         return repr(self.result)
+
+
+def _known() -> dict[str, Any]:
+    """What a file may hold."""
+    own = (EvidenceProcess, Sketch, Binned, Stream, Stratum, Training)
+    return known() | {each.__name__: each for each in own}

@@ -373,7 +373,6 @@ def with_nan(x):
         (data(6, 2), {"noise": -1.0}, ValueError, "noise must be positive"),
         (data(6, 2), {"noise": math.nan}, ValueError, "noise must be positive"),
         (data(6, 2), {"noise": np.ones(4)}, ValueError, "noise must be a number"),
-        (data(6, 2), {"objective": "papers"}, ValueError, "objective must be one of 'paper'"),
         (data(6, 2), {"kernel": "median"}, TypeError, "must be a kernel object.*'median'"),
         (data(6, 2), {"kernel": 0.5}, TypeError, r"write kembed.Gaussian\(0.5\)"),
         (data(6, 2), {"kernel": Gaussian}, TypeError, r"write kembed.Gaussian\(...\)"),

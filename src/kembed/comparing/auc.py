@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kembed.comparing.column_effects import auc_interval, superiority
 from kembed.comparing.difference import Samples
-from kembed.comparing.effects import auc_interval, superiority
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.ordering import comes_before, middle_ranks, row_order
 from kembed.embeddings.empirical import row_blocks
@@ -31,14 +31,14 @@ BOOSTING: Any = {
 }
 
 
-class Separation(NamedTuple):
+class ClassifierAUC(NamedTuple):
     """An AUC and its 95% interval."""
 
     auc: float
     interval: tuple[float, float]
 
 
-UNKNOWN = Separation(float("nan"), (float("nan"), float("nan")))  # of samples without rows
+UNKNOWN = ClassifierAUC(float("nan"), (float("nan"), float("nan")))  # of samples without rows
 
 
 class Rows(NamedTuple):
@@ -50,13 +50,13 @@ class Rows(NamedTuple):
     folds: Int[np.ndarray, "N repeats"]
 
 
-def separation(
+def classifier_auc(
     samples: Samples,
     kernel: Kernel,
     categorical: Bool[np.ndarray, " D"] | None = None,
     units: Any = None,
     seed: int = SEED,
-) -> Separation:
+) -> ClassifierAUC:
     """Estimate the AUC (area under the ROC curve) of a classifier of single rows by cross-validation.
 
     Boosted trees, the witness, the mean of their ranks and the best column are candidates. They are fitted to
@@ -81,20 +81,24 @@ def separation(
     repeats = REPEATS if len(values) <= FEW else 1
     folds = np.column_stack([_folds(each, units is not None, rng) for _ in range(repeats)])
     if folds.max() == 0:  # a sample of one cluster
-        return Separation(0.5, (0.0, 1.0))
+        return ClassifierAUC(0.5, (0.0, 1.0))
     kinds = np.zeros(values.shape[1], dtype=bool) if categorical is None else categorical
     features = np.column_stack([_coded(column, kind) for column, kind in zip(values.T, kinds, strict=True)])
     rows = Rows(features, kinds, np.repeat([True, False], list(map(len, drawn))), folds)
     scores = _scores(rows, _Witness(values, kernel, rows.labels, rng))
-    auc = float(np.mean([_fold_auc(scores[:, r], rows, r) for r in range(repeats)]))
+    each_fold = [
+        [_auc(scores[own, r], rows.labels[own]) for own in (folds[:, r] == k for k in range(folds.max() + 1))]
+        for r in range(repeats)
+    ]
+    auc = float(np.mean([0.5 if np.isnan(aucs).all() else np.nanmean(aucs) for aucs in each_fold]))
     effect = 1.0 if units is None else _design_effect(scores[:, 0], rows, np.concatenate(each))
-    return Separation(auc, auc_interval(auc, *(max(len(some) / (FITTED * effect), 1.0) for some in drawn)))
+    return ClassifierAUC(auc, auc_interval(auc, *(max(len(some) / (FITTED * effect), 1.0) for some in drawn)))
 
 
-def at_least(own: Separation, columns: list[float], sizes: tuple[int, int]) -> Separation:
+def at_least(own: ClassifierAUC, columns: list[float], sizes: tuple[int, int]) -> ClassifierAUC:
     """The larger of the classifier's AUC and that of the best column, whose interval is that of the best."""
     best = max(max(auc, 1.0 - auc) for auc in columns)
-    return own if own.auc >= best else Separation(best, auc_interval(best, *sizes, tests=len(columns)))
+    return own if own.auc >= best else ClassifierAUC(best, auc_interval(best, *sizes, tests=len(columns)))
 
 
 def _folds(clusters: list[Any], shared: bool, rng: np.random.Generator) -> Int[np.ndarray, " N"]:
@@ -154,20 +158,19 @@ def _scores(rows: Rows, witness: _Witness) -> Float[np.ndarray, "N repeats"]:
         left_out = [(k,) for k in range(count)] + pairs
         train = np.column_stack([~np.isin(folds, some) for some in left_out])
         distances = witness.scores(train)
-        best: list[dict[int, list[float]]] = [{} for _ in range(count)]
+        judged: dict[tuple[int, int], list[float]] = {}  # candidates for a fold, on the rows of its partner
         for j in range(count, len(left_out)):
             few = train[:, j] & (np.cumsum(train[:, j]) % (1 + train[:, j].sum() // CHOOSING) == 0)
             test = ~train[:, j]
             candidates = _candidates(rows, few, test, distances[test, j])
-            for k, other in (left_out[j], left_out[j][::-1]):
-                own = folds[test] == k
-                best[other][k] = [_auc(each[own], rows.labels[test][own]) for each in candidates]
+            for k, partner in (left_out[j], left_out[j][::-1]):
+                own = folds[test] == partner
+                judged[k, partner] = [_auc(each[own], rows.labels[test][own]) for each in candidates]
         for k in range(count):
             test = folds == k
-            aucs = np.nan_to_num(best[k].get(partners[k], [0.0, 1.0, 0.0, 0.0]), nan=0.5)
-            chosen[test, r] = _candidates(rows, train[:, k], test, distances[test, k], int(np.argmax(aucs)))[
-                0
-            ]
+            aucs = np.nan_to_num(judged.get((k, partners[k]), [0.0, 1.0, 0.0, 0.0]), nan=0.5)
+            (scores,) = _candidates(rows, train[:, k], test, distances[test, k], int(np.argmax(aucs)))
+            chosen[test, r] = scores
     return chosen
 
 
@@ -175,21 +178,18 @@ def _candidates(rows: Rows, train: Any, test: Any, witness: Any, which: int | No
     """Scores of the test rows by boosted trees, the witness, both, and the best column; or one of them."""
     labels = rows.labels[train]
     if labels.all() or not labels.any():
-        return [np.zeros(int(test.sum()))] * 4
+        return [np.zeros(int(test.sum()))] * (4 if which is None else 1)
     aucs = [_column_auc(rows.features[train, d], kind, labels) for d, kind in enumerate(rows.categorical)]
     order = np.argsort(-np.array(aucs), kind="stable")
     boosted = _boosted(rows, np.sort(order[:COLUMNS]), train, test) if which in (None, 0, 2) else witness
     both = middle_ranks(boosted) + middle_ranks(witness)
-    found = [boosted, witness, both, _column_scores(rows, order[0], train, test)]
+    column, fitted = rows.features[test, order[0]], rows.features[train, order[0]]
+    if rows.categorical[order[0]]:
+        column = _shares(fitted, labels, column)
+    elif _auc(fitted, labels) < 0.5:
+        column = -column
+    found = [boosted, witness, both, column]
     return found if which is None else [found[which]]
-
-
-def _column_scores(rows: Rows, d: int, train: Any, test: Any) -> Float[np.ndarray, " b"]:
-    """The numbers of a column, turned to rise with the label, or the shares of its levels."""
-    column, labels = rows.features[:, d], rows.labels[train]
-    if rows.categorical[d]:
-        return _shares(column[train], labels, column[test])
-    return column[test] if _auc(column[train], labels) >= 0.5 else -column[test]
 
 
 def _boosted(rows: Rows, columns: Any, train: Any, test: Any) -> Float[np.ndarray, " b"]:
@@ -232,13 +232,6 @@ def _column_auc(column: Float[np.ndarray, " b"], categorical: Any, labels: Bool[
     count = int(column.max()) + 1
     first, second = (np.bincount(column[own].astype(int), minlength=count) for own in (labels, ~labels))
     return 0.5 + 0.5 * float(np.abs(first / labels.sum() - second / (~labels).sum()).max())
-
-
-def _fold_auc(scores: Float[np.ndarray, " N"], rows: Rows, repeat: int) -> float:
-    """The mean of the AUC over folds."""
-    folds = [rows.folds[:, repeat] == fold for fold in range(rows.folds.max() + 1)]
-    aucs = [_auc(scores[test], rows.labels[test]) for test in folds]
-    return float(np.nanmean(aucs)) if not np.isnan(aucs).all() else 0.5
 
 
 def _design_effect(scores: Float[np.ndarray, " N"], rows: Rows, clusters: Int[np.ndarray, " N"]) -> float:

@@ -5,32 +5,32 @@ import pandas as pd
 import pytest
 
 from kembed import Gaussian, compare
-from kembed.comparing.separation import separation
+from kembed.comparing.auc import classifier_auc
 
 
-def test_separation_is_a_function_of_the_unordered_samples(rng):
+def test_auc_is_a_function_of_the_unordered_samples(rng):
     x, y = rng.normal(size=(90, 3)), rng.normal(0.3, size=(90, 3))
-    found = separation((x, y), Gaussian(1.0))
-    assert separation((y, x), Gaussian(1.0)) == found
-    assert separation((x[::-1], rng.permutation(y)), Gaussian(1.0)) == found
+    found = classifier_auc((x, y), Gaussian(1.0))
+    assert classifier_auc((y, x), Gaussian(1.0)) == found
+    assert classifier_auc((x[::-1], rng.permutation(y)), Gaussian(1.0)) == found
 
 
-def test_separation_of_two_normals(rng):
+def test_auc_of_two_normals(rng):
     x, y = rng.normal(size=(1_000, 1)), rng.normal(1.0, size=(1_000, 1))
     # P{X < Y} = Φ(1/√2) = .7602; the standard error of 1,000 + 1,000 rows is .011
-    auc, (low, high) = separation((x, y), Gaussian(2.0))
+    auc, (low, high) = classifier_auc((x, y), Gaussian(2.0))
     assert auc == pytest.approx(0.760, abs=0.03)
     assert low < 0.76 < high
 
 
-def test_separation_is_judged_on_other_rows(rng):
+def test_auc_is_judged_on_other_rows(rng):
     x, y = rng.normal(size=(300, 5)), rng.normal(size=(300, 5))
-    assert abs(separation((x, y), Gaussian(0.3)).auc - 0.5) < 0.08  # its own rows would give almost 1
+    assert abs(classifier_auc((x, y), Gaussian(0.3)).auc - 0.5) < 0.08  # its own rows would give almost 1
 
 
 def test_equal_rows_are_ties():
     x = np.full((37, 3), [0.1, 0.7, 1.3])
-    assert separation((x, x[:23]), Gaussian(0.3)).auc == 0.5
+    assert classifier_auc((x, x[:23]), Gaussian(0.3)).auc == 0.5
 
 
 def test_a_classifier_finds_what_no_column_shows(rng):

@@ -1,11 +1,20 @@
-"""Samples that are kept as sketches, described: by the rows they keep, and by totals of all their rows."""
+"""The rows of both samples that are described in pictures and summaries.
+
+Of samples larger than memory these are some, of a sketch those that it keeps; weighted rows are drawn.
+"""
 
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from kembed.comparing.changes import Change
+from kembed.comparing.column_effects import Independent
+from kembed.core.backend import Float, Int
 from kembed.core.text import rows
-from kembed.permutation.pool import Pool, make_pool
+from kembed.permutation.exchange import exchange, unit_codes
+from kembed.permutation.pool import Pool, make_pool, row_weights
+from kembed.tables.reader import tables_of
 from kembed.tables.source import Source
 from kembed.tables.table import Table, Tables
 from kembed.testing.outcome import Finding
@@ -73,3 +82,56 @@ def found_pairs(findings: tuple[Finding, ...], alpha: float) -> tuple[Change, ..
         for found in findings
         if len(found.columns) == 2 and found.adjusted_pvalue <= alpha
     )
+
+
+def pool_of_sources(sources: list[Source]) -> tuple[Tables, Pool, tuple[str, ...]]:
+    """Some rows of two sources as tables and as one, and what to say of them."""
+    held = all(source.held for source in sources)
+    (first, one), (second, other) = ((each.table(), "") if held else each.sample() for each in sources)
+    notes = tuple(note for note in (one, other) if note)
+    first = replace(first, notes=(*first.notes, *notes))
+    return (first, second), make_pool([first, second], None, "none"), notes
+
+
+def independent_units(tables: Tables, clusters: Any, paired: bool) -> Independent:
+    """How many rows either sample has, and the clusters of these."""
+    first, second = (len(table.values) for table in tables)
+    return Independent(first, second, paired, None if clusters is None or paired else tuple(clusters))
+
+
+def described_rows(
+    sources: list[Source], weights: Any, unit: Any, strata: Any, paired: bool, generator: np.random.Generator
+) -> tuple[Tables, Pool, Any, tuple[str, ...]]:
+    """The rows that are described in pictures and summaries: tables, both as one, clusters, and notes."""
+    tables, pool, notes = pool_of_sources(sources)
+    if weights is None and unit is None and strata is None and not paired:
+        return tables, pool, None, notes
+    if paired and all(source.held for source in sources):
+        first, second = tables_of(sources, paired, 2)
+        tables = first, second
+    parts = exchange([*tables], unit, strata)
+    clusters = unit_codes([*tables], unit) if isinstance(unit, str) else parts.clusters
+    if paired:
+        clusters = [np.arange(len(table.values)) for table in tables]
+    one, other = parts.tables
+    if weights is not None:
+        own = row_weights(weights, [one, other])
+        rows = [drawn_rows(weight, generator) for weight in own]
+        one, other = (
+            replace(table, values=table.values[some], rows=table.rows[some])
+            for table, some in zip((one, other), rows, strict=True)
+        )
+        # Copies of one row are in one fold of the AUC.
+        clusters = rows if clusters is None else [c[some] for c, some in zip(clusters, rows, strict=True)]
+    return (one, other), make_pool([one, other], None, "none", clusters), clusters, notes
+
+
+def drawn_rows(weights: Float[np.ndarray, " n"], rng: np.random.Generator) -> Int[np.ndarray, " k"]:
+    """As many rows as are effective, drawn in proportion to their weights (systematic sampling).
+
+    >>> drawn_rows(np.array([1.0, 1.0, 0.0]), np.random.default_rng(0)).tolist()
+    [0, 1]
+    """
+    total = np.cumsum(weights)
+    count = max(2, round(float(total[-1] ** 2 / np.square(weights).sum())))
+    return np.searchsorted(total, (np.arange(count) + rng.random()) * total[-1] / count, side="right")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.comparing.effects import NORMAL
+from kembed.comparing.column_effects import NORMAL
 from kembed.conditional.regression import ROWS_PER_RANK, ColumnFit, Conditioner
 from kembed.conditional.residuals import as_variable, content_order
 from kembed.conditional.result import ConditionalOutcome
@@ -202,9 +202,15 @@ def conditional_shift(
     """Test whether the target given other columns changed; and the rows that this is about."""
     each = [np.column_stack([a.values, b.values]) for a, b in zip(target, given, strict=True)]
     most = min(MOST_ROWS, MOST_TIMES * min(map(len, each)))
-    drawn = [_drawn(values, most) for values in each]
+    # At most so many rows, which their values alone decide, not their order.
+    places = [np.sort(np.random.default_rng(0).permutation(len(values))[:most]) for values in each]
+    drawn = [row_order(values)[some] for values, some in zip(each, places, strict=True)]
     second = np.repeat([False, True], list(map(len, drawn)))
-    y, x = (_pooled(part, drawn) for part in (target, given))
+    pooled = []
+    for part in (target, given):
+        values = np.concatenate([table.values[some] for table, some in zip(part, drawn, strict=True)])
+        pooled.append(replace(part[0], values=values, rows=np.arange(len(values))))
+    y, x = pooled
     order = content_order([as_variable(part.values, part.categorical) for part in (y, x)])[0]
     compared = _regressed(y, x, second, order)
     if compared is None:
@@ -224,18 +230,6 @@ def conditional_shift(
     variables = WholeTables([compared.target, sample, compared.given])
     test = ConditionalTester(variables, n_resamples=n_resamples, rng=seed).test(0, 1, (2,))
     return ConditionalShift(overlap, test=test), compared
-
-
-def _drawn(values: Float[np.ndarray, "n D"], most: int) -> Int[np.ndarray, " k"]:
-    """At most so many rows, which their values alone decide, not their order."""
-    places = np.sort(np.random.default_rng(0).permutation(len(values))[:most])
-    return row_order(values)[places]
-
-
-def _pooled(tables: Tables, drawn: list[Int[np.ndarray, " k"]]) -> Table:
-    """Rows of both samples as one table."""
-    values = np.concatenate([table.values[some] for table, some in zip(tables, drawn, strict=True)])
-    return replace(tables[0], values=values, rows=np.arange(len(values)))
 
 
 def _regressed(target: Table, given: Table, second: Some, some: Int[np.ndarray, " k"]) -> Compared | None:
