@@ -16,10 +16,11 @@ from benchmarks._workers import LEVEL, SEED, B, seeded, spread
 from benchmarks.alternatives import HELD_OUT, SUITE
 from kembed import mmd_test
 from kembed.kernels.discrete import space_kernel
+from kembed.permutation.designs import exchange_labels
 from kembed.permutation.nulls import column_pvalues, resampled_pvalue
 from kembed.permutation.pool import Pool, make_pool
 from kembed.tables.reader import read_tables
-from kembed.testing.dense import choose_kernels, labeled_values, row_labels
+from kembed.testing.dense import choose_kernels, labeled_values
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))
 SETS = os.environ.get("KEMBED_SETS")
@@ -36,7 +37,7 @@ def read_pool(x, y) -> Pool:
 def scale_statistics(pool: Pool, scales: np.ndarray, n_resamples: int, rng) -> np.ndarray:
     """The unbiased MMD² of single lengthscales, for the data (first row) and every resample."""
     ensemble = choose_kernels([space_kernel(pool.space, scale) for scale in scales], pool.space)
-    labels, _ = row_labels(pool, n_resamples, rng)
+    labels, _ = exchange_labels(pool.labels, np.zeros(pool.size, dtype=int), n_resamples, rng)
     return labeled_values(pool, ensemble, labels, biased=False).statistics
 
 

@@ -424,6 +424,16 @@ def test_neighbours_against_sorting(rng):
         np.testing.assert_allclose(graph.toarray(), expected + expected.T)
 
 
+def test_neighbours_of_many_rows_are_the_same_by_a_tree_and_by_all_distances(rng):
+    scattered = rng.normal(size=(neighbours.TREE_ROWS + 100, 3))
+    lattice = rng.integers(0, 4, size=(300, 3)).astype(float)
+    points = np.concatenate([scattered, lattice])  # most of the lattice ties, so that its rows look at all
+    beyond = np.hstack([points, np.zeros((len(points), neighbours.TREE_COLUMNS))])
+    found, expected = (neighbours.neighbour_graphs(each, [3, 10]) for each in (points, beyond))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.toarray(), other.toarray())
+
+
 def test_tied_neighbours_share_what_is_left():
     (graph,) = neighbours.neighbour_graphs(np.array([[0.0], [1.0], [-1.0], [5.0]]), [1])
     expected = np.array([[0, 0.5, 0.5, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]])

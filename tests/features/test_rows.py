@@ -46,11 +46,11 @@ def test_gaussians_are_those_of_exp_whichever_came_first(rng):
 def test_strips_are_the_rows(rng):
     sample, values = fitted(rng), mixed(rng, 1_100)
     whole, rows = Rows(sample.fitted(), values), Rows(sample.fitted(), values)
-    for strip in whole.strips():
-        np.testing.assert_array_equal(strip.values, values[strip.part])
+    for part, strip in whole.strips():
+        np.testing.assert_array_equal(strip.values, values[part])
         for scale in (8.0, 4.0, 1.0, 0.9, 0.5, 0.25):  # the widest first
             np.testing.assert_allclose(
-                strip.gaussian(scale), rows.gaussian(scale)[strip.part], rtol=1e-10, atol=1e-300
+                strip.gaussian(scale), rows.gaussian(scale)[part], rtol=1e-10, atol=1e-300
             )
     np.testing.assert_array_equal(whole.near[0], rows.near[0])
     np.testing.assert_allclose(whole.near[1], rows.near[1], atol=1e-12)

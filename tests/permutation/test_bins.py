@@ -108,7 +108,7 @@ def test_exchanged_bins_leave_the_sample_as_it_was(rng):
 @pytest.mark.parametrize("unit", [1, 3])
 @pytest.mark.parametrize("each", [1, 2, 50])
 def test_the_sample_by_blocks_and_at_once(unit, each):
-    """Few rows of many are found from their places, many from their numbers; named units too."""
+    """Of named units too."""
     names = np.repeat(np.arange(700), 2), np.repeat(np.arange(600), 2)
     alone = np.zeros(1400, dtype=int), np.zeros(1200, dtype=int)
     for bins in (*make_bins((1400, 1200), 8, unit=unit), *make_cluster_bins(names, alone, 8)):
@@ -121,18 +121,9 @@ def test_the_sample_by_blocks_and_at_once(unit, each):
             np.testing.assert_array_equal(np.concatenate(parts), expected)
 
 
-def test_a_block_may_end_before_any_row_of_the_sample():
-    bins, _ = make_bins((1400, 1200), 8, bins=20)
-    numbers = bins.first_rows(1)
-    late = [int(number) for number in numbers if number > bins.movable]
-    assert late
-    for count in late:
-        assert sampled(bins, 0, count, 1).sum() == (numbers < count).sum()
-
-
 @pytest.mark.parametrize("unit", [1, 7])
 @pytest.mark.parametrize("each", [1, 3])
-def test_the_sample_is_found_by_places_or_by_numbers(unit, each):
+def test_the_sample_of_a_block_is_that_of_all_rows(unit, each):
     for bins in make_bins((10_000, 3_001), 5, unit=unit, bins=20):
         own, place = bins.of(0, bins.size)
         expected = (own < bins.movable) & (place < each)

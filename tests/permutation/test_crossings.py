@@ -7,10 +7,10 @@ import pytest
 from tests import reference
 
 from kembed.permutation.crossings import (
+    bin_orders,
     bin_rows,
     covariance_factor,
     crossings,
-    draw_orders,
     normal_crossings,
 )
 
@@ -38,7 +38,8 @@ def test_bins_do_not_follow_the_order_of_rows():
 def test_cross_products_under_every_order_are_those_of_loops(width, rng):
     a, b = rng.normal(size=(11, 3)), rng.normal(size=(11, 2))
     rows = bin_rows(11, key=5, bins=3)
-    orders, enumerated = draw_orders(3, 99, rng)
+    found = bin_orders([rows], 99, rng)
+    (orders,), enumerated = found.orders, found.enumerated
     assert enumerated
     assert orders.tolist() == [list(order) for order in permutations(range(3))]
     found = np.zeros((len(orders), 3, 2))
@@ -50,8 +51,9 @@ def test_cross_products_under_every_order_are_those_of_loops(width, rng):
 
 
 def test_orders_are_drawn_where_they_are_many(rng):
-    orders, enumerated = draw_orders(8, 50, rng)
-    assert not enumerated
+    found = bin_orders([bin_rows(16, key=1, bins=8)], 50, rng)
+    (orders,) = found.orders
+    assert not found.enumerated
     assert orders.shape == (51, 8)
     assert (orders[0] == np.arange(8)).all()
     assert (np.sort(orders, axis=1) == np.arange(8)).all()
@@ -61,10 +63,11 @@ def test_the_factor_of_a_covariance_holds_members_of_any_size(rng):
     F = rng.normal(size=(50, 5)) * [1e3, 1e3, 1.0, 1e-4, 1e-4]
     covariance = np.cov(F.T, bias=True)
     factor = covariance_factor(covariance, (0, 2, 3, 5))
-    own = factor.rows @ factor.rows.T
+    rows = np.concatenate(factor)
+    own = rows @ rows.T
     sizes = np.sqrt(np.diagonal(covariance))
     np.testing.assert_allclose(own / sizes / sizes[:, None], covariance / sizes / sizes[:, None], atol=1e-5)
-    assert factor.of(1).shape[0] == 1
+    assert [len(part) for part in factor] == [2, 1, 2]
 
 
 def test_the_limit_has_the_covariance_of_all_pairings(rng):

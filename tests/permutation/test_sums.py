@@ -6,7 +6,7 @@ from tests.testing.alike import matrices
 
 from kembed import Delta, Gaussian
 from kembed.features import fused_ensemble
-from kembed.features.members import dense, entries
+from kembed.features.members import add_blocks, dense, entries
 from kembed.features.rows import Rows, Sample
 from kembed.features.segments import make_segments
 from kembed.kernels.space import make_space
@@ -129,7 +129,10 @@ def test_the_size_of_an_entry_is_that_of_all_rows(kernel, rng):
     space = make_space(values, np.zeros(values.shape[1], dtype=bool))
     sample = Sample(space, complete=False)
     members, rows = choose_ensemble(kernel, sample, rng).members, Rows(sample.fitted(), values)
-    squares = [member.added(np.square(member.of(rows)).mean(axis=0)[:, None]) for member in members]
+    squares = [
+        add_blocks(np.square(member.of(rows)).mean(axis=0)[:, None], member.width, member.cuts)
+        for member in members
+    ]
     found, expected = entries(members, sample), np.concatenate(squares)[:, 0]
     assert ((found > 0.0) == (expected > 0.0)).all()
     np.testing.assert_allclose(np.log10(found), np.log10(expected), atol=1.0)

@@ -10,8 +10,8 @@ from tests.testing.alike import all_have
 
 from kembed import Delta, Gaussian, OnColumns, Sketch, learn_kernel, mmd_test
 from kembed.core.store import FileError, write_store
-from kembed.features.forests import Forest
 from kembed.features.rows import Rows
+from kembed.features.trees import Forest
 from kembed.permutation.bins import Bins
 from kembed.permutation.designs import Draws, contrasts
 from kembed.permutation.dyadic import CAP, DyadicBins, unions

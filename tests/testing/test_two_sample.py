@@ -29,11 +29,10 @@ from kembed.features.kernel import kernel_matrix
 from kembed.features.rows import Sample
 from kembed.kernels.space import make_space
 from kembed.permutation.pool import make_pool
-from kembed.permutation.series import persistence, principal_features, wild_columns
+from kembed.permutation.series import persistence, persistence_of, principal_features, wild_columns
 from kembed.tables.reader import read_tables
 from kembed.testing import dense, engine
 from kembed.testing.procedure import read_procedure
-from kembed.testing.wild import persistence_of
 
 
 def quick(x, y, **options):

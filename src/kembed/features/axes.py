@@ -28,17 +28,15 @@ def along_axes(rows: Rows) -> Float[np.ndarray, "b P"]:
     return rows.along_axes
 
 
-def _side(sample: Sample, count: int) -> FeatureMember:
-    longest = np.eye(CUTS[-1] * sample.axes.shape[1], CUTS[-1] * count)
-    return FeatureMember(along_axes, CUTS[-1], CUTS, longest)
-
-
 def fit_pairs(left: Sample, right: Sample) -> PairGroup | None:
     """The longest axes of one side with those of the other; nothing where both are one column."""
     if len(left.names) == len(right.names) == 1:
         return None
     counts = [min(LONGEST, sample.axes.shape[1]) for sample in (left, right)]
-    first, second = (_side(sample, count) for sample, count in zip((left, right), counts, strict=True))
+    first, second = (
+        FeatureMember(along_axes, CUTS[-1], CUTS, np.eye(sample.axes.shape[1] * CUTS[-1], CUTS[-1] * count))
+        for sample, count in zip((left, right), counts, strict=True)
+    )
     both = [(a, b) for a in range(counts[0]) for b in range(counts[1])]
     kernels = tuple(
         Named("dependence", (f"axis {a + 1} (degree {CUTS[j]})", f"axis {b + 1} (degree {CUTS[k]})"))

@@ -23,7 +23,6 @@ from kembed.features.rows import Rows, Sample
 
 SCALES = (0.5, 1.0, 2.0, 4.0)  # lengthscales over the learned one
 LEAST_AMPLITUDES = 5  # c = 1, 1/4, ..., 1/256, and on to 1/n_e, the smallest that n_e rows can see
-ROUNDING = 1e-10  # eigenvalues of the matrix of landmarks below this share of the largest
 NEGLIGIBLE = 1e-5  # principal features below this share of the variance
 
 
@@ -101,14 +100,12 @@ def bayes_factor(sample: Sample, lengthscale: float) -> BayesFactor:
 
 def _whitened(sample: Sample, lengthscale: float) -> tuple[Float[np.ndarray, "m r"], Float[np.ndarray, " r"]]:
     """L with φ(x) = Lᵀk(x, z) up to a constant, and λ/Σλ."""
-    values, vectors = np.linalg.eigh(sample.between_landmarks(lengthscale))
-    kept = values > ROUNDING * values[-1]
-    nystroem = vectors[:, kept] / np.sqrt(values[kept])
+    nystroem = sample.nystroem(lengthscale)
     features = sample.gaussian(lengthscale)
     features = (features - features.mean(axis=0)) @ nystroem
     eigenvalues, axes = np.linalg.eigh(features.T @ features / sample.size)
     kept = eigenvalues > NEGLIGIBLE * max(float(eigenvalues.sum()), 0.0)
     if not kept.any():  # rows that never differ
-        return np.zeros((len(values), 1)), np.zeros(1)
+        return np.zeros((len(nystroem), 1)), np.zeros(1)
     shares = eigenvalues[kept] / eigenvalues[kept].sum()
     return nystroem @ axes[:, kept] / np.sqrt(eigenvalues[kept]), shares

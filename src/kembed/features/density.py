@@ -4,7 +4,7 @@ import numpy as np
 
 from kembed.core.backend import Float
 from kembed.features.members import FeatureMember, Group, Named, OfSample, separate
-from kembed.features.neighbours import distance_strips
+from kembed.features.neighbours import nearest_rows
 from kembed.features.polynomials import rank_polynomials
 from kembed.features.rows import Rows, Sample
 
@@ -32,9 +32,9 @@ def closeness(rows: Rows) -> Float[np.ndarray, "b degree"]:
 def neighbour_distance(sample: Sample) -> Float[np.ndarray, " N"]:
     """The squared distance of every row from its sixth neighbour; equal rows have equal ones."""
     points, count = sample.space.coordinates, min(NEIGHBOUR, sample.size - 1)
-    # A row is at distance 0 from itself, which counts.
-    strips = (np.partition(strip, count, axis=1)[:, count] for _, strip in distance_strips(points))
-    far = np.concatenate(list(strips))
+    far = np.empty(sample.size)
+    for own, _, distances in nearest_rows(points, count):  # a row is at distance 0 from itself, which counts
+        far[own] = np.partition(distances, count, axis=1)[:, count]
     _, first, copy = np.unique(sample.space.rows, axis=0, return_index=True, return_inverse=True)
     far = np.maximum(far[first][copy.ravel()], 0.0)
     digits = 10.0 ** (DIGITS - np.ceil(np.log10(np.where(far > 0.0, far, 1.0))))

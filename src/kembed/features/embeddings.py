@@ -22,7 +22,6 @@ PAIRS = ((2, 2), (0, 1), (1, 0), (3, 3), (4, 4))
 AT_PEAK = (1e-2, 1e-3)  # ridges at the best mode of the evidence
 EXACT_ROWS = 2_000  # up to which Gaussians are matrices of all rows, beyond features at landmarks
 MOSTLY_ONE = 2.0  # lengthscale over the median distance from which a Gaussian is taken less 1, for its digits
-ROUNDING = 1e-10  # eigenvalues of the matrix of landmarks below this share of the largest
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,7 @@ def gaussian(sample: Sample, lengthscale: float) -> tuple[FeatureMember | Matrix
         exponent = sample.distances / (-2.0 * lengthscale**2)
         function = np.expm1 if lengthscale >= MOSTLY_ONE * sample.median else np.exp
         return MatrixMember(function(exponent, out=exponent)), name
-    values, vectors = np.linalg.eigh(sample.between_landmarks(lengthscale))
-    kept = values > ROUNDING * values[-1]
-    linear = vectors[:, kept] / np.sqrt(values[kept])
+    linear = sample.nystroem(lengthscale)
     return FeatureMember(AtLandmarks(lengthscale), linear.shape[1], (linear.shape[1],), linear), name
 
 

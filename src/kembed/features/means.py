@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from kembed.core.backend import Float
-from kembed.features.columns import column_pairs
+from kembed.features.columns import column_pairs, side
 from kembed.features.embeddings import gaussian
-from kembed.features.members import FeatureMember, Group, KernelPair, PairGroup, of_columns
-from kembed.features.rows import Rows, Sample
+from kembed.features.members import Group, KernelPair, PairGroup, of_columns
+from kembed.features.rows import Sample
 
 WIDE = 4.0  # of the median distance: the kernel is nearly a quadratic, and MMDÂ² the difference of the means
 
@@ -14,14 +13,9 @@ WIDE = 4.0  # of the median distance: the kernel is nearly a quadratic, and MMDÂ
 def fit(sample: Sample) -> Group:
     """The Gaussian is one member, the ranks of all columns another."""
     wide, kernel = gaussian(sample, WIDE * sample.median)
-    first = FeatureMember(first_degrees, 1, (1,))
+    first = side(1, (1,))
     kernels = (kernel, *(of_columns("mean rank", name) for name in sample.names))
     return Group("means", (wide, first), kernels, np.array([0] + [1] * len(sample.names)), whole=True)
-
-
-def first_degrees(rows: Rows) -> Float[np.ndarray, "N D"]:
-    """The first polynomial of every column: its ranks."""
-    return np.hstack([every[:, :1] for every in rows.polynomials])
 
 
 def fit_pairs(left: Sample, right: Sample) -> PairGroup:

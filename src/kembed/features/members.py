@@ -35,20 +35,18 @@ class FeatureMember:
         """What must be summed over bins."""
         return self.features
 
+    def turned(self, table: Any) -> Any:
+        """F L of features F."""
+        return table if self.linear is None else table @ self.linear
+
     def of(self, rows: Rows) -> Float[np.ndarray, "b P"]:
         """F L of these rows, written out."""
-        found = self.features(rows)
-        return dense(found if self.linear is None else found @ self.linear)
+        return dense(self.turned(self.features(rows)))
 
     def matrix(self, rows: Rows) -> Float[np.ndarray, "N N"]:
         """The kernel matrix of these rows, of one kernel."""
-        found = self.features(rows)
-        found = found if self.linear is None else found @ self.linear
+        found = self.turned(self.features(rows))
         return dense(found @ found.T)
-
-    def added(self, squares: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "J C"]:
-        """Sums over the features of every kernel."""
-        return add_blocks(squares, self.width, self.cuts)
 
     def statistics(self, contrast: Any) -> Float[np.ndarray, "J C"]:
         """|Lᵀ Σ w_b S_b|² of every kernel, S_b the sums of features over bins."""
@@ -58,16 +56,15 @@ class FeatureMember:
             return contrast.gram(self.features, self.linear)[None]
         difference = contrast.difference(self.features)
         found = difference if self.linear is None else self.linear.T @ difference
-        return self.added(np.square(found))
+        return add_blocks(np.square(found), self.width, self.cuts)
 
     def entry(self, rows: Rows, known: dict[Any, Any]) -> Float[np.ndarray, " J"]:
         """The mean of K(x, x) over some rows, of every kernel; `known` keeps features between members."""
         if self.features not in known:
             known[self.features] = self.features(rows)
-        found = known[self.features]
-        found = found if self.linear is None else found @ self.linear
+        found = self.turned(known[self.features])
         square = found.power(2) if hasattr(found, "power") else np.square(found)
-        return self.added(np.asarray(square.mean(axis=0)).reshape(-1, 1))[:, 0]
+        return add_blocks(np.asarray(square.mean(axis=0)).reshape(-1, 1), self.width, self.cuts)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)

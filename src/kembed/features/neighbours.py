@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Float
+from kembed.core.backend import Float, Int
 from kembed.features.members import (
     FeatureMember,
     Group,
@@ -20,6 +20,8 @@ from kembed.features.rows import Rows, Sample
 COUNTS = (3, 10, 30)
 PAIRED = (10, 30)  # independence
 MOST_PAIRED = 3_000  # rows of an independence test
+# Up to so many columns, and from so many rows on, a tree finds neighbours in less time than a matrix.
+TREE_COLUMNS, TREE_ROWS = 6, 1_000
 STRIP = 64  # rows whose distances are held at once: those of 2,000 stay in a processor's cache
 # Distances that agree to this share are tied, and share what is left among them: places must not decide.
 TIE = 1e-9
@@ -74,12 +76,12 @@ def neighbour_graphs(points: Float[np.ndarray, "N k"], counts: list[int]) -> lis
 
     tolerance = TIE * float(np.square(points).sum(axis=1).max(initial=0.0))
     parts: list[list[Any]] = [[] for _ in counts]
-    for own, distances in distance_strips(points):
-        distances[own - own[0], own] = np.inf
+    for own, others, distances in nearest_rows(points, max(counts)):
+        distances[others == own[:, None]] = np.inf
         nearest = np.sort(np.partition(distances, max(counts) - 1, axis=1)[:, : max(counts)], axis=1)
         near = np.flatnonzero(distances <= nearest[:, -1:] + tolerance)  # in one dimension: twice as fast
-        i, j = np.divmod(near, len(points))
-        far = distances[i, j]
+        i, k = np.divmod(near, distances.shape[1])
+        j, far = np.broadcast_to(others, distances.shape)[i, k], distances[i, k]
         for part, count in zip(parts, counts, strict=True):
             last = nearest[i, count - 1]
             inside, tied = far < last - tolerance, np.abs(far - last) <= tolerance
@@ -95,12 +97,26 @@ def neighbour_graphs(points: Float[np.ndarray, "N k"], counts: list[int]) -> lis
     return found
 
 
-def distance_strips(points: Float[np.ndarray, "N k"]) -> Iterator[tuple[Any, Float[np.ndarray, "s N"]]]:
-    """Squared distances from some rows to all, strip by strip: which rows, and theirs."""
-    norms, turned = np.square(points).sum(axis=1), np.ascontiguousarray(-2.0 * points.T)
-    for start in range(0, len(points), STRIP):
-        own = np.arange(start, min(start + STRIP, len(points)))
+def nearest_rows(
+    points: Float[np.ndarray, "N k"], count: int
+) -> Iterator[tuple[Int[np.ndarray, " s"], Int[np.ndarray, "s M"], Float[np.ndarray, "s M"]]]:
+    """Of some rows at a time which rows are near, and their squared distances.
+
+    Those are a row itself, `count` others and all that tie with the last; of many columns, or ties, all rows.
+    """
+    left, norms = np.arange(len(points)), np.square(points).sum(axis=1)
+    if points.shape[1] <= TREE_COLUMNS and len(points) > TREE_ROWS:
+        from scipy.spatial import KDTree
+
+        distances, others = KDTree(points, leafsize=32).query(points, count + 2)
+        distances = np.square(distances)
+        clear = distances[:, -1] > distances[:, -2] + 2.0 * TIE * norms.max()
+        yield left[clear], others[clear], distances[clear]
+        left = left[~clear]
+    turned = np.ascontiguousarray(-2.0 * points.T)
+    for start in range(0, len(left), STRIP):
+        own = left[start : start + STRIP]
         distances = points[own] @ turned
         distances += norms[own, None]
         distances += norms
-        yield own, distances
+        yield own, np.arange(len(points))[None], distances

@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -24,31 +24,19 @@ def rank_polynomials(column: Column, degree: int = DEGREE) -> Float[np.ndarray, 
     >>> rank_polynomials(np.array([5.0, 1.0, 9.0]), 2)[:, 1].round(3).tolist()
     [-1.414, 0.707, 0.707]
     """
-    values, where, counts = np.unique(column, return_inverse=True, return_counts=True)
-    distinct = len(values) == len(column)
-    return (_of_distinct(len(column), degree) if distinct else _of_counts(counts, degree))[where]
-
-
-@lru_cache(8)
-def _of_distinct(N: int, degree: int) -> Float[np.ndarray, "N degree"]:
-    """Those of N different values in order, which are the same for every column."""
-    return _of_counts(np.ones(N, dtype=int), degree)
-
-
-def _of_counts(counts: Int[np.ndarray, " L"], degree: int) -> Float[np.ndarray, "L degree"]:
-    """Those of L values in order, of which each is taken so often."""
+    _, where, counts = np.unique(column, return_inverse=True, return_counts=True)
     highest = min(degree, len(counts) - 1)
     found = np.zeros((len(counts), degree))
     if highest:
         weights, Q, _ = _orthonormal(counts, highest)
         found[:, :highest] = (Q / weights)[:, 1:]
-    return found
+    return found[where]
 
 
 def _orthonormal(counts: Int[np.ndarray, " L"], highest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Roots of the shares of the values, and Q R of the polynomials of their ranks times those."""
     weights = np.sqrt(counts / counts.sum())[:, None]
-    Q, R = np.linalg.qr(weights * _legendre(_middles(counts), highest))
+    Q, R = np.linalg.qr(weights * np.polynomial.legendre.legvander(2.0 * _middles(counts) - 1.0, highest))
     signs = np.where(np.diagonal(R) < 0.0, -1.0, 1.0)
     return weights, Q * signs, R * signs[:, None]
 
@@ -56,10 +44,6 @@ def _orthonormal(counts: Int[np.ndarray, " L"], highest: int) -> tuple[np.ndarra
 def _middles(counts: Int[np.ndarray, " L"]) -> Float[np.ndarray, " L"]:
     """The middle rank of every value, as a share of all."""
     return (np.cumsum(counts) - 0.5 * counts) / counts.sum()
-
-
-def _legendre(middle: Float[np.ndarray, " b"], highest: int) -> Float[np.ndarray, "b highest+1"]:
-    return np.polynomial.legendre.legvander(2.0 * middle - 1.0, highest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,17 +110,6 @@ def polynomials_of(
     return found.T
 
 
-def _turned(counts: Int[np.ndarray, " L"], highest: int) -> Float[np.ndarray, "highest+1 highest"]:
-    """From polynomials of ranks to orthonormal ones."""
-    return np.linalg.inv(_orthonormal(counts, highest)[2])[:, 1:]
-
-
-@lru_cache(8)
-def _turns(N: int, highest: int) -> Float[np.ndarray, "highest+1 highest"]:
-    """The same for N different values, whichever they are."""
-    return _turned(np.ones(N, dtype=int), highest)
-
-
 def fit_ranks(column: Column, degree: int = DEGREE) -> RankScale:
     """`rank_polynomials` of a column, to be said of other rows."""
     values, counts = np.unique(column, return_counts=True)
@@ -145,8 +118,7 @@ def fit_ranks(column: Column, degree: int = DEGREE) -> RankScale:
     if not highest:  # a column that never varied there may vary elsewhere: a rare flag
         coefficients[1, 0] = 1.0
         return RankScale(values, np.array([0.5]), coefficients, (0.0, 1.0))
-    distinct = len(values) == len(column)
-    coefficients[:, :highest] = _turns(len(values), highest) if distinct else _turned(counts, highest)
+    coefficients[:, :highest] = np.linalg.inv(_orthonormal(counts, highest)[2])[:, 1:]
     middle = _middles(counts)
     return RankScale(values, middle, coefficients, (middle[0], middle[-1]))
 

@@ -38,6 +38,7 @@ AXIS_DIGITS = 9  # positions on an axis that agree to so many digits are tied
 # Ratios of lengthscales at which a Gaussian is computed as a power of a wider one: squares in place of `exp`.
 HALVINGS = (2.0, 4.0)
 FAR = 1e6  # robust standard deviations; a row further out is moved there, so that products keep their digits
+ROUNDING = 1e-10  # eigenvalues of the matrix of landmarks below this share of the largest
 STRIP = 512  # rows of a strip: with 256 landmarks a table is a megabyte, which a cache holds
 
 
@@ -55,6 +56,12 @@ class Basis:
     axis_scales: tuple[RankScale, ...]
     landmarks: Float[np.ndarray, "m E+C"]
     nearest_scale: RankScale  # of the distance to the nearest landmark
+
+
+def _ranks(scales: tuple[RankScale, ...], columns: Float[np.ndarray, "b D"]) -> Float[np.ndarray, "b D"]:
+    """The ranks of several columns."""
+    columns = np.ascontiguousarray(columns.T)
+    return np.array([scale.middles(column) for column, scale in zip(columns, scales, strict=True)]).T
 
 
 class Spectrum(NamedTuple):
@@ -98,7 +105,7 @@ class Rows:
     @cached_property
     def ranks(self) -> Float[np.ndarray, "b D"]:
         """Ranks of every column, as shares of the fitted rows."""
-        return _ranks(self.basis.rank_scales, np.ascontiguousarray(self.values.T)).T
+        return _ranks(self.basis.rank_scales, self.values)
 
     @cached_property
     def degrees(self) -> Float[np.ndarray, "b P"]:
@@ -130,8 +137,7 @@ class Rows:
     def along_axes(self) -> Float[np.ndarray, "b P"]:
         """Polynomials of the ranks along every axis."""
         scales = self.basis.axis_scales
-        ranks = _ranks(scales, np.ascontiguousarray(self.axes.T))
-        return polynomials_of(scales, ranks)
+        return polynomials_of(scales, _ranks(scales, self.axes).T)
 
     @cached_property
     def factors(self) -> tuple[Float[np.ndarray, "b E+2"], Float[np.ndarray, "E+2 m"]]:
@@ -161,51 +167,30 @@ class Rows:
         return self._closeness[1]
 
     def gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
-        """The Gaussian of the distance to every landmark."""
+        """The Gaussian of the distance to every landmark; best asked for from the widest to the narrowest."""
         if lengthscale not in self._gaussians:
-            self._gaussians[lengthscale] = self._gaussian(lengthscale)
+            known = next((k for k in sorted(self._gaussians) if k / lengthscale in HALVINGS), None)
+            if known is None:
+                found = self._closeness[0] * (1.0 / lengthscale**2)
+                np.exp(found, out=found)
+            else:
+                found = np.square(self._gaussians[known])
+                for _ in range(2 * HALVINGS.index(known / lengthscale) + 1):
+                    np.square(found, out=found)
+            self._gaussians[lengthscale] = found
         return self._gaussians[lengthscale]
 
-    def _gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
-        for known in sorted(self._gaussians):
-            ratio = known / lengthscale
-            if ratio in HALVINGS:
-                found = self._power_of(known)
-                for _ in range(2 * HALVINGS.index(ratio) + 1):
-                    np.square(found, out=found)
-                return found
-        found = self._closeness[0] * (1.0 / lengthscale**2)
-        return np.exp(found, out=found)
-
-    def _power_of(self, known: float) -> Float[np.ndarray, "b m"]:
-        """The square of a wider Gaussian."""
-        return np.square(self._gaussians[known])
-
-    def strips(self) -> "Iterator[Strip]":
+    def strips(self) -> "Iterator[tuple[slice, Rows]]":
         """All rows strip by strip; after the last one the rows know their nearest landmarks."""
-        found = []
+        found, (rows, points) = [], self.factors
         for start in range(0, max(len(self.values), 1), STRIP):
-            strip = Strip(self, slice(start, start + STRIP))
-            yield strip
+            part = slice(start, start + STRIP)
+            strip = Rows(self.basis, self.values[part])
+            strip.factors = (rows[part], points)
+            yield part, strip
             found.append(strip.near)
         nearest, closeness = (np.concatenate(each) for each in zip(*found, strict=True))
         self.near = (nearest, closeness)
-
-
-class Strip(Rows):
-    """Some of other rows, few enough for a cache; a power of a Gaussian is written over it.
-
-    Lengthscales are asked for from the widest to the narrowest.
-    """
-
-    def __init__(self, whole: Rows, part: slice) -> None:
-        super().__init__(whole.basis, whole.values[part])
-        rows, points = whole.factors
-        self.part, self.factors = part, (rows[part], points)
-
-    def _power_of(self, known: float) -> Float[np.ndarray, "b m"]:
-        wider = self._gaussians.pop(known)
-        return np.square(wider, out=wider)
 
 
 class Sample(Rows):
@@ -309,9 +294,12 @@ class Sample(Rows):
         """Squared distances of all pairs of rows."""
         return self.space.distances(self.space.rows, self.space.rows)
 
-    def between_landmarks(self, lengthscale: float) -> Float[np.ndarray, "m m"]:
-        """The Gaussian of all pairs of landmarks."""
-        return np.exp(self._landmark_distances / (-2.0 * lengthscale**2))
+    def nystroem(self, lengthscale: float) -> Float[np.ndarray, "m r"]:
+        """The inverse root of the Gaussian of all pairs of landmarks."""
+        between = np.exp(self._landmark_distances / (-2.0 * lengthscale**2))
+        values, vectors = np.linalg.eigh(between)
+        kept = values > ROUNDING * values[-1]
+        return vectors[:, kept] / np.sqrt(values[kept])
 
     @cached_property
     def _landmark_distances(self) -> Float[np.ndarray, "m m"]:
@@ -331,11 +319,3 @@ class Sample(Rows):
     def fitted(self) -> Basis:
         """All that other rows are evaluated by."""
         return Basis(**{each.name: getattr(self, each.name) for each in fields(Basis)})
-
-
-def _ranks(scales: tuple[RankScale, ...], columns: Float[np.ndarray, "D b"]) -> Float[np.ndarray, "D b"]:
-    """The ranks of several columns, each of which is a row."""
-    found = np.empty(columns.shape)
-    for ranks, column, scale in zip(found, columns, scales, strict=True):
-        ranks[:] = scale.middles(column)
-    return found

@@ -4,11 +4,10 @@ The square of the whitened kernel, (φ(x)ᵀφ(y))², is the kernel of all produ
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
-from kembed.core.backend import Float, Int
+from kembed.core.backend import Float
 from kembed.features.members import FeatureMember, Group, Named, separate
 from kembed.features.rows import Rows, Sample
 from kembed.features.segments import Segments
@@ -38,13 +37,6 @@ def _products(features: Float[np.ndarray, "N r"]) -> Float[np.ndarray, "N p"]:
     return products
 
 
-@lru_cache(4)
-def _upper(count: int) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-    """Where every product stands in a matrix of all, and √2 for those that count twice."""
-    j, k = np.triu_indices(count)
-    return j * count + k, np.where(j == k, 1.0, np.sqrt(2.0))
-
-
 @dataclass(frozen=True, eq=False)
 class Covariance:
     """Products of whitened features about their mean."""
@@ -62,8 +54,8 @@ class Covariance:
         if segments.few:
             return segments.sums(self(rows))
         found = segments.products(self._whitened(rows))
-        places, counted = _upper(found.shape[1])
-        return found.reshape(len(found), -1)[:, places] * counted
+        j, k = np.triu_indices(found.shape[1])
+        return found[:, j, k] * np.where(j == k, 1.0, np.sqrt(2.0))
 
     def _whitened(self, rows: Rows) -> Float[np.ndarray, "b r"]:
         found = rows.gaussian(self.lengthscale) @ self.linear

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float, Int
+from kembed.features.members import dense
 
 FEW = 32  # rows of a bin, on average, up to which one sparse product is faster than a product for every bin
 
@@ -49,10 +50,8 @@ class Segments:
 
     def sums(self, table: Any) -> Float[np.ndarray, "k p"]:
         """The weighted sum of the rows of a table, which may be sparse, by bin."""
-        if hasattr(table, "tocsr"):
-            return self._counted(table.tocsr())
-        if self.few:
-            return self.indicators @ table
+        if self.few or hasattr(table, "tocsr"):
+            return dense(self.indicators @ table)
         found = np.empty((len(self.bins), table.shape[1]))
         by_column = table.strides[0] < table.strides[1]  # BLAS is slow on these from the left
         for one, rows in zip(found, self.slices, strict=True):
@@ -61,13 +60,6 @@ class Segments:
             else:
                 np.dot(self.weight[rows], table[rows], out=one)
         return found
-
-    def _counted(self, table: Any) -> Float[np.ndarray, "k p"]:
-        ones = np.diff(table.indptr)
-        width = int(table.shape[1])
-        place = np.repeat(self.own * width, ones) + table.indices
-        found = np.bincount(place, np.repeat(self.weight, ones) * table.data, len(self.bins) * width)
-        return found.reshape(len(self.bins), width)
 
     def counts(self, codes: Int[np.ndarray, " b"], width: int) -> Float[np.ndarray, "k width"]:
         """How much weight every code from 0 to width - 1 has, by bin."""

@@ -112,9 +112,12 @@ def _of_levels(codes: Column, c: int) -> list[tuple[Any, tuple[str, ...]]]:
 def _of_numbers(column: Column, c: int, complete: bool) -> list[tuple[Any, tuple[str, ...]]]:
     """Ranks, distances from the median, intervals of ranks, and repeated values: blocks of one table."""
     values, where, counts = np.unique(column, return_inverse=True, return_counts=True)
+    offset = column - np.median(column)
+    z = np.minimum(np.abs(offset) / (float(robust_spread(offset)) or 1.0), FARTHEST)
+    outlying = _standardised(np.column_stack([np.log1p(z * z), *(z > out for out in OUT)]))
     blocks = [
         (rank_polynomials(column), DEGREE, CUTS, RANKS),
-        (_distances(column), 1, (1,), ("distance from the median", *OUTLIERS)),
+        (outlying, 1, (1,), ("distance from the median", *OUTLIERS)),
         *((_intervals(where, counts, k), k, (k,), (f"{k} intervals of ranks",)) for k in INTERVALS),
         (_standardised(np.log(counts)[where][:, None]), 1, (1,), ("repeated values",)),
     ]  # fmt: skip
@@ -142,14 +145,6 @@ def _intervals(
     interval = np.minimum((middle * count).astype(int), count - 1)[where]
     shares = np.bincount(interval, minlength=count) / N
     return ((interval[:, None] == np.arange(count)) - shares) / np.sqrt(np.where(shares > 0.0, shares, 1.0))
-
-
-def _distances(column: Column) -> Float[np.ndarray, "N 5"]:
-    """The logarithm of the distance from the median, and whether it is large."""
-    offset = column - np.median(column)
-    spread = float(robust_spread(offset)) or 1.0
-    z = np.minimum(np.abs(offset) / spread, FARTHEST)
-    return _standardised(np.column_stack([np.log1p(z * z), *(z > out for out in OUT)]))
 
 
 def _standardised(features: Float[np.ndarray, "N k"]) -> Float[np.ndarray, "N k"]:

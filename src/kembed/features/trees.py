@@ -7,7 +7,6 @@ import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.ordering import distinct_rows, row_order
-from kembed.features.forests import Forest
 from kembed.features.members import FeatureMember, Group, KernelPair, Named, OfSample, PairGroup, separate
 from kembed.features.rows import Rows, Sample
 
@@ -16,7 +15,47 @@ COUNT, SIZES = 25, (100, 32, 8)
 FEW_TREES, SHARES = 10, (16, 64, 128)  # leaves are most of what a pass over large data brings back
 CROSSED = 2  # sizes of leaves that an independence test of many rows pairs: small leaves are too many
 MOST_ROWS = 3_000  # of an independence test in memory
+STEPS = 4  # down a tree, between looks at which rows are in a leaf
 ROUNDS = 100  # a node whose drawn columns do not vary is tried again, so often
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees as tables of nodes: the column that is cut, where, and the nodes on either side; -1 is a leaf.
+
+    Ranks are shares of the fitted rows. A node comes before those below it.
+    """
+
+    column: Int[np.ndarray, " V"]
+    cut: Float[np.ndarray, " V"]
+    sides: Int[np.ndarray, "V 2"]
+
+    def leaves(self, ranks: Float[np.ndarray, "b D"]) -> Int[np.ndarray, "b T"]:
+        """The leaf that each row is in, of every tree.
+
+        >>> tree = Forest(np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([[1, 2], [0, 0], [0, 0]]))
+        >>> tree.leaves(np.array([[0.2], [0.5], [0.6]])).ravel().tolist()
+        [1, 1, 2]
+        """
+        (b, D), inner = ranks.shape, self.column >= 0
+        below = self.sides[inner]
+        if self.column.max(initial=-1) >= D:  # only in a forged file, as what follows
+            raise ValueError("a tree cuts a column that is not there; make the sketch again")
+        if (below <= np.flatnonzero(inner)[:, None]).any():
+            raise ValueError("a node of a tree comes after one below it; make the sketch again")
+        roots = np.flatnonzero(np.bincount(below.ravel(), minlength=len(inner)) == 0)
+        found, row = np.repeat(roots, b), np.tile(np.arange(b), len(roots))
+        values, start = ranks.T.ravel(), np.maximum(self.column, 0) * b
+        sides = np.where(inner[:, None], self.sides, np.arange(len(inner))[:, None]).ravel()
+        at, place = found, np.arange(len(found))  # nodes of what is in no leaf yet; a leaf leads to itself
+        while len(at):
+            for _ in range(STEPS):
+                above = values.take(start.take(at) + row) > self.cut.take(at)
+                at = sides.take(2 * at + above)
+            found[place] = at
+            left = np.flatnonzero(inner.take(at))
+            at, row, place = at.take(left), row.take(left), place.take(left)
+        return found.reshape(len(roots), b).T
 
 
 def fit(sample: Sample) -> Group:
@@ -99,9 +138,12 @@ def grow_trees(
     """
     N, D = values.shape
     rng = np.random.default_rng(0)
-    ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in values.T])
-    ranks = np.column_stack([_middle_rank(column) for column in ranks.T])
-    copies = _copies(ranks)  # equal rows are never distinguished
+    ranks = np.empty((N, D))
+    for c, column in enumerate(values.T):
+        _, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
+        ranks[:, c] = (np.cumsum(counts) - 0.5 * counts)[codes]
+    order, copies = row_order(ranks), np.empty(N, dtype=int)  # equal rows are never distinguished
+    copies[order] = np.cumsum(distinct_rows(ranks[order]))
     flat, row = np.ascontiguousarray(ranks.T).ravel(), np.tile(np.arange(N), count)
     item = np.arange(count * N)  # every row of every tree, node by node
     height = np.full(count, N)  # of every node
@@ -146,13 +188,6 @@ def grow_trees(
     return [each.reshape(count, N) for each in leaf], Forest(column, cut / N, side)
 
 
-def _copies(rows: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
-    """A number for every row, the same for equal ones."""
-    order, found = row_order(rows), np.empty(len(rows), dtype=int)
-    found[order] = np.cumsum(distinct_rows(rows[order]))
-    return found
-
-
 def _spans(height: Int[np.ndarray, " p"]) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " n"]]:
     """Where the rows of every node begin, and of every row its node."""
     return np.cumsum(height) - height, np.repeat(np.arange(len(height)), height)
@@ -179,8 +214,3 @@ def _sides_apart(
 def _leaves_alone(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """So many nodes that are leaves."""
     return np.full(count, -1), np.zeros(count), np.zeros((count, 2), dtype=int)
-
-
-def _middle_rank(codes: Int[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
-    counts = np.bincount(codes)
-    return (np.cumsum(counts) - 0.5 * counts)[codes]

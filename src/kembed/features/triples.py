@@ -35,15 +35,6 @@ class Triples:
 
 def fit(sample: Sample) -> Group | None:
     """A kernel for every product, all of them one member; nothing where columns are few or very many."""
-    chosen = _chosen(sample)
-    if chosen is None:
-        return None
-    names = ([sample.names[column] for column, _ in place] for place in chosen.places)
-    kernels = tuple(Named("three-way dependence", tuple(each)) for each in names)
-    return Group("triples", (FeatureMember(chosen, 1, (1,)),), kernels, np.zeros(len(kernels), dtype=int))
-
-
-def _chosen(sample: Sample) -> Triples | None:
     kinds = zip(sample.polynomials, sample.categorical, strict=True)
     # Columns of zeros stand for levels that are not there.
     counts = [min(LEVELS, int(every.any(axis=0).sum())) if discrete else 1 for every, discrete in kinds]
@@ -53,4 +44,9 @@ def _chosen(sample: Sample) -> Triples | None:
             places.append(tuple(zip(columns, degrees, strict=True)))
             if len(places) > MOST:
                 return None
-    return Triples(tuple(places)) if places else None
+    if not places:
+        return None
+    names = ([sample.names[column] for column, _ in place] for place in places)
+    kernels = tuple(Named("three-way dependence", tuple(each)) for each in names)
+    member = FeatureMember(Triples(tuple(places)), 1, (1,))
+    return Group("triples", (member,), kernels, np.zeros(len(kernels), dtype=int))

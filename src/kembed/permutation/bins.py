@@ -6,12 +6,13 @@ Dwivedi & Mackey 2025). Few rows are bins of one row each. Rows that fill no bin
 dropped.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kembed.core.backend import Bool, Int
-from kembed.core.shuffling import shuffled, unshuffled
+from kembed.core.shuffling import shuffled
 
 BINS = 256  # in all, about, of two samples alike; 64 lose little power, and more cost memory
 SHARE = 8  # one bin in so many at least is of the smaller sample: fewer have too few arrangements
@@ -60,12 +61,6 @@ class Bins:
         place[full] = shuffled(unit[full], units, self.key)
         return np.minimum(place // self.rows, self.movable), place % self.rows
 
-    def first_rows(self, each: int) -> Int[np.ndarray, " k"]:
-        """The numbers of the rows of the first `each` units of every bin."""
-        places = self.rows * np.arange(self.movable)[:, None] + np.arange(min(each, self.rows))
-        units = unshuffled(places.ravel(), self.size // self.unit, self.key)
-        return (self.unit * units[:, None] + np.arange(self.unit)).ravel()
-
 
 @dataclass(frozen=True, eq=False)
 class ClusterBins:
@@ -106,39 +101,46 @@ def sampled(bins: AnyBins, first: int, count: int, each: int) -> Bool[np.ndarray
     Whatever bins change sides, the rows drawn so are the same: what is computed from them, unordered, sees no
     label.
     """
-    if isinstance(bins, Bins) and bins.movable * each < count:
-        found = np.zeros(count, dtype=bool)  # from the places of the few to their numbers
-        rows = bins.first_rows(each) - first
-        found[rows[(rows >= 0) & (rows < count)]] = True
-        return found
     own, place = bins.of(first, count)
     return (bins.classes[own] >= 0) & (place < each)
 
 
-def make_bins(sizes: tuple[int, ...], key: int, *, unit: int = 1, bins: int = BINS) -> tuple[Bins, ...]:
+def make_bins(
+    sizes: tuple[int, ...],
+    key: int,
+    clusters: Sequence[Int[np.ndarray, " n"]] | None = None,
+    strata: Sequence[Int[np.ndarray, " n"]] | None = None,
+    *,
+    unit: int = 1,
+    bins: int = BINS,
+) -> tuple[AnyBins, ...]:
     """Bins of equal size for all samples: about `bins` in all, and enough of them in the smallest sample.
 
-    Fewer than twice `bins` rows are bins of one row.
+    Fewer than twice `bins` rows are bins of one row. Clusters, no number in two samples, are put into bins by
+    their numbers alone and within strata, as many in each; those below 0 are never exchanged.
     """
-    units = [size // unit for size in sizes]
-    rows = max(1, min(sum(units) // bins, min(units) // max(2, bins // SHARE)))
-    return tuple(
-        Bins(size, rows, min(count // rows, max(MOST, bins)), key, unit)
-        for size, count in zip(sizes, units, strict=True)
+    if clusters is None and strata is None:
+        units = [size // unit for size in sizes]
+        rows = max(1, min(sum(units) // bins, min(units) // max(2, bins // SHARE)))
+        return tuple(
+            Bins(size, rows, min(count // rows, max(MOST, bins)), key, unit)
+            for size, count in zip(sizes, units, strict=True)
+        )
+    return make_cluster_bins(
+        clusters or [np.arange(size) for size in sizes],
+        strata or [np.zeros(size, dtype=int) for size in sizes],
+        key,
+        bins,
     )
 
 
 def make_cluster_bins(
-    clusters: tuple[Int[np.ndarray, " n"], ...],
-    strata: tuple[Int[np.ndarray, " n"], ...],
+    clusters: Sequence[Int[np.ndarray, " n"]],
+    strata: Sequence[Int[np.ndarray, " n"]],
     key: int,
-    *,
     bins: int = BINS,
 ) -> tuple[ClusterBins, ...]:
-    """Bins of clusters, which may have any number of rows: about `bins` in all, as many clusters in each.
-
-    Clusters are put into bins by their numbers alone and within strata. Those below 0 are never exchanged.
-    """
+    """Bins of clusters, which may have any number of rows, within strata; as many clusters in each."""
     rng = np.random.default_rng(key)
     found = []
     for rows, groups in zip(clusters, strata, strict=True):
@@ -166,7 +168,10 @@ def make_cluster_bins(
             place[alike[moved]] = moved % each[number]
             classes += [number] * count + [-1]
             inside += [number] * (count + 1)
-        places = np.where(_among_equals(cluster) < ROWS, place[cluster], total)
+        order, counts = np.argsort(cluster, kind="stable"), np.bincount(cluster)
+        before = np.empty(len(cluster), dtype=int)  # rows of the same cluster
+        before[order] = np.arange(len(cluster)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = np.where(before < ROWS, place[cluster], total)
         made.append(ClusterBins(own[cluster], places, np.array(classes), np.array(inside)))
     return tuple(made)
 
@@ -185,15 +190,3 @@ def make_ordered_edges(size: int, *, unit: int = 1, bins: int = BINS // 2) -> In
         return rows * np.arange(count + 1)
     left = rows * np.arange(count // 2 + 1)
     return np.concatenate([left, size - left[::-1]])
-
-
-def _among_equals(codes: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-    """Of every entry how many before it are equal.
-
-    >>> _among_equals(np.array([1, 0, 1, 1, 0])).tolist()
-    [0, 0, 1, 2, 1]
-    """
-    order, found = np.argsort(codes, kind="stable"), np.empty(len(codes), dtype=int)
-    counts = np.bincount(codes)
-    found[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return found

@@ -11,7 +11,7 @@ features meet, so that two tables of moments are enough.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise, permutations, product
+from itertools import permutations, product
 from math import factorial, prod
 
 import numpy as np
@@ -84,15 +84,6 @@ def unit_rows(
     return [(places, left if not k else left[:0]) for k, places in enumerate(found)]
 
 
-def draw_orders(
-    count: int, n_resamples: int, rng: np.random.Generator
-) -> tuple[Int[np.ndarray, "C S"], bool]:
-    """Orders of so many bins, the bins' own first; all there are, where those are few enough."""
-    if count <= MOST_LISTED and factorial(count) <= n_resamples + 1:
-        return np.array(list(permutations(range(count)))), True
-    return np.stack([np.arange(count), *(rng.permutation(count) for _ in range(n_resamples))]), False
-
-
 @dataclass(frozen=True, eq=False)
 class BinOrders:
     """Bins of the second side in every order, those of every size among themselves."""
@@ -130,13 +121,10 @@ class BinOrders:
 
 
 def bin_orders(places: list[Places], n_resamples: int, rng: np.random.Generator) -> BinOrders:
-    """Orders of bins; all there are where they are few."""
+    """Orders of bins, the bins' own first; all there are where they are few."""
     counts = [rows.shape[1] for rows, _ in places]
-    if len(counts) == 1:
-        orders, enumerated = draw_orders(counts[0], n_resamples, rng)
-        return BinOrders(tuple(places), (orders,), enumerated)
     if max(counts) <= MOST_LISTED and prod(map(factorial, counts)) <= n_resamples + 1:
-        every = list(product(*(list(permutations(range(count))) for count in counts)))
+        every = product(*(list(permutations(range(count))) for count in counts))
         return BinOrders(tuple(places), tuple(map(np.array, zip(*every, strict=True))), True)
     each = [[np.arange(count), *(rng.permutation(count) for _ in range(n_resamples))] for count in counts]
     return BinOrders(tuple(places), tuple(map(np.stack, each)))
@@ -172,38 +160,30 @@ def crossings(
         yield some, (meet @ table).reshape(C, w, q) + a[left, some].T @ b[left]
 
 
-@dataclass(frozen=True, eq=False)
-class Factor:
-    """F with F Fᵀ the covariance of features, and which of its rows are those of every member."""
-
-    rows: Float[np.ndarray, "P R"]
-    starts: tuple[int, ...]
-
-    def of(self, member: int) -> Float[np.ndarray, "p R"]:
-        """Those of one member."""
-        return self.rows[self.starts[member] : self.starts[member + 1]]
-
-
-def covariance_factor(covariance: Float[np.ndarray, "P P"], starts: tuple[int, ...]) -> Factor:
-    """The factor of a covariance of the features of several members, each of which counts alike."""
+def covariance_factor(
+    covariance: Float[np.ndarray, "P P"], starts: tuple[int, ...]
+) -> list[Float[np.ndarray, "p R"]]:
+    """F with F Fᵀ a covariance of features of several members, which count alike: rows of each."""
     variance = np.maximum(np.diagonal(covariance), 0.0)
-    sizes = np.concatenate([
-        np.full(end - start, np.sqrt(variance[start:end].sum()) or 1.0)
-        for start, end in pairwise(starts)
-    ])  # fmt: skip
+    totals = np.sqrt(np.add.reduceat(variance, starts[:-1]))
+    sizes = np.repeat(np.where(totals > 0.0, totals, 1.0), np.diff(starts))
     values, vectors = np.linalg.eigh(covariance / sizes[:, None] / sizes)
     values = np.maximum(values, 0.0)
     kept = np.cumsum(values) > NEGLIGIBLE * values.sum() if values.any() else values > 0.0
-    return Factor(sizes[:, None] * vectors[:, kept] * np.sqrt(values[kept]), starts)
+    return np.split(sizes[:, None] * vectors[:, kept] * np.sqrt(values[kept]), starts[1:-1])
 
 
 def normal_crossings(
-    left: Factor, right: Factor, pairs: list[tuple[int, int]], count: int, rng: np.random.Generator
+    left: list[Float[np.ndarray, "p R"]],
+    right: list[Float[np.ndarray, "q Q"]],
+    pairs: list[tuple[int, int]],
+    count: int,
+    rng: np.random.Generator,
 ) -> Iterator[list[Float[np.ndarray, "t p q"]]]:
     """Draws of N(0, Σ_a ⊗ Σ_b) for all pairs of members at once: F G Hᵀ, G standard normal."""
-    R, Q = left.rows.shape[1], right.rows.shape[1]
+    R, Q = left[0].shape[1], right[0].shape[1]
     step = max(1, AT_ONCE // (8 * max(R * Q, 1)))
     for start in range(0, count, step):
         G = rng.standard_normal((min(step, count - start), R, Q))
-        half = {j: left.of(j) @ G for j in {j for j, _ in pairs}}
-        yield [half[j] @ right.of(k).T for j, k in pairs]
+        half = {j: left[j] @ G for j in {j for j, _ in pairs}}
+        yield [half[j] @ right[k].T for j, k in pairs]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
 from math import comb, factorial, inf, prod
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,13 +28,6 @@ class Draws(NamedTuple):
 
     terms: tuple[tuple[float, Columns], ...]
     enumerated: bool = False  # whether these are all arrangements
-
-
-class Design(Protocol):
-    """What may be exchanged."""
-
-    def draw(self, weight: Float[np.ndarray, " S"], n_resamples: int, rng: np.random.Generator) -> Draws:
-        """Contrasts of bins of this weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +92,9 @@ class Given:
         return Draws(((1.0, self.columns),))
 
 
+Design = TwoSamples | SeveralSamples | SignedPairs | Given
+
+
 @dataclass(frozen=True, eq=False)
 class Reordered:
     """Bins in order of time are put into any other order (class -1: a bin keeps its place).
@@ -113,16 +109,13 @@ class Reordered:
         movable = np.flatnonzero(self.classes >= 0)
         every = factorial(len(movable)) if len(movable) <= FEW_LABELS else inf
         if every <= n_resamples + 1:
-            moved, enumerated = (
-                np.array(list(permutations(movable.tolist()))).T,
-                True,
-            )  # in order, so the data first
+            moved = np.array(list(permutations(movable.tolist()))).T  # in order, so the data first
         else:
             moved = np.tile(movable[:, None], (1, n_resamples + 1))
-            moved[:, 1:], enumerated = rng.permuted(moved[:, 1:], axis=0), False
+            moved[:, 1:] = rng.permuted(moved[:, 1:], axis=0)
         places = np.tile(np.arange(len(self.classes))[:, None], (1, moved.shape[1]))
         places[movable] = moved
-        return places, enumerated
+        return places, every <= n_resamples + 1
 
 
 def split(places: Int[np.ndarray, "S C"], weight: Float[np.ndarray, " S"], position: int) -> Draws:

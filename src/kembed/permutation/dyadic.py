@@ -42,13 +42,8 @@ class DyadicBins:
         """The bin of each of `count` rows from number `first` on, and its place; below 0 if held out."""
         place = shuffled(np.arange(first, first + count), self.size, self.key) - self.held_out
         last = self.count - 2
-        found = np.where(place < 0, last + 1, np.minimum(place, last))
-        later = np.flatnonzero(place >= CAP)
-        power = np.frexp(place[later] // CAP)[1].astype(int)  # 1 from CAP on, 2 from 2 CAP on, ...
-        start = CAP * 2 ** (power - 1)
-        number = CAP + (power - 1) * (CAP // 2) + (place[later] - start) // 2**power
-        found[later] = np.minimum(number, last)
-        return found, place
+        found = np.minimum(np.searchsorted(np.cumsum(2**self.powers), place, side="right"), last)
+        return np.where(place < 0, last + 1, found), place
 
 
 def dyadic_powers(rows: int) -> Int[np.ndarray, " A"]:

@@ -34,7 +34,7 @@ class Exchange:
     @property
     def within(self) -> str:
         """What exchanges are within, in words; empty where there are no strata."""
-        return "" if self.strata is None else words_of_strata(self.strata, self.column)
+        return "" if self.strata is None else count_of_strata(len(shared_strata(self.strata)), self.column)
 
 
 def number_strata(
@@ -46,12 +46,10 @@ def number_strata(
     if not len(shared_strata(groups)):
         both = "both samples" if len(columns) == 2 else "two samples"
         raise ValueError(f"no stratum has rows of {both}; name coarser strata")
-    named = (
-        str(value) if levels is None and isinstance(value, str) else
-        repr(value) if levels is None else levels[int(value)]
-        for value in distinct.tolist()
-    )  # fmt: skip
-    return groups, dict(enumerate(named))
+    if levels is not None:
+        return groups, {k: levels[int(value)] for k, value in enumerate(distinct)}
+    names = distinct.tolist()
+    return groups, {k: name if isinstance(name, str) else repr(name) for k, name in enumerate(names)}
 
 
 def shared_strata(groups: list[Int[np.ndarray, " n"]]) -> Int[np.ndarray, " k"]:
@@ -62,11 +60,6 @@ def shared_strata(groups: list[Int[np.ndarray, " n"]]) -> Int[np.ndarray, " k"]:
     """
     codes, counts = np.unique(np.concatenate(list(map(np.unique, groups))), return_counts=True)
     return codes[counts > 1]
-
-
-def words_of_strata(groups: list[Int[np.ndarray, " n"]], column: str | None) -> str:
-    """Within what rows are exchanged."""
-    return count_of_strata(len(shared_strata(groups)), column)
 
 
 def count_of_strata(count: int, column: str | None) -> str:
@@ -162,7 +155,8 @@ def unit_codes(tables: list[Table], unit: Any) -> list[np.ndarray]:
         return [table.values[:, tables[0].names.index(unit)] for table in tables]
     if not isinstance(unit, int):
         return [
-            _named(own, table, f"unit[{k}]") for k, (own, table) in enumerate(zip(unit, tables, strict=True))
+            np.unique(_texts(own, table, f"unit[{k}]"), return_inverse=True)[1].ravel()
+            for k, (own, table) in enumerate(zip(unit, tables, strict=True))
         ]
     return [table.rows // min(unit, 2**62) for table in tables]
 
@@ -205,11 +199,6 @@ def side_groups(
         raise TypeError(f"{wanted}, but {given!r} was given")
     found, codes = np.unique(_texts(given, tables[0], name), return_inverse=True)
     return codes.ravel(), found.tolist()
-
-
-def _named(own: Any, table: Table, name: str) -> np.ndarray:
-    """The units of one sample, as codes."""
-    return np.unique(_texts(own, table, name), return_inverse=True)[1].ravel()
 
 
 def _texts(own: Any, table: Table, name: str) -> np.ndarray:

@@ -24,7 +24,6 @@ STEADY = 1e-13
 FAINT = 1e-3  # a skewness below this is none
 STEEP = 8.0**0.5  # that of a squared normal number: no sum of them has more, so more is an outlier's doing
 FAR = 37.0  # standard deviations: beyond, a normal tail is soon no number
-AT_ONCE = 64  # columns that are worked on together: half a megabyte for 999 resamples
 LOWEST = 1e-3  # what the cube root is taken of; below, a p-value is 1 and its digits do not matter
 # The share of the sum of groups beside the groups themselves: of .2 to .5 the best on SUITE and HELD_OUT.
 TOGETHER = 1.0 / 3.0
@@ -87,30 +86,19 @@ def negative_log_p(
     standard deviations out. `by_others` (of all columns, or some) fits the law to the others, so that one of
     thousands can be own_parts. 0 in columns that do not vary.
     """
-    entry = np.broadcast_to(entry, values.shape[1:])
-    others = np.broadcast_to(by_others, values.shape[1:])
-    found = np.empty(values.shape[::-1])  # the values of a kernel one after the other
-    for start in range(0, values.shape[1], AT_ONCE):
-        part = slice(start, start + AT_ONCE)
-        found[part] = _negative_log_p(values.T[part], entry[part], others[part])
-    return found.T
-
-
-def _negative_log_p(values: Rows, entry: Float[np.ndarray, " J"], others: Bool[np.ndarray, " J"]) -> Rows:
-    """Few enough kernels to stay in the processor's cache."""
-    z = values - values.mean(axis=1, keepdims=True)
+    z = values.T - values.T.mean(axis=1, keepdims=True)  # the values of a kernel one after the other
+    others = np.broadcast_to(by_others, len(z))
     spread = np.sqrt(np.einsum("jc,jc->j", z, z) / z.shape[1])
-    steady = spread <= np.maximum(STEADY * entry, 1e-12 * np.abs(values).max(axis=1, initial=0.0))
+    largest = np.abs(values).max(axis=0, initial=0.0)
+    steady = spread <= np.maximum(STEADY * np.broadcast_to(entry, len(z)), 1e-12 * largest)
     z /= np.where(steady, 1.0, spread)[:, None]
     third = (np.einsum("jc,jc,jc->j", z, z, z) / z.shape[1])[:, None]
-    if others.all():
-        found = _gamma_tail(*_moments_of_others(z, third))
-    else:
-        found = _gamma_tail(z.copy(), third)
-        if others.any():
-            found[others] = _gamma_tail(*_moments_of_others(z[others], third[others]))
+    found = np.empty(z.shape)
+    found[~others] = _gamma_tail(z[~others], third[~others])
+    if others.any():
+        found[others] = _gamma_tail(*_moments_of_others(z[others], third[others]))
     found[steady] = 0.0
-    return found
+    return found.T
 
 
 def _moments_of_others(z: Rows, third: Float[np.ndarray, "J 1"]) -> tuple[Rows, Rows]:
@@ -123,31 +111,19 @@ def _moments_of_others(z: Rows, third: Float[np.ndarray, "J 1"]) -> tuple[Rows, 
     square = z * z
     variance = np.maximum((1.0 + s) - (s + s * s) * square, ROUNDING)
     # the third moment about their own mean: the terms in z, in z³, and what is the same for all
-    cubed = square * (-s * (1.0 + s) * (1.0 + 2.0 * s))
-    cubed += 3.0 * s * (1.0 + s)
-    cubed *= z
-    cubed += (1.0 + s) * third
+    cubed = z * (3.0 * s * (1.0 + s) - s * (1.0 + s) * (1.0 + 2.0 * s) * square) + (1.0 + s) * third
     spread = np.sqrt(variance)
-    variance *= spread
-    cubed /= variance
-    return (1.0 + s) * z / spread, cubed
+    return (1.0 + s) * z / spread, cubed / (variance * spread)
 
 
 def _gamma_tail(z: Rows, skewness: Float[np.ndarray, "J *C"]) -> Rows:
-    """-log p of a standardised value by the gamma law of this skewness; of one below 0, turned round.
-
-    Written over z.
-    """
+    """-log p of a standardised value by the gamma law of this skewness; of one below 0, turned round."""
     from scipy.special import log_ndtr
 
     skewness = np.clip(np.where(np.abs(skewness) < FAINT, FAINT, skewness), -STEEP, STEEP)
-    z *= 0.5 * skewness
-    z += 1.0
-    np.cbrt(np.maximum(z, LOWEST, out=z), out=z)
-    z += np.square(skewness) / 36.0 - 1.0  # 1/(9k) with k = 4/g²
-    z *= -6.0 / skewness  # ±√(9k)
-    log_ndtr(np.clip(z, -FAR, FAR, out=z), out=z)
-    return np.negative(z, out=z)
+    root = np.cbrt(np.maximum(1.0 + 0.5 * skewness * z, LOWEST))
+    root += np.square(skewness) / 36.0 - 1.0  # 1/(9k) with k = 4/g²
+    return -log_ndtr(np.clip(-6.0 / skewness * root, -FAR, FAR))  # ±√(9k)
 
 
 def log_mean_exp(evidence: Table, weights: Float[np.ndarray, " J"] | None = None) -> Float[np.ndarray, " C"]:
@@ -166,21 +142,12 @@ def combined(evidence: Table, where: Int[np.ndarray, " J"]) -> Table:
     order = np.argsort(where, kind="stable")[np.sum(where < 0) :]
     starts = np.flatnonzero(np.diff(where[order], prepend=-1))
     counts = np.diff(np.append(starts, len(order)))
-    rows = evidence.T
-    found = rows[order[starts]]
+    found = evidence[:, order[starts]]
     several = counts > 1
     if several.any():
-        places = order[np.repeat(several, counts)]
-        parts = np.repeat(np.arange(several.sum()), counts[several])
-        mean = np.zeros((several.sum(), rows.shape[1]))
-        for start in range(0, len(places), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
-            own_parts = np.arange(parts[part][0], parts[part][-1] + 1)
-            own = rows[places[part]]
-            mean[own_parts] += (parts[part] == own_parts[:, None]).astype(float) @ np.exp(own, out=own)
-        mean /= counts[several][:, None]
-        found[several] = negative_log_p(np.log(mean, out=mean).T).T
-    return found.T
+        mean = np.add.reduceat(np.exp(evidence[:, order]), starts, axis=1)[:, several] / counts[several]
+        found[:, several] = negative_log_p(np.log(mean))
+    return found
 
 
 def fuse(values: Values, plan: Plan) -> Fused:

@@ -15,7 +15,6 @@ TIE = 1e-8
 SPECTRUM_LEFT = 1e-4
 # Eigenvalues are computed on at most so many rows, for about a second.
 SPECTRUM_ROWS = 2_000
-AT_ONCE = 64  # statistics whose draws are looked at together: half a megabyte for 999 of them
 
 
 def resampled_pvalue(observed: float, draws: Vector) -> float:
@@ -82,26 +81,18 @@ def column_pvalues(
     observed: Float[np.ndarray, " D"], draws: Float[np.ndarray, "B D"]
 ) -> Float[np.ndarray, " D"]:
     """The p-value of every column by its own draws, as `resampled_pvalue`."""
-    found = np.empty(len(observed))
-    for start in range(0, len(observed), AT_ONCE):
-        part = slice(start, start + AT_ONCE)
-        own, others = observed[part, None], draws.T[part]
-        values = np.hstack([others, own])
-        tolerance = TIE * values.std(axis=1) + 1e-14 * np.abs(values).max(axis=1)
-        found[part] = (others >= own - tolerance[:, None]).sum(axis=1)
-    return (found + 1) / (len(draws) + 1)
+    values = np.vstack([draws, observed])
+    tolerance = TIE * values.std(axis=0) + 1e-14 * np.abs(values).max(axis=0)
+    return ((draws >= observed - tolerance).sum(axis=0) + 1) / (len(draws) + 1)
 
 
 def step_down(observed: Float[np.ndarray, " D"], draws: Float[np.ndarray, "B D"]) -> Float[np.ndarray, " D"]:
     """Adjusted p-values of D statistics by the step-down maximum (Westfall & Young 1993, algorithm 4.1)."""
     order = np.argsort(-observed, kind="stable")
-    found, largest = np.empty(len(observed)), np.full((1, len(draws)), -np.inf)
-    for end in range(len(observed), 0, -AT_ONCE):  # the maximum over each statistic and all weaker ones
-        part = order[max(end - AT_ONCE, 0) : end]
-        largest = np.maximum.accumulate(np.vstack([largest[-1:], draws.T[part[::-1]]]), axis=0)
-        found[part[::-1]] = column_pvalues(observed[part[::-1]], largest[1:].T)
+    # The maximum over each statistic and all weaker ones.
+    largest = np.maximum.accumulate(draws[:, order[::-1]], axis=1)[:, ::-1]
     adjusted = np.empty(len(observed))
-    adjusted[order] = np.maximum.accumulate(found[order])
+    adjusted[order] = np.maximum.accumulate(column_pvalues(observed[order], largest))
     return adjusted
 
 

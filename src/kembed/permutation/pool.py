@@ -25,7 +25,7 @@ class Pool:
     """Pooled rows, which sample each came from, and its weight (None: all count alike)."""
 
     space: Space
-    labels: Float[np.ndarray, " N"]  # 1 for rows of the one sample, 0 for rows of the other
+    labels: Float[np.ndarray, " N"]  # 1 and 0 for rows of two samples; 0, 1, ... for those of more
     weights: Float[np.ndarray, " N"] | None
     names: tuple[str, ...]
     sizes: tuple[int, ...]  # of the samples, as the user gave them
@@ -40,42 +40,36 @@ class Pool:
 
 
 def make_pool(tables: list[Table], weights: Any, order: str, units: Any = None, strata: Any = None) -> Pool:
-    """Pool two tables.
-
-    `units` are the clusters of the rows of either table, no number in both: rows with the same move together.
-    `strata` are the strata of the rows of either table.
+    """Pool two tables, or more; `units` are the clusters of the rows of each, no number in two, and `strata`.
 
     With order "time" rows keep their places, first those of x, then those of y. With "pairs" the two rows of
     a pair are put in an order of their own, `signs` says which pairs were turned for it, and pairs are
-    sorted. Otherwise all rows are sorted, and which sample is called the first depends on their contents
-    alone. So the same seed gives the same answer for any order of the rows and of the samples.
+    sorted. Otherwise all rows are sorted, and which of two samples is called the first depends on their
+    contents alone. So the same seed gives the same answer for any order of the rows and of the samples.
     """
-    x, y = tables
-    beside = [
-        *([] if weights is None else [row_weights(weights, tables)]),
-        *([] if units is None else [units]),
-        *([] if strata is None else [strata]),
-    ]
+    own = None if weights is None else row_weights(weights, tables)
+    beside = [each for each in (own, units, strata) if each is not None]
     parts = [np.column_stack([table.values, *(part[k] for part in beside)]) for k, table in enumerate(tables)]
     signs = np.ones(0)
     if order == "pairs":
         parts, signs = _sorted_pairs(*parts)
     elif order == "none":
         parts = [sorted_rows(part) for part in parts]
-        if comes_before(parts[1], parts[0]):
+        if len(parts) == 2 and comes_before(parts[1], parts[0]):
             parts = parts[::-1]
-    rows = np.concatenate(parts)
-    labels = np.concatenate([np.ones(len(parts[0])), np.zeros(len(parts[1]))])
+    rows, names = np.concatenate(parts), tables[0].names
+    numbers = [1.0, 0.0] if len(parts) == 2 else np.arange(float(len(parts)))
+    labels = np.repeat(numbers, list(map(len, parts)))
     if order == "none":
         places = row_order(rows)  # stable: among equal rows those of the first sample come first
         rows, labels = rows[places], labels[places]
-    D = len(x.names)
-    space = make_space(np.ascontiguousarray(rows[:, :D]), x.categorical)
-    own = None if weights is None else rows[:, D].copy()
-    codes = rows[:, D + (weights is not None) :].astype(int).T
-    clusters = None if units is None else codes[0]
-    groups = None if strata is None else codes[-1]
-    return Pool(space, labels, own, x.names, (len(x.values), len(y.values)), signs, clusters, groups)
+    values, *columns = np.split(rows, range(len(names), rows.shape[1]), axis=1)
+    found = iter(column[:, 0].copy() for column in columns)
+    heavy = None if weights is None else next(found)
+    clusters, groups = (None if each is None else next(found).astype(int) for each in (units, strata))
+    space = make_space(np.ascontiguousarray(values), tables[0].categorical)
+    sizes = tuple(len(table.values) for table in tables)
+    return Pool(space, labels, heavy, names, sizes, signs, clusters, groups)
 
 
 def _sorted_pairs(x: Rows, y: Rows) -> tuple[list[Rows], Float[np.ndarray, " n"]]:
@@ -107,12 +101,11 @@ def row_weights(weights: Any, tables: list[Table]) -> list[Float[np.ndarray, " n
         raise ValueError(f"{seen}; leave those rows out")
     # Only their ratios count. A power of two changes no digit, and squares of 1e±160 are then numbers.
     found = [np.ldexp(v, -int(np.frexp(most)[1])) for v in found]
-    each, every = [float(v.sum()) for v in found], np.sort(np.concatenate(found))
-    light = any(
-        own * len(every) < LEAST_SHARE * sum(each) * len(v) for own, v in zip(each, found, strict=True)
-    )
+    every = np.concatenate(found)
+    total, mean = float(every.sum()), float(every.mean())
     heavy = max(min(HEAVIEST, *(len(v) - 1 for v in found)), 1)
-    if light or float(every[:-heavy].sum()) < LEAST_SHARE * sum(each):
+    rest = float(np.sort(every)[:-heavy].sum())
+    if rest < LEAST_SHARE * total or any(float(v.mean()) < LEAST_SHARE * mean for v in found):
         seen = f"weights of {rows(heavy)}, or of one sample, are nearly all there is"
         raise ValueError(f"{seen}; make them more even, or leave the light rows out")
     return found

@@ -23,9 +23,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from kembed.core.backend import Float, Int
 
-# Diagonals that are transformed at once: what a processor's cache holds of 2,000 rows. All thousand of them
-# took half as long again; with half as many, rectangles are mostly triangles.
-AT_ONCE = 125
+AT_ONCE = 64  # diagonals that are transformed, and rows that are gathered, together: what a cache holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,20 +76,18 @@ class Star:
             yield slice(p, p + 1), self.values(turns).T[None]
 
     def forms(self, K: Float[np.ndarray, "N N"], L: Float[np.ndarray, "N N"]) -> Float[np.ndarray, " C"]:
-        """Σ_ij K_ij L_π(i)π(j) of two symmetric matrices for every π, a block of diagonals at a time."""
+        """Σ_ij K_ij L_π(i)π(j) of two symmetric matrices for every π."""
         N = len(K)
-        last = N // 2  # the diagonals d and N - d mirror each other
+        times = np.full(N // 2 + 1, 2.0)  # the diagonals d and N - d mirror each other
+        times[0], times[-1] = 1.0, 1.0 if N % 2 == 0 else 2.0
         turns = []
         for ring in self.rings:
             spectrum = np.zeros(N // 2 + 1, dtype=complex)
-            for start in range(0, last + 1, AT_ONCE):
-                diagonals = np.arange(start, min(start + AT_ONCE, last + 1))
-                times = np.where((diagonals == 0) | (2 * diagonals == N), 1.0, 2.0)
-                one, other = (
-                    np.fft.rfft(diagonal_block(matrix, order, diagonals))
-                    for matrix, order in ((K, ring.left), (L, ring.right))
-                )
-                spectrum += np.einsum("d,df,df->f", times, np.conj(one), other)
+            left, right = diagonals(K, ring.left), diagonals(L, ring.right)
+            for start in range(0, len(times), AT_ONCE):
+                part = slice(start, start + AT_ONCE)
+                one, other = np.fft.rfft(left[part]), np.fft.rfft(right[part])
+                spectrum += np.einsum("d,df,df->f", times[part], np.conj(one), other)
             turns.append(np.fft.irfft(spectrum, N))
         return self.values(turns)
 
@@ -122,18 +118,13 @@ def draw_shifts(N: int, n_resamples: int, rng: np.random.Generator) -> Star:
     return Star((Ring(order, order),), chosen, enumerated=not few)
 
 
-def diagonal_block(
-    matrix: Float[np.ndarray, "N N"], order: Int[np.ndarray, " N"], diagonals: Int[np.ndarray, " d"]
-) -> Float[np.ndarray, "d N"]:
-    """Entry (d, i) is that of rows order[i] and order[i + d], for consecutive diagonals d."""
-    N, count, first = len(matrix), len(diagonals), int(diagonals[0])
-    out = np.empty((N, count))
-    height = int(np.clip(count // 2, 32, 512))  # a rectangle holds the parallelogram and two triangles
-    ring = np.concatenate([order, order])
-    for i in range(0, N, height):
-        rows = order[i : i + height]
-        start = i + first
-        rectangle = matrix[np.ix_(rows, ring[start : start + len(rows) + count - 1])]
+def diagonals(matrix: Float[np.ndarray, "N N"], order: Int[np.ndarray, " N"]) -> Float[np.ndarray, "h N"]:
+    """Entry (d, i) is that of rows order[i] and order[i + d], for the first half of the diagonals."""
+    N, last = len(matrix), len(matrix) // 2
+    out, ring = np.empty((last + 1, N)), np.concatenate([order, order])
+    for i in range(0, N, AT_ONCE):
+        rows = order[i : i + AT_ONCE]
+        rectangle = np.take(matrix[rows], ring[i : i + len(rows) + last], axis=1)
         down, along = rectangle.strides
-        out[i : i + height] = as_strided(rectangle, (len(rows), count), (down + along, along))
-    return np.ascontiguousarray(out.T)
+        out[:, i : i + AT_ONCE] = as_strided(rectangle, (len(rows), last + 1), (down + along, along)).T
+    return out

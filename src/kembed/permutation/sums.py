@@ -6,14 +6,14 @@ over bins. Together with drawn contrasts these are all that the statistics need.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.features.members import dense
 from kembed.features.rows import Rows, Sample
-from kembed.features.segments import make_segments
+from kembed.features.segments import Segments, make_segments
 from kembed.permutation.bins import AnyBins, sampled
 from kembed.permutation.designs import Draws
 from kembed.tables.source import Block, Stacked
@@ -43,24 +43,6 @@ class Sums:
         """Of both."""
         both = zip(self.features, other.features, strict=True)
         return Sums(self.rows + other.rows, self.weight + other.weight, [a + b for a, b in both])
-
-
-class BinSums(Protocol):
-    """Sums over the bins of all samples."""
-
-    @property
-    def weight(self) -> Float[np.ndarray, " S"]:
-        """Of every bin."""
-
-    @property
-    def squares(self) -> Float[np.ndarray, " S"]:
-        """Sums of squared weights of rows."""
-
-    def table(self, features: Any) -> Any:
-        """Of a feature map: (S, p), which may be sparse."""
-
-    def matrix(self, entries: Any) -> Float[np.ndarray, "S S"]:
-        """Of a matrix over all rows of the test: its sums over pairs of bins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +92,10 @@ class StoredSums:
         raise NotImplementedError
 
 
-def stored(parts: list["Sums"], maps: tuple[Any, ...]) -> StoredSums:
+BinSums = PooledSums | StoredSums
+
+
+def stored(parts: list[Sums], maps: tuple[Any, ...]) -> StoredSums:
     """The sums of several samples, bins of one after those of the other."""
     tables = {
         each: np.concatenate([dense(part.features[k]) for part in parts]) for k, each in enumerate(maps)
@@ -128,35 +113,21 @@ def pooled(sample: Sample, own: Int[np.ndarray, " N"], count: int, weights: Any 
 
 
 @dataclass(eq=False)
-class Latest:
-    """The value of what was asked for last; members that ask for the same stand one after the other."""
-
-    key: Any = None
-    value: Any = None
-
-    def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        """That of `key`, made if it is not there."""
-        if self.key is None or self.key != key:
-            self.key, self.value = key, make()
-        return self.value
-
-
-@dataclass(eq=False)
 class Contrast:
     """Contrasts of the bins, and what members need of them."""
 
     sums: BinSums
     weights: Float[np.ndarray, "S C"]
-    tables: Latest  # shared by the contrasts of a test
-    _difference: Latest = field(default_factory=Latest, repr=False)
+    tables: dict[Any, Any]  # the latest one, shared by the contrasts of a test
+    _difference: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def table(self, features: Any) -> Any:
         """Sums of a feature map over bins, (S, p)."""
-        return self.tables.get(features, lambda: self.sums.table(features))
+        return _latest(self.tables, features, lambda: self.sums.table(features))
 
     def difference(self, features: Any) -> Float[np.ndarray, "p C"]:
         """Σ w_b S_b of a feature map."""
-        return self._difference.get(features, lambda: self._times(self.table(features)))
+        return _latest(self._difference, features, lambda: self._times(self.table(features)))
 
     def _times(self, table: Any) -> Float[np.ndarray, "p C"]:
         if hasattr(table, "tocsr"):
@@ -175,33 +146,35 @@ class Contrast:
 
     def form(self, matrix: Any) -> Float[np.ndarray, " C"]:
         """Σ w_b K_bc w_c, K_bc the sum of a matrix over the rows of two bins."""
-        return self._form(self.tables.get(id(matrix), lambda: self.sums.matrix(matrix)))
+        return self._form(_latest(self.tables, id(matrix), lambda: self.sums.matrix(matrix)))
 
     def _form(self, K: Float[np.ndarray, "S S"]) -> Float[np.ndarray, " C"]:
         return np.einsum("sc,sc->c", self.weights, K @ self.weights)
 
 
+def _latest(known: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
+    """The value of `key`, and no other: members that ask for the same stand one after the other."""
+    if key not in known:
+        known.clear()
+        known[key] = make()
+    return known[key]
+
+
 def member_statistics(members: tuple[Any, ...], sums: BinSums, draws: Draws) -> Float[np.ndarray, "C J"]:
     """The statistics of all kernels of these members for the data (first row) and every resample."""
-    tables = Latest()
+    tables: dict[Any, Any] = {}
     terms = [(factor, Contrast(sums, W, tables)) for factor, W in draws.terms]
     found: list[Any] = [None] * len(members)
-    for k in sorted(range(len(members)), key=_by_map(members)):
+    first: dict[Any, int] = {}  # members that share a feature map one after the other
+    keys = [id(each) if each.map is None else each.map for each in members]
+    for k in sorted(range(len(members)), key=lambda k: first.setdefault(keys[k], k)):
         found[k] = sum(factor * members[k].statistics(contrast) for factor, contrast in terms)
     return np.concatenate(found).T
 
 
-def _by_map(members: tuple[Any, ...]) -> Any:
-    """Members that share a feature map one after the other."""
-    first: dict[Any, int] = {}
-    for k, member in enumerate(members):
-        first.setdefault(member.map if member.map is not None else id(member), k)
-    return lambda k: first[members[k].map if members[k].map is not None else id(members[k])]
-
-
-def take_sample(block: Block, layout: Layout, bins: AnyBins, each: int) -> Stacked:
-    """The rows of a block that features are fitted on: `each` units of every bin."""
-    kept = sampled(bins, block.first, len(block.values), each)
+def take_sample(block: Block, layout: Layout, bins: AnyBins | None = None, each: int = 0) -> Stacked:
+    """The rows of a block that features are fitted on, `each` units of every bin; without bins all."""
+    kept = slice(None) if bins is None else sampled(bins, block.first, len(block.values), each)
     return Stacked((block.values[kept][:, list(layout.variables)],))
 
 
@@ -228,30 +201,22 @@ def sum_features(
     scaled = [k for k, each in enumerate(maps) if hasattr(each, "lengthscale")]
     scaled.sort(key=lambda k: -maps[k].lengthscale)
     rest = [k for k in range(len(maps)) if k not in scaled]
-    totals = _Totals(bins.count, len(maps))
+    tables: list[Any] = [None] * len(maps)
+
+    def add(k: int, rows: Rows, segments: Segments) -> None:
+        found = maps[k].sums(rows, segments) if hasattr(maps[k], "sums") else segments.sums(maps[k](rows))
+        tables[k] = np.zeros((bins.count, found.shape[1])) if tables[k] is None else tables[k]
+        tables[k][segments.bins] += found
+
     held = min(CHUNK, max(FEWEST, ENTRIES // values.shape[1]))
     for start in range(0, max(len(order), 1), held):
         part = slice(start, start + held)
         rows = Rows(basis, values[part])
-        for strip in rows.strips() if scaled else ():
-            few = make_segments(own[part][strip.part], weight[part][strip.part])
+        for inside, strip in rows.strips() if scaled else ():
+            few = make_segments(own[part][inside], weight[part][inside])
             for k in scaled:
-                totals.add(k, maps[k], strip, few)
+                add(k, strip, few)
         segments = make_segments(own[part], weight[part])
         for k in rest:
-            totals.add(k, maps[k], rows, segments)
-    return Sums(len(order), np.bincount(own, weight, bins.count), totals.tables)
-
-
-class _Totals:
-    """Sums of every map, added up over chunks."""
-
-    def __init__(self, bins: int, maps: int) -> None:
-        self.bins, self.tables = bins, [np.zeros((0, 0))] * maps
-
-    def add(self, k: int, features: Any, rows: Rows, segments: Any) -> None:
-        """Those of some rows."""
-        own = features.sums(rows, segments) if hasattr(features, "sums") else segments.sums(features(rows))
-        if not len(self.tables[k]):
-            self.tables[k] = np.zeros((self.bins, own.shape[1]))
-        self.tables[k][segments.bins] += dense(own)
+            add(k, rows, segments)
+    return Sums(len(order), np.bincount(own, weight, bins.count), tables)

@@ -5,7 +5,6 @@ estimate, never negative, and an unbiased one (Gretton et al. 2012, Eq. 3 and 5)
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +15,12 @@ from kembed.features.kernel import KernelMatrix, kernel_matrix
 from kembed.kernels.space import Space
 from kembed.learning.kernel_words import choose_kernel, for_one_column
 from kembed.permutation import nulls
-from kembed.permutation.designs import Design, contrasts, draw_signs, exchange_labels
+from kembed.permutation.designs import Design, draw_signs, exchange_labels
 from kembed.permutation.fusion import Values
 from kembed.permutation.pool import Pool
 from kembed.testing.engine import column_evidence
 from kembed.testing.outcome import TestOutcome, approximate_outcome, resampled_outcome
-from kembed.testing.procedure import Procedure
+from kembed.testing.procedure import Procedure, is_fused
 
 Vector = Float[np.ndarray, " C"]
 Columns = Float[np.ndarray, "N C"]
@@ -101,59 +100,63 @@ def contrast_values(ensemble: Ensemble, W: Columns) -> Values:
     return Values(np.stack(found, axis=1), np.array(entry)).merged(False)
 
 
-def row_labels(pool: Pool, n_resamples: int, rng: np.random.Generator) -> tuple[Columns, bool]:
-    """Labels of rows exchanged one by one or as whole clusters, within strata; and whether these are all."""
-    strata = np.zeros(pool.size, dtype=int) if pool.strata is None else pool.strata
-    if pool.units is None:
-        return exchange_labels(pool.labels, strata, n_resamples, rng)
-    numbers, first, cluster = np.unique(pool.units, return_index=True, return_inverse=True)
-    classes = np.where(numbers < 0, -1, strata[first])
-    found, enumerated = exchange_labels(pool.labels[first], classes, n_resamples, rng)
-    columns = found[cluster.ravel()]
-    fixed = pool.units < 0  # rows of both samples
-    columns[fixed] = pool.labels[fixed, None]
-    return columns, enumerated
+def permutation_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool) -> TestOutcome:
+    """MMD² for the data and labels of rows exchanged, of all columns together and each individually."""
+    same = np.zeros(pool.size, dtype=int)
+    labels, enumerated = exchange_labels(pool.labels, same, procedure.n_resamples, procedure.rng)
+
+    def values_of(ensemble: Ensemble) -> Values:
+        return labeled_values(pool, ensemble, labels, biased=procedure.biased)
+
+    return _tested(pool, kernel, by_column, values_of, not procedure.biased, enumerated)
 
 
 def labeled_values(pool: Pool, ensemble: Ensemble, labels: Columns, *, biased: bool) -> Values:
-    """MMD² of every kernel under every labeling; within strata and for clusters the biased one."""
-    if pool.units is not None or pool.strata is not None:
-        strata = np.zeros(pool.size, dtype=int) if pool.strata is None else pool.strata
-        weights = np.ones(pool.size) if pool.weights is None else pool.weights
-        return contrast_values(ensemble, contrasts(labels, weights, strata) * weights[:, None])
+    """MMD² of every kernel under every labeling."""
     found = [mmd2(matrix, labels, pool.weights, biased=biased) for matrix in ensemble.members]
     values, entry = zip(*found, strict=True)
     return Values(np.stack(values, axis=1), np.array(entry)).merged(False)
 
 
-def permutation_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool) -> TestOutcome:
-    """MMD² for the data and exchanged labels, of all columns together and each individually."""
-    labels, enumerated = row_labels(pool, procedure.n_resamples, procedure.rng)
-    plain = pool.units is None and pool.strata is None and not procedure.biased
-    values_of = partial(labeled_values, pool, labels=labels, biased=procedure.biased)
-    return _tested(pool, kernel, by_column, values_of, plain, enumerated)
-
-
 def paired_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool) -> TestOutcome:
     """MMD² for the data and for pairs whose sides are swapped."""
     signs, enumerated = draw_signs(pool.signs, procedure.n_resamples, procedure.rng)
-    values_of = partial(paired_values, signs=signs, biased=procedure.biased)
+    W, n = np.concatenate([signs, -signs]), len(signs)
+
+    def values_of(ensemble: Ensemble) -> Values:
+        if procedure.biased:
+            return contrast_values(ensemble, W / n)
+        found, entry = [], []
+        for matrix in ensemble.members:
+            sums = matrix_sums(matrix, W)
+            first, second = np.split(matrix.rows, 2)
+            between = sum(float(matrix.block(first[[i]], second[[i]])[0, 0]) for i in range(n))
+            found.append((sums.quadratic + 2.0 * between) / (n * (n - 1.0)))
+            entry.append(sums.usual)
+        return Values(np.stack(found, axis=1), np.array(entry)).merged(False)
+
     return _tested(pool, kernel, by_column, values_of, not procedure.biased, enumerated)
 
 
-def paired_values(ensemble: Ensemble, signs: Columns, *, biased: bool) -> Values:
-    """MMD² of every kernel under all signs of the pairs."""
-    W, n = np.concatenate([signs, -signs]), len(signs)
-    if biased:
-        return contrast_values(ensemble, W / n)
-    found, entry = [], []
-    for matrix in ensemble.members:
-        sums = matrix_sums(matrix, W)
-        first, second = np.split(matrix.rows, 2)
-        between = sum(float(matrix.block(first[[i]], second[[i]])[0, 0]) for i in range(n))
-        found.append((sums.quadratic + 2.0 * between) / (n * (n - 1.0)))
-        entry.append(sums.usual)
-    return Values(np.stack(found, axis=1), np.array(entry)).merged(False)
+def design_test(
+    pool: Pool,
+    own: Int[np.ndarray, " N"],
+    count: int,
+    design: Design,
+    kernel: Any,
+    procedure: Procedure,
+    *,
+    by_column: bool = False,
+) -> TestOutcome:
+    """The biased statistic of pooled rows, the bin of each of them given, under any design."""
+    weights = np.ones(pool.size) if pool.weights is None else pool.weights
+    draws = design.draw(np.bincount(own, weights, count), procedure.n_resamples, procedure.rng)
+
+    def values_of(ensemble: Ensemble) -> Values:
+        parts = [(factor, contrast_values(ensemble, W[own] * weights[:, None])) for factor, W in draws.terms]
+        return Values(np.sum([factor * each.statistics for factor, each in parts], axis=0), parts[0][1].entry)
+
+    return _tested(pool, kernel, by_column, values_of, False, draws.enumerated)
 
 
 def _tested(
@@ -178,38 +181,17 @@ def _tested(
     return resampled_outcome(name, pool.sizes, ensemble, values, "permutation", enumerated, columns)
 
 
-def several_test(space: Space, codes: Any, kernel: Any, procedure: Procedure) -> TestOutcome:
-    """Several samples at once: the sum over samples of MMD² against the others, for shuffled labels."""
-    ensemble, sizes = choose_kernels(kernel, space), np.bincount(codes)
-    N, total, entry = len(codes), np.zeros(()), np.ones(0)
-    shuffled = procedure.rng.permuted(np.tile(codes, (procedure.n_resamples, 1)), axis=1)
-    every = np.column_stack([codes, shuffled.T])
-    for sample, n in enumerate(sizes.tolist()):
-        pool = Pool(space, np.ones(N), None, (), (n, N - n))
-        values = labeled_values(pool, ensemble, (every == sample).astype(float), biased=procedure.biased)
-        total, entry = total + values.statistics * (n * (N - n) / N**2), values.entry
-    values = Values(total, entry)
-    return resampled_outcome("MMD²", tuple(sizes.tolist()), ensemble, values, "permutation", False)
-
-
-def design_test(
-    pool: Pool, own: Int[np.ndarray, " N"], count: int, design: Design, kernel: Any, procedure: Procedure
-) -> TestOutcome:
-    """The biased statistic of pooled rows, the bin of each of them given, under any design."""
-    ensemble = choose_kernels(kernel, pool.space)
-    draws = design.draw(np.bincount(own, minlength=count).astype(float), procedure.n_resamples, procedure.rng)
-    parts = [(factor, contrast_values(ensemble, W[own])) for factor, W in draws.terms]
-    total = np.sum([factor * each.statistics for factor, each in parts], axis=0)
-    values = Values(total, parts[0][1].entry)
-    return resampled_outcome("biased MMD²", pool.sizes, ensemble, values, procedure.null, draws.enumerated)
+def one_kernel(kernel: Any, space: Space, procedure: Procedure) -> Ensemble:
+    """A kernel and its matrix; several are refused."""
+    if is_fused(kernel) or (isinstance(kernel, list | tuple) and len(kernel) > 1):
+        seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
+        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object (--kernel)")
+    return choose_kernels(kernel, space)
 
 
 def approximate_test(pool: Pool, kernel: Any, procedure: Procedure) -> TestOutcome:
     """Gamma or spectral null: (1/n + 1/m) Σ λ_l z_l², the eigenvalues of the centred matrix over N."""
-    ensemble, (n, m) = choose_kernels(kernel, pool.space), pool.sizes
-    if len(ensemble.kernels) > 1:
-        seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
-        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object (--kernel)")
+    ensemble, (n, m) = one_kernel(kernel, pool.space, procedure), pool.sizes
     (matrix,) = ensemble.members
     value, _ = mmd2(matrix, pool.labels[:, None], biased=procedure.biased)
     trace, squares = centred_moments(matrix_sums(matrix, np.zeros((pool.size, 0))))

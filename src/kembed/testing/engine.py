@@ -21,23 +21,23 @@ from kembed.features.single import column_ensemble
 from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import make_space
 from kembed.learning.kernel_words import choose_kernel, for_one_column, learned_lengthscale
-from kembed.permutation.bins import AnyBins, ClusterBins, make_bins, make_cluster_bins
+from kembed.permutation.bins import BINS, AnyBins, make_bins
 from kembed.permutation.designs import Design, SeveralSamples, TwoSamples
 from kembed.permutation.exchange import (
     Exchange,
     checked_unit,
+    count_of_strata,
     notes_of_strata,
     number_strata,
     one_sided_strata,
     refuse_split,
-    words_of_strata,
+    shared_strata,
 )
 from kembed.permutation.fusion import Values, fuse
-from kembed.permutation.pool import Pool, make_pool, row_weights
+from kembed.permutation.pool import Pool, row_weights
 from kembed.permutation.sums import (
     BinSums,
     Layout,
-    Sums,
     member_statistics,
     pooled,
     stored,
@@ -133,19 +133,14 @@ def evaluate(ensemble: Ensemble, sizes: Float[np.ndarray, " J"], sums: BinSums, 
     return Values(same.statistics, sizes)
 
 
-def sums_test(
-    ensemble: Ensemble,
-    columns: list[Ensemble] | None,
-    sample: Sample,
-    sums: BinSums,
-    design: Design,
-    procedure: Procedure,
-    sizes: tuple[int, ...],
-) -> TestOutcome:
-    """The fused test of an ensemble, and of single columns on the same draws."""
-    fitted = [Fitted(each, entries(each.members, sample)) for each in (ensemble, *(columns or ()))]
-    own = None if columns is None else fitted[1:]
-    return fitted_test(fitted[0], own, sample.names, sums, design, procedure, sizes)
+def choose_all(
+    kernel: Any, sample: Sample, procedure: Procedure, by_column: bool
+) -> tuple[Fitted, list[Fitted] | None]:
+    """The members of the test of all columns, and of those of single ones."""
+    ensembles = [choose_ensemble(kernel, sample, procedure.rng)]
+    ensembles += choose_columns(kernel, sample, procedure.rng) if by_column else []
+    whole, *columns = (Fitted(each, entries(each.members, sample)) for each in ensembles)
+    return whole, columns if by_column else None
 
 
 def fitted_test(
@@ -157,7 +152,7 @@ def fitted_test(
     procedure: Procedure,
     sizes: tuple[int, ...],
 ) -> TestOutcome:
-    """The same for ensembles whose entries have been measured."""
+    """The test of an ensemble, and of single columns on the same draws."""
     draws, ensemble = design.draw(sums.weight, procedure.n_resamples, procedure.rng), fitted.ensemble
     values = evaluate(*fitted, sums, draws)
     by_column = None
@@ -178,26 +173,10 @@ def column_evidence(names: tuple[str, ...], columns: list[Ensemble], values: lis
 def tables_test(
     parts: Exchange, weights: Any, kernel: Any, procedure: Procedure, *, by_column: bool = False
 ) -> TestOutcome:
-    """The test of two tables in memory, of rows, clusters or strata; all rows fit the features if few."""
-    tables = parts.tables
-    rows = sum(len(table.values) for table in tables)
-    if procedure.complete(rows):
-        pool = make_pool(tables, weights, "none", parts.clusters, parts.strata)
-        return pool_test(pool, kernel, procedure, by_column=by_column)
-    return binned_tables_test(parts, weights, kernel, procedure, by_column=by_column)
-
-
-def binned_tables_test(
-    parts: Exchange, weights: Any, kernel: Any, procedure: Procedure, *, by_column: bool = False
-) -> TestOutcome:
-    """The test of tables in memory whose rows are exchanged in bins; a sample of them fits the features."""
-    tables = parts.tables
-    sizes, key = tuple(len(table.values) for table in tables), int(procedure.rng.integers(2**62))
-    bins: tuple[AnyBins, ...] = make_bins(sizes, key)
-    if parts.clusters is not None or parts.strata is not None:
-        clusters = parts.clusters or [np.arange(size) for size in sizes]
-        strata = parts.strata or [np.zeros(size, dtype=int) for size in sizes]
-        bins = make_cluster_bins(tuple(clusters), tuple(strata), key)
+    """The test of tables in memory, of rows, clusters or strata, by features that a sample of rows fits."""
+    tables, key = parts.tables, int(procedure.rng.integers(2**62))
+    sizes = tuple(len(table.values) for table in tables)
+    bins = make_bins(sizes, key, parts.clusters, parts.strata)
     _refuse_few(bins, [table.label for table in tables], "clusters")
     sources = [in_memory(table) for table in tables]
     layout = Layout(tuple(range(len(tables[0].names))))
@@ -211,15 +190,37 @@ def binned_tables_test(
     return _test_bins(tuple(sources), bins, layout, kernel, procedure, by_column)
 
 
-def pool_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool = False) -> TestOutcome:
-    """The test of pooled rows in memory, all of which fit the features."""
-    bins = pooled_bins(pool.labels, pool.units, pool.strata, int(procedure.rng.integers(2**62)))
-    labels = np.zeros(bins.count)
-    labels[bins.own] = pool.labels
-    design = TwoSamples(labels, bins.classes, bins.strata)
-    result = design_test(pool, bins.own, bins.count, design, kernel, procedure, by_column=by_column)
-    movable = tuple(int(((bins.classes >= 0) & (labels == label)).sum()) for label in (1.0, 0.0))
-    if pool.labels.sum() != pool.sizes[0]:  # y is the first sample of the pool
+def pool_test(
+    pool: Pool,
+    kernel: Any,
+    procedure: Procedure,
+    *,
+    by_column: bool = False,
+    test: Any = None,
+    bins: int = BINS,
+) -> TestOutcome:
+    """The test of pooled rows in memory, of rows, clusters or strata, in about so many bins.
+
+    `test` is a function as `design_test`, which it is by default.
+    """
+    numbers, key = np.unique(pool.labels)[::-1], int(procedure.rng.integers(2**62))
+    parts = [np.flatnonzero(pool.labels == number) for number in numbers]
+    clusters = parts if pool.units is None else [pool.units[part] for part in parts]
+    strata = None if pool.strata is None else [pool.strata[part] for part in parts]
+    made = make_bins(tuple(map(len, parts)), key, clusters, strata, bins=bins)
+    own, counts = np.empty(pool.size, dtype=int), [each.count for each in made]
+    for part, each, start in zip(parts, made, np.cumsum([0, *counts[:-1]]), strict=True):
+        own[part] = start + each.of(0, len(part))[0]
+    labels = np.repeat(numbers, counts)
+    classes = np.concatenate([each.classes for each in made])
+    groups = np.concatenate([each.strata for each in made])
+    design: Design = TwoSamples(labels, classes, groups)
+    if len(parts) > 2:
+        design = SeveralSamples(labels.astype(int), classes, groups)
+    test = test or design_test
+    result = test(pool, own, len(labels), design, kernel, procedure, by_column=by_column)
+    movable = tuple(each.movable for each in made)
+    if len(parts) > 2 or pool.labels.sum() != pool.sizes[0]:  # not in the order of the samples
         movable = movable[::-1]
     return result if sum(movable) == pool.size else replace(result, bins=movable)
 
@@ -237,29 +238,9 @@ def design_test(
     """The test of pooled rows in memory, the bin of each of them given, under any design."""
     points = min(MOST_LANDMARKS, max(LANDMARKS, pool.size // ROWS_A_LANDMARK))
     sample = Sample(pool.space, pool.names, points=points)
-    ensemble = choose_ensemble(kernel, sample, procedure.rng)
-    columns = choose_columns(kernel, sample, procedure.rng) if by_column else None
+    fitted = choose_all(kernel, sample, procedure, by_column)
     sums = pooled(sample, own, count, pool.weights)
-    return sums_test(ensemble, columns, sample, sums, design, procedure, pool.sizes)
-
-
-def pooled_bins(labels: Float[np.ndarray, " N"], clusters: Any, strata: Any, key: int) -> ClusterBins:
-    """Bins of pooled rows or clusters within strata, those of one sample after those of the other."""
-    N = len(labels)
-    clusters = np.arange(N) if clusters is None else clusters
-    strata = np.zeros(N, dtype=int) if strata is None else strata
-    parts = [np.flatnonzero(labels == label) for label in np.unique(labels)[::-1]]
-    made = make_cluster_bins(
-        tuple(clusters[part] for part in parts), tuple(strata[part] for part in parts), key
-    )
-    own, start = np.empty(N, dtype=int), 0
-    for part, each in zip(parts, made, strict=True):
-        own[part] = start + each.own
-        start += each.count
-    classes, groups = (
-        np.concatenate([getattr(each, name) for each in made]) for name in ("classes", "strata")
-    )
-    return ClusterBins(own, np.zeros(N, dtype=int), classes, groups)
+    return fitted_test(*fitted, sample.names, sums, design, procedure, pool.sizes)
 
 
 def sources_test(
@@ -284,7 +265,25 @@ def sources_test(
             raise ValueError(f"{seen}; name a column of both samples, or read them into memory")
     places = {each: schema.names.index(each) for each in (unit, strata) if isinstance(each, str)}
     layout = Layout(tuple(c for c in range(len(schema.names)) if c not in places.values()))
-    bins, notes, within = _bins(sources, places, unit, strata, int(rng.integers(2**62)))
+    sizes, key = tuple(source.size for source in sources), int(rng.integers(2**62))
+    clusters: Any = None
+    if isinstance(unit, str):
+        columns = [source.fold(take_column, places[unit]).table for source in sources]
+        clusters = [np.unique(column, return_inverse=True)[1].ravel() for column in columns]
+    elif strata is not None:
+        clusters = [np.arange(size) for size in sizes]
+        if unit is not None:
+            clusters = [np.where(rows < len(rows) // unit * unit, rows // unit, -1) for rows in clusters]
+    notes: tuple[str, ...] = ()
+    groups, within = None, ""
+    if strata is not None:
+        place = places[strata]
+        columns = [source.fold(take_column, place).table for source in sources]
+        groups, names = number_strata(columns, schema.levels[place] if schema.categorical[place] else None)
+        refuse_split(clusters, groups, names)
+        notes = notes_of_strata(one_sided_strata(groups, names))
+        within = count_of_strata(len(shared_strata(groups)), strata)
+    bins = make_bins(sizes, key, clusters, groups, unit=unit if isinstance(unit, int) else 1)
     _refuse_few(bins, [source.label for source in sources], "rows" if unit is None else f"unit={unit!r}")
     result = _test_bins(sources, bins, layout, kernel, procedure, by_column)
     return replace(result, notes=notes, within=within)
@@ -300,14 +299,16 @@ def _test_bins(
 ) -> TestOutcome:
     """The test of samples whose rows are in bins: a pass for the rows that fit the features, one for sums."""
     sample = _sample(sources, bins, layout)
-    ensemble = choose_ensemble(kernel, sample, procedure.rng)
-    columns = choose_columns(kernel, sample, procedure.rng) if by_column else None
-    maps = tuple(dict.fromkeys(each for part in (ensemble, *(columns or ())) for each in part.maps))
+    fitted, columns = choose_all(kernel, sample, procedure, by_column)
+    maps = tuple(dict.fromkeys(each for part in (fitted, *(columns or ())) for each in part.ensemble.maps))
     basis = sample.fitted()
     parts = [
         source.fold(sum_features, layout, own, basis, maps) for source, own in zip(sources, bins, strict=True)
     ]
-    order = sorted(range(len(parts)), key=lambda k: _key(parts[k]))  # the same answer for swapped samples
+    totals = [
+        np.concatenate([[part.rows], *(table.sum(axis=0) for table in part.features)]) for part in parts
+    ]
+    order = sorted(range(len(parts)), key=lambda k: totals[k].tolist())  # the same for swapped samples
     sums = stored([parts[k] for k in order], maps)
     codes = np.repeat(np.arange(len(parts)), [bins[k].count for k in order])
     classes = np.concatenate([bins[k].classes for k in order])
@@ -316,33 +317,8 @@ def _test_bins(
     if len(parts) == 2:
         design = TwoSamples((codes == 0).astype(float), classes, strata)
     sizes = tuple(part.rows for part in parts)
-    result = sums_test(ensemble, columns, sample, sums, design, procedure, sizes)
+    result = fitted_test(fitted, columns, sample.names, sums, design, procedure, sizes)
     return replace(result, bins=tuple(own.movable for own in bins))
-
-
-def _key(part: Sums) -> tuple[float, ...]:
-    """An order of samples: by rows, then by their sums."""
-    return (part.rows, *(float(value) for table in part.features for value in table.sum(axis=0)))
-
-
-def _bins(
-    sources: tuple[Source, ...], named: dict[str, int], unit: Any, strata: str | None, key: int
-) -> tuple[tuple[AnyBins, ...], tuple[str, ...], str]:
-    """Bins of rows, of so many consecutive rows, or of clusters within strata; notes on strata, and which."""
-    sizes = tuple(source.size for source in sources)
-    if not isinstance(unit, str) and strata is None:
-        return make_bins(sizes, key, unit=unit or 1), (), ""
-    clusters = [_clusters(source, named.get(unit), unit) for source in sources]
-    if strata is None:
-        none = tuple(np.zeros(size, dtype=int) for size in sizes)
-        return make_cluster_bins(tuple(clusters), none, key), (), ""
-    place, schema = named[strata], sources[0].schema
-    columns = [source.fold(take_column, place).table for source in sources]
-    levels = schema.levels[place] if schema.categorical[place] else None
-    groups, names = number_strata(columns, levels)
-    refuse_split(clusters, groups, names)
-    bins = make_cluster_bins(tuple(clusters), tuple(groups), key)
-    return bins, notes_of_strata(one_sided_strata(groups, names)), words_of_strata(groups, strata)
 
 
 def _refuse_few(bins: tuple[AnyBins, ...], labels: list[str], unit: str) -> None:
@@ -351,14 +327,6 @@ def _refuse_few(bins: tuple[AnyBins, ...], labels: list[str], unit: str) -> None
         if own.movable < LEAST:
             seen = f"only {own.movable} units ({unit}) of {label} could change samples"
             raise ValueError(f"{seen}; give more rows, smaller units or coarser strata")
-
-
-def _clusters(source: Source, column: int | None, unit: int | None) -> Int[np.ndarray, " n"]:
-    """The cluster of every row: a column's entry, so many consecutive rows, or the row itself."""
-    if column is not None:
-        return np.unique(source.fold(take_column, column).table, return_inverse=True)[1].ravel()
-    rows = np.arange(source.size)
-    return rows if unit is None else np.where(rows < source.size // unit * unit, rows // unit, -1)
 
 
 def _sample(sources: tuple[Source, ...], bins: tuple[AnyBins, ...], layout: Layout) -> Sample:

@@ -12,7 +12,7 @@ Features are fitted on each side's unordered rows, so that no pairing changes th
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import factorial
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -33,9 +33,10 @@ from kembed.features.rows import Rows, Sample
 from kembed.kernels.space import Space, make_space
 from kembed.learning.kernel_words import choose_kernel
 from kembed.permutation import nulls
-from kembed.permutation.bins import Bins, sampled
+from kembed.permutation.bins import Bins
 from kembed.permutation.crossings import (
     BINS,
+    BinOrders,
     Places,
     bin_orders,
     bin_rows,
@@ -44,14 +45,15 @@ from kembed.permutation.crossings import (
     unit_rows,
 )
 from kembed.permutation.fusion import Values
-from kembed.permutation.rings import draw_shifts, draw_star
-from kembed.tables.source import HELD, Block, Source, Stacked
+from kembed.permutation.rings import Star, draw_shifts, draw_star
+from kembed.permutation.series import crossed, principal_features
+from kembed.permutation.sums import Layout, take_sample
+from kembed.tables.source import HELD, Block, Source
 from kembed.tables.table import Table
-from kembed.testing.dense import NOTHING, choose_kernels
+from kembed.testing.dense import centred_moments, matrix_sums, one_kernel
 from kembed.testing.engine import MOST_LANDMARKS, single_ensemble
 from kembed.testing.outcome import TestOutcome, approximate_outcome, resampled_outcome
-from kembed.testing.procedure import CROSSED_ROWS, Procedure, is_fused
-from kembed.testing.wild import wild_values
+from kembed.testing.procedure import CROSSED_ROWS, Procedure
 
 Matrix = Float[np.ndarray, "n n"]
 FEW_ROWS = 8  # more have more pairings than anybody waits for
@@ -74,18 +76,7 @@ FEW, LEADING, NEGLIGIBLE = 16, 64, 1e-4
 WIDE = 600  # features of one kernel, beyond which their leading ones are found by iteration
 
 
-class Pairings(Protocol):
-    """Ways to pair the rows of two sides, that of the data first."""
-
-    @property
-    def enumerated(self) -> bool:
-        """Whether these are all ways."""
-
-    def products(self, first: Any, second: Any, width: int = 1) -> Any:
-        """Σ_i a_i ⊗ b_π(i) for runs of features a, and every pairing π: a slice and (w, q, C)."""
-
-    def forms(self, K: Matrix, L: Matrix) -> Float[np.ndarray, " C"]:
-        """Σ_ij K_ij L_π(i)π(j) for every pairing π."""
+Pairings = Star | BinOrders
 
 
 @dataclass(eq=False)
@@ -117,10 +108,6 @@ class Side:
             found[inside] -= found[inside].mean(axis=0)
         return found
 
-    def matrix(self, member: Any) -> Matrix:
-        """The kernel matrix of all rows, which the sample then holds."""
-        return np.array(member.matrix(self.sample))
-
 
 def centred(K: Matrix, *, biased: bool) -> tuple[Matrix, float]:
     """A kernel matrix about its means, and the size of an entry: HKH, or with nothing on the diagonal.
@@ -151,29 +138,31 @@ def pair_values(pair: KernelPair, left: Side, right: Side, pairings: Pairings, b
         or (wide and pair.left.width * pair.right.width > PRODUCTS_A_ROW * n)
     ):
         (K, one), (L, other) = (
-            centred(side.matrix(member), biased=biased)
+            centred(np.array(member.matrix(side.sample)), biased=biased)
             for side, member in zip((left, right), members, strict=True)
         )
         divisor = n * (n if biased else n - 3.0)
         return Values(pairings.forms(K, L)[:, None] / divisor, np.array([one * other])).merged(False)
     A, B = left.features(pair.left), right.features(pair.right)
-    traces = [
-        add_blocks(np.einsum("ip,ip->p", each, each)[:, None], member.width, member.cuts).reshape(
-            -1, len(member.cuts)
-        )
-        for each, member in zip((A, B), members, strict=True)
-    ]
-    size = trace_products(traces, pair.cuts)
+    norms = (np.einsum("ip,ip->p", each, each) for each in (A, B))
+    size = trace_products(norms, members, pair.cuts)
     values = add_squares(pairings.products(A, B, pair.left.width), pair, A.shape[1])
     # Over n², less what it is on average over all pairings.
     values = (values.T - (0.0 if biased else size / (n - 1.0))) / n**2
     return Values(values, size / n**2).merged(len(size) > 1)
 
 
-def trace_products(traces: list[Any], cuts: tuple[tuple[int, int], ...]) -> Float[np.ndarray, " J"]:
-    """The traces of all blocks at every cut, of either side, multiplied in the order of `add_squares`."""
-    one, other = (trace[:, [pair[k] for pair in cuts]] for k, trace in enumerate(traces))
-    return (one[:, None, :] * other[None, :, :]).ravel()
+def trace_products(norms: Any, members: Any, cuts: tuple[tuple[int, int], ...]) -> Float[np.ndarray, " J"]:
+    """The traces of all blocks at every cut, of either side, multiplied in the order of `add_squares`.
+
+    `norms` are the squared norms of the features of either side.
+    """
+    one, other = (
+        add_blocks(own[:, None], member.width, member.cuts).reshape(-1, len(member.cuts))
+        for own, member in zip(norms, members, strict=True)
+    )
+    left, right = ([pair[k] for pair in cuts] for k in (0, 1))
+    return (one[:, None, left] * other[None, :, right]).ravel()
 
 
 def add_squares(products: Any, pair: KernelPair, count: int) -> Float[np.ndarray, "J C"]:
@@ -249,7 +238,7 @@ def rows_test(
     return resampled_outcome("HSIC", (n,), ensemble, values, procedure.null, pairings.enumerated)
 
 
-def draw_pairings(n: int, procedure: Procedure) -> Any:
+def draw_pairings(n: int, procedure: Procedure) -> Pairings:
     """Turns of random rings, or of the ring of time; all pairings of few rows."""
     count = procedure.n_resamples
     if procedure.null == "shift":
@@ -270,17 +259,23 @@ def _one_kernel(kernels: tuple[Any, Any], spaces: list[Space], procedure: Proced
 
     n HSIC → Σ_ab λ_a η_b z_ab², the eigenvalues of the two centred matrices.
     """
-    sides = [_single_kernel(kernel, space, procedure) for kernel, space in zip(kernels, spaces, strict=True)]
+    sides = [one_kernel(kernel, space, procedure) for kernel, space in zip(kernels, spaces, strict=True)]
     matrices, n = [side.members[0] for side in sides], len(spaces[0].values)
     learned = tuple(side.learned[0] if side.learned else None for side in sides)
     names = ((sides[0].kernels[0], sides[1].kernels[0]),)
     ensemble = Ensemble((), names, separate_plan(1), learned if any(learned) else ())
     if procedure.null == "wild":
-        values = wild_values(matrices[0], matrices[1], procedure)
+        (K, _), (L, _) = (centred(each.whole(), biased=True) for each in matrices)
+        product, how = K * L, crossed(*map(principal_features, matrices))
+        # Products are many: with the tails of a t rejections are too few (`benchmarks/series.py`).
+        (W,) = procedure.wild_columns([n], [how], tails=False)
+        table = np.einsum("ic,ic->c", W, product @ W)[:, None] / n**2
+        values = Values(table, np.array([float(np.sqrt(np.mean(np.square(product))))]))
         return resampled_outcome("biased HSIC", (n,), ensemble, values, "wild", False)
     whole = [each.whole() for each in matrices]
     both = [centred(each.copy(), biased=True)[0] for each in whole]
-    (trace_x, squares_x), (trace_y, squares_y) = map(_moments, both, whole)
+    sums = (matrix_sums(each, np.zeros((n, 0))) for each in matrices)
+    (trace_x, squares_x), (trace_y, squares_y) = map(centred_moments, sums)
     value, mean, variance = 0.0, trace_x * trace_y / n**3, 2.0 * squares_x * squares_y / n**6
     if mean > 0.0:  # else a side does not vary
         divisor = n * (n if procedure.biased else n - 3.0)
@@ -292,23 +287,6 @@ def _one_kernel(kernels: tuple[Any, Any], spaces: list[Space], procedure: Proced
         return nulls.leading(np.multiply.outer(*spectra).ravel()) / n
 
     return approximate_outcome("HSIC", (n,), ensemble, procedure, value, (mean, variance), weights)
-
-
-def _single_kernel(kernel: Any, space: Space, procedure: Procedure) -> Ensemble:
-    """One kernel and its matrix."""
-    several = isinstance(kernel, list | tuple) and len(kernel) > 1
-    if several or is_fused(kernel):
-        seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
-        raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object (--kernel)")
-    return choose_kernels(kernel, space)
-
-
-def _moments(whole: Matrix, K: Matrix) -> tuple[float, float]:
-    """trace HKH and ‖HKH‖²; 0 where all is rounding."""
-    trace = float(np.trace(whole))
-    if trace <= NOTHING * float(np.abs(K.sum(axis=0)).mean() + np.abs(np.diagonal(K)).sum()):
-        return 0.0, 0.0
-    return trace, float(np.vdot(whole, whole))
 
 
 def columns_test(
@@ -330,18 +308,15 @@ def columns_test(
     key, held = int(rng.integers(2**62)), source.size * len(every) <= HELD
     alone = isinstance(unit, int) and unit == 1 and strata is None
     if held:
-        rows = source.fold(take_columns, every).table
+        rows = source.fold(take_sample, Layout(every)).table
         bins = len(rows) if alone and len(rows) <= CROSSED_ROWS else BINS
-        if strata is None:
-            places = _places(len(rows), unit, key, bins)
-        else:
-            places = _stratum_places(len(rows), unit, strata, key)
+        places = _places(len(rows), unit, strata, key, bins)
         sample = rows[_sampled(places, unit if isinstance(unit, int) and strata is None else 1)]
     elif not alone or procedure.null == "shift":
         refuse_unit(unit if procedure.null != "shift" else None, source)
     else:
         few = Bins(source.size, SAMPLE, 1, key)
-        sample = source.fold(take_columns, every, few, SAMPLE).table
+        sample = source.fold(take_sample, Layout(every), few, SAMPLE).table
     cut, kinds = len(columns[0]), source.schema.discrete[list(every)]
     samples = [
         Sample(
@@ -353,7 +328,11 @@ def columns_test(
         for part, own in zip((slice(cut), slice(cut, None)), names, strict=True)
     ]
     pairs, ensemble = choose_pairs(kernels, samples[0], samples[1], rng)
-    pairs = _leading_pairs(pairs, samples)
+    one, other = (
+        {member: leading(member, sample) for member in side}
+        for side, sample in zip(_members(pairs), samples, strict=True)
+    )
+    pairs = tuple(KernelPair(one[a], other[b], cuts) for a, b, cuts in pairs)
     limit = procedure.null == "normal" or not held
     if procedure.statistic == "auto" and procedure.null == "permutation" and alone:
         limit = limit or len(rows) * BINS * _products(pairs, samples) > WORK
@@ -366,34 +345,25 @@ def columns_test(
     )
     values = _together([pair_values(pair, *sides, pairings, procedure.biased) for pair in pairs])
     result = resampled_outcome("HSIC", (len(rows),), ensemble, values, procedure.null, pairings.enumerated)
-    return result if single else replace(result, bins=(pairings.bins,))
+    return (
+        replace(result, bins=(pairings.bins,)) if isinstance(pairings, BinOrders) and not single else result
+    )
 
 
-def take_columns(block: Block, columns: tuple[int, ...], bins: Bins | None = None, each: int = 0) -> Stacked:
-    """Some columns of the rows: of all, or of those that features are fitted on."""
-    kept = slice(None) if bins is None else sampled(bins, block.first, len(block.values), each)
-    return Stacked((block.values[kept][:, list(columns)],))
-
-
-def _places(n: int, unit: Any, key: int, bins: int) -> list[Places]:
-    """Bins of rows, of so many consecutive rows, or of units of every size."""
-    if isinstance(unit, int):
+def _places(n: int, unit: Any, strata: Int[np.ndarray, " n"] | None, key: int, bins: int) -> list[Places]:
+    """Bins of rows, of so many consecutive rows, or of units of every size, within strata."""
+    if isinstance(unit, int) and strata is None:
         if n < 2 * unit:
             seen = f"unit={unit} leaves {n // unit} units of {n} rows that could change places"
             raise ValueError(f"{seen}; give more rows or smaller units")
         return [bin_rows(n, key, unit=unit, bins=bins)]
-    found = unit_rows(unit, key, bins=bins)
-    if not found:
-        raise ValueError("no two units have as many rows; name smaller units, or cut them to one size")
-    return found
-
-
-def _stratum_places(n: int, unit: Any, strata: Int[np.ndarray, " n"], key: int) -> list[Places]:
-    """Bins of rows, of so many consecutive rows, or of units of every size, within strata."""
     units = np.arange(n) // unit if isinstance(unit, int) else unit
+    if strata is None:
+        if not (found := unit_rows(units, key, bins=bins)):
+            raise ValueError("no two units have as many rows; name smaller units, or cut them to one size")
+        return found
     order = np.lexsort((strata, units))
-    split = (np.diff(units[order]) == 0) & (np.diff(strata[order]) != 0)
-    if split.any():
+    if ((np.diff(units[order]) == 0) & (np.diff(strata[order]) != 0)).any():
         raise ValueError("a unit has rows in two strata; name units that lie within one stratum")
     if not (found := unit_rows(units, key, bins=STRATUM_BINS, strata=strata)):
         raise ValueError("no stratum has two units of as many rows; name coarser strata or smaller units")
@@ -417,21 +387,16 @@ def refuse_unit(unit: Any, source: Source, name: str = "unit") -> NoReturn:
     raise ValueError(f"{seen}; take fewer rows or columns, or leave it out")
 
 
-def _leading_pairs(pairs: tuple[KernelPair, ...], samples: list[Sample]) -> tuple[KernelPair, ...]:
-    """The pairs with the leading features of every member."""
-    known: dict[tuple[int, int], FeatureMember] = {}
-    for pair in pairs:
-        for k, member in enumerate((pair.left, pair.right)):
-            if (id(member), k) not in known:
-                known[id(member), k] = leading(member, samples[k])
-    return tuple(KernelPair(known[id(a), 0], known[id(b), 1], cuts) for a, b, cuts in pairs)
+def _members(pairs: tuple[KernelPair, ...]) -> tuple[list[FeatureMember], list[FeatureMember]]:
+    """The members of either side, each once."""
+    return list(dict.fromkeys(pair.left for pair in pairs)), list(dict.fromkeys(pair.right for pair in pairs))
 
 
 def leading(member: FeatureMember, rows: Rows) -> FeatureMember:
     """The principal features of a kernel of many, as these rows have them; one of few stays as it is."""
     if member.cuts != (member.width,) or member.width <= FEW:
         return member
-    F = member.features(rows) if member.linear is None else member.features(rows) @ member.linear
+    F = member.turned(member.features(rows))
     if F.shape[1] > member.width:  # several kernels
         return member
     values, vectors = _principal(F)
@@ -463,12 +428,11 @@ def _principal(F: Any) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, "P r"
 def _products(pairs: tuple[KernelPair, ...], samples: list[Sample]) -> int:
     """How many products of features a row has."""
     rows = [Rows(sample.fitted(), sample.values[:1]) for sample in samples]
-    widths: dict[int, int] = {}
-    for pair in pairs:
-        for member, own in zip((pair.left, pair.right), rows, strict=True):
-            if id(member) not in widths:
-                widths[id(member)] = member.of(own).shape[1]
-    return sum(widths[id(pair.left)] * widths[id(pair.right)] for pair in pairs)
+    one, other = (
+        {member: member.of(own).shape[1] for member in side}
+        for side, own in zip(_members(pairs), rows, strict=True)
+    )
+    return sum(one[pair.left] * other[pair.right] for pair in pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -501,17 +465,11 @@ def sum_moments(
     total: Moments | None = None
     for start in range(0, max(len(block.values), 1), CHUNK):
         values = block.values[start : start + CHUNK]
+        rows = [Rows(basis, values[:, list(own)]) for basis, own in zip(fitted, columns, strict=True)]
         a, b = (
-            np.hstack([
-                member.of(rows) - centre for member, centre in zip(each, side, strict=True)
-            ])
-            for rows, each, side in zip(
-                [Rows(basis, values[:, list(own)]) for basis, own in zip(fitted, columns, strict=True)],
-                members,
-                centres,
-                strict=True,
-            )
-        )  # fmt: skip
+            np.hstack([member.of(own) for member in side]) - np.concatenate(centre)
+            for own, side, centre in zip(rows, members, centres, strict=True)
+        )
         cross = [a[:, cuts[0][j]].T @ b[:, cuts[1][k]] for j, k in pairs]
         part = Moments(len(a), [a.sum(axis=0), b.sum(axis=0)], [a.T @ a, b.T @ b], cross)
         total = part if total is None else total.plus(part)
@@ -528,13 +486,8 @@ def _limit(
     procedure: Procedure,
 ) -> TestOutcome:
     """One pass for moments, and draws of the normal law of all cross-products."""
-    known: list[dict[int, Any]] = [{}, {}]
-    for pair in pairs:
-        known[0].setdefault(id(pair.left), pair.left)
-        known[1].setdefault(id(pair.right), pair.right)
-    numbers = [{key: place for place, key in enumerate(side)} for side in known]
-    places = [(numbers[0][id(pair.left)], numbers[1][id(pair.right)]) for pair in pairs]
-    members = [tuple(side.values()) for side in known]
+    members = [tuple(side) for side in _members(pairs)]
+    places = [(members[0].index(pair.left), members[1].index(pair.right)) for pair in pairs]
     fitted = [sample.fitted() for sample in samples]
     rows = [Rows(basis, sample.values) for basis, sample in zip(fitted, samples, strict=True)]
     centres = [[m.of(own).mean(axis=0) for m in side] for side, own in zip(members, rows, strict=True)]
@@ -560,13 +513,11 @@ def _limit(
             kept.append(scale * add_squares(products, pair, sums.shape[1]))
     parts = []
     for kept, pair, (j, k) in zip(squares, pairs, places, strict=True):
-        traces = [
-            add_blocks(n * np.diagonal(c)[at[m] : at[m + 1], None], member.width, member.cuts).reshape(
-                -1, len(member.cuts)
-            )
-            for member, c, at, m in zip((pair.left, pair.right), covariances, starts, (j, k), strict=True)
-        ]
-        size = trace_products(traces, pair.cuts)
+        norms = (
+            n * np.diagonal(c)[at[m] : at[m + 1]]
+            for c, at, m in zip(covariances, starts, (j, k), strict=True)
+        )
+        size = trace_products(norms, (pair.left, pair.right), pair.cuts)
         table = np.concatenate(kept, axis=1).T - (0.0 if procedure.biased else size / (n - 1.0))
         parts.append(Values(table / n**2, size / n**2).merged(True))
     return resampled_outcome("HSIC", (n,), ensemble, _together(parts), LIMIT, False)

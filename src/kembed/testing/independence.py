@@ -20,7 +20,7 @@ from kembed.tables.source import in_memory
 from kembed.tables.table import Table
 from kembed.testing.hsic import columns_test, refuse_unit, rows_test
 from kembed.testing.outcome import TestOutcome, nothing, swapped_outcome
-from kembed.testing.procedure import NULLS, QUIETLY, SERIES, Procedure, read_procedure
+from kembed.testing.procedure import NULLS, QUIETLY, SERIES, read_procedure
 from kembed.testing.sided import open_sides, side_tables
 
 MINIMUM = 4  # the unbiased statistic divides by n - 3
@@ -92,16 +92,14 @@ def hsic_test(
 
     """
     procedure = read_procedure(statistic, null, n_resamples, memory, rng, (*NULLS, "normal", "shift"))
-    if strata is not None and (null != "permutation" or statistic in ("unbiased", "biased")):
-        seen = "strata goes with null='permutation' and statistic='auto' or 'features'"
-        raise ValueError(f"{seen}; leave strata out or change those")
     if unit is not None:
         unit = unit[()] if isinstance(unit, np.ndarray) and not unit.ndim else unit
         unit = unit if hasattr(unit, "__len__") else checks.count(unit, "unit", 1)
-        if null != "permutation" or statistic in ("unbiased", "biased"):
-            said = f"unit={unit}" if isinstance(unit, int | str) else "unit"
+    for given, name in ((strata, "strata"), (unit, "unit")):
+        if given is not None and (null != "permutation" or statistic in ("unbiased", "biased")):
+            said = f"{name}={given}" if isinstance(given, int | str) else name
             seen = f"{said} goes with null='permutation' and statistic='auto' or 'features'"
-            raise ValueError(f"{seen}; leave unit out or change those")
+            raise ValueError(f"{seen}; leave {name} out or change those")
     if null == "normal" and statistic in ("unbiased", "biased"):
         seen = f"null='normal' is the limit of features, but statistic={statistic!r} is of pairs of rows"
         raise ValueError(f"{seen}; use statistic='auto' or 'features'")
@@ -145,11 +143,14 @@ def hsic_test(
         if unit is not None or groups is not None or procedure.by_features(len(tables[0].values)):
             if groups is not None and unit is None:  # no bit depends on the order of rows
                 order = row_order(np.column_stack([*(table.values for table in tables), groups]))
-                tables, groups = [_in_this(table, order) for table in tables], groups[order]
-            how = tuple(kernels), procedure, 1 if unit is None else unit, groups
-            result = _by_features(tables, names, *how)
+                tables, groups = _in_this(tables, order), groups[order]
+            both, cut = in_memory(beside(tables), "x and y"), len(names[0])
+            columns = tuple(range(cut)), tuple(range(cut, cut + len(names[1])))
+            how: Any = {"unit": 1 if unit is None else unit, "strata": groups}
+            result = columns_test(both, columns, names, tuple(kernels), procedure, **how)
         else:
-            tables = tables if null in SERIES else _in_order(tables)
+            if null not in SERIES:
+                tables = _in_this(tables, row_order(np.column_stack([table.values for table in tables])))
             result = rows_test(tables, names, tuple(kernels), procedure)
     if groups is not None:
         sizes = np.bincount(groups)
@@ -170,30 +171,8 @@ def _comes_second(a: Float[np.ndarray, "n D"], b: Float[np.ndarray, "n E"]) -> b
     return comes_before(*(sorted_rows(np.column_stack(pair)) for pair in ((b, a), (a, b))))
 
 
-def _in_order(tables: list[Table]) -> list[Table]:
-    """Rows in an order of their own."""
-    order = row_order(np.column_stack([table.values for table in tables]))
-    return [_in_this(table, order) for table in tables]
-
-
-def _in_this(table: Table, order: Int[np.ndarray, " n"]) -> Table:
-    return replace(table, values=table.values[order])
-
-
-def _by_features(
-    tables: list[Table],
-    names: list[tuple[str, ...]],
-    kernels: tuple[Any, Any],
-    procedure: Procedure,
-    unit: Any,
-    strata: Int[np.ndarray, " n"] | None,
-) -> TestOutcome:
-    """The test of tables that are in memory by features of their rows."""
-    both = beside(tables)
-    cut = len(tables[0].names)
-    columns = tuple(range(cut)), tuple(range(cut, len(both.names)))
-    how: Any = {"unit": unit, "strata": strata}
-    return columns_test(in_memory(both, "x and y"), columns, names, kernels, procedure, **how)
+def _in_this(tables: list[Table], order: Int[np.ndarray, " n"]) -> list[Table]:
+    return [replace(table, values=table.values[order]) for table in tables]
 
 
 def _names(tables: list[Table], swapped: bool) -> list[tuple[str, ...]]:

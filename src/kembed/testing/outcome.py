@@ -82,7 +82,8 @@ class ColumnEvidence(NamedTuple):
 
     def results(self) -> ColumnResults:
         """P-values of every column, adjusted for all of them."""
-        single, adjusted = _pvalues(self.neg_log_pvalues)
+        T = self.neg_log_pvalues
+        single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
         return tuple(map(ColumnResult, self.names, self.effects, single.tolist(), adjusted.tolist()))
 
 
@@ -221,11 +222,12 @@ def resampled_outcome(
     refuse_non_finite(values.statistics)
     own, fused = values.statistics, fuse(values, ensemble.plan)
     shown = fused.statistic
+    family = ensemble.plan.family
+    order = np.lexsort((-fused.kernels[0], family))
+    best = order[np.flatnonzero(np.diff(family[order], prepend=-1))]  # the strongest kernel of every member
     members = tuple(
         MemberResult(ensemble.kernels[j], float(own[0, j]), float(says))
-        for j, says in zip(
-            _strongest_kernels(fused.kernels[0], ensemble.plan.family), fused.members[0], strict=True
-        )
+        for j, says in zip(best, fused.members[0], strict=True)
     )
     averaged = ensemble.plan.averaged
     strongest = max(members, key=lambda member: member.statistic if averaged else member.neg_log_p)
@@ -256,17 +258,6 @@ def resampled_outcome(
         if ensemble.fused
         else (),
     )
-
-
-def _strongest_kernels(neg_log_pvalues: Float[np.ndarray, " J"], member: Int[np.ndarray, " J"]) -> list[int]:
-    """The strongest kernel of every member."""
-    order = np.lexsort((-neg_log_pvalues, member))
-    return [int(order[place]) for place in np.flatnonzero(np.diff(member[order], prepend=-1))]
-
-
-def _pvalues(T: Float[np.ndarray, "C J"]) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
-    """Unadjusted and adjusted p-values of J statistics; the first row is that of the data."""
-    return nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
 
 
 def subjects(kernels: tuple[Any, ...]) -> tuple[dict[tuple[str, ...], int], Int[np.ndarray, " J"]]:
@@ -302,7 +293,7 @@ def find_columns(
         pairs = [k for k, names in enumerate(places) if names not in tested]
         T = np.hstack([columns.neg_log_pvalues, T[:, pairs]])
         places = {names: k for k, names in enumerate([*tested, *(list(places)[k] for k in pairs)])}
-    single, adjusted = _pvalues(T)
+    single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
     found = []
     for names, k in places.items():
         p, corrected = float(single[k]), max(float(adjusted[k]), overall)
@@ -344,15 +335,12 @@ def approximate_outcome(
     )
 
 
-def swapped(kernel: Any) -> Any:
-    """A pair of kernels, or what is called after two columns, the other way round."""
-    if isinstance(kernel, tuple):
-        return kernel[::-1]
-    return kernel.swapped() if hasattr(kernel, "swapped") else kernel
-
-
 def swapped_outcome(result: TestOutcome) -> TestOutcome:
     """The outcome of an independence test with the sides the other way round."""
+
+    def swapped(kernel: Any) -> Any:
+        return kernel[::-1] if isinstance(kernel, tuple) else kernel.swapped()
+
     return replace(
         result,
         kernel=swapped(result.kernel),

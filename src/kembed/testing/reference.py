@@ -98,14 +98,10 @@ class KeptRows:
         levels = tuple(
             tuple(dict.fromkeys((*one, *two))) for one, two in zip(self.levels, other.levels, strict=True)
         )
-        values = np.concatenate([each.coded(levels) for each in (self, other)])
+        values = np.concatenate([recoded(each.values, each.levels, levels) for each in (self, other)])
         places = np.concatenate([self.places, other.places])
         order = np.argsort(places, kind="stable")[:most]
         return type(self)(most, places[order], values[order], levels)
-
-    def coded(self, levels: tuple[tuple[Any, ...], ...]) -> Float[np.ndarray, "k D"]:
-        """The rows in the codes of other levels, which hold all of theirs."""
-        return recoded(self.values, self.levels, levels)
 
     def fits(self, schema: Schema) -> bool:
         """Whether these can be rows of such columns."""

@@ -1,8 +1,8 @@
 """Do several samples come from one distribution? `k_sample_test`: all of them at once, then every pair.
 
 Labels of k kinds are shuffled over the pooled, unordered rows. For every kernel the statistic is the sum of
-n_g (N - n_g) / N² times MMD² of each sample against all the others, on the same relabelings. Kernels see no
-label, so the test is exact.
+n_g (N - n_g) / N² times the biased MMD² of each sample against all the others, on the same relabelings; two
+samples are tested as by `mmd_test`. Kernels see no label, so the test is exact.
 """
 
 from dataclasses import dataclass, replace
@@ -13,20 +13,16 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.drawing import Shown
-from kembed.core.ordering import row_order
 from kembed.core.progress import showing_progress
 from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import jsonable
-from kembed.kernels.space import make_space
-from kembed.permutation.designs import SeveralSamples
 from kembed.permutation.exchange import Exchange, exchange, shared_strata
 from kembed.permutation.nulls import all_pairs, pair_factors
-from kembed.permutation.pool import Pool
 from kembed.tables import diagnostics
 from kembed.tables.reader import POLICIES, read_tables
-from kembed.testing import dense, engine, outcome
+from kembed.testing import outcome
 from kembed.testing.outcome import TestOutcome, outcome_to_dict
-from kembed.testing.procedure import QUIETLY, Procedure, is_by_features, read_procedure
+from kembed.testing.procedure import QUIETLY, Procedure, read_procedure
 from kembed.testing.two_sample import exchange_notes, exchange_test
 
 LEVEL = 0.05  # that adjusted p-values of pairs can reach
@@ -131,7 +127,7 @@ def k_sample_test(
     generator = checks.generator(rng)
     procedure = read_procedure("auto", "permutation", n_resamples, None, generator)
     with showing_progress(progress), np.errstate(**QUIETLY):
-        whole = _all_at_once(parts, kernel, procedure)
+        whole = exchange_test(parts, None, kernel, procedure, by_column=False)
         factor = float(pair_factors(len(names))[0])
         enough = (
             n_resamples if factor <= LEVEL * (n_resamples + 1) else int(np.ceil(2.0 * factor / LEVEL)) - 1
@@ -159,31 +155,3 @@ def _pair(parts: Exchange, kernel: Any, procedure: Procedure) -> TestOutcome:
         return replace(outcome.nothing("MMD²", procedure.null, sizes), pvalue=1.0)
     result = exchange_test(parts, None, kernel, procedure, by_column=False)
     return replace(result, within=parts.within)
-
-
-def _all_at_once(parts: Exchange, kernel: Any, procedure: Procedure) -> TestOutcome:
-    """The sum over samples of MMD² against the rest, for the data and shuffled labels."""
-    tables, beside = parts.tables, [each for each in (parts.clusters, parts.strata) if each is not None]
-    sizes = tuple(len(table.values) for table in tables)
-    if not procedure.complete(sum(sizes)):
-        return engine.binned_tables_test(parts, None, kernel, procedure)
-    rows, codes = np.concatenate([table.values for table in tables]), np.repeat(np.arange(len(sizes)), sizes)
-    every = [np.concatenate(each) for each in beside]
-    order = row_order(np.column_stack([rows, *every]))
-    space, codes = make_space(rows[order], tables[0].categorical), codes[order]
-    by_features = is_by_features(kernel, procedure.statistic)
-    if not (by_features or beside):
-        return dense.several_test(space, codes, kernel, procedure)
-    pool = Pool(space, np.zeros(len(codes)), None, tables[0].names, sizes)
-    groups = iter(each[order] for each in every)
-    clusters, strata = (None if each is None else next(groups) for each in (parts.clusters, parts.strata))
-    bins = engine.pooled_bins(codes.astype(float), clusters, strata, int(procedure.rng.integers(2**62)))
-    labels = np.zeros(bins.count, dtype=int)
-    labels[bins.own] = codes
-    design = SeveralSamples(labels, bins.classes, bins.strata)
-    if by_features:
-        result = engine.design_test(pool, bins.own, bins.count, design, kernel, procedure)
-    else:
-        result = dense.design_test(pool, bins.own, bins.count, design, kernel, procedure)
-    movable = tuple(int(((bins.classes >= 0) & (labels == k)).sum()) for k in range(len(sizes)))
-    return result if movable == sizes else replace(result, bins=movable)

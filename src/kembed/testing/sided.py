@@ -42,9 +42,13 @@ class Sided:
 def open_sides(samples: dict[str, Any], data: Any, nan_policy: str, minimum: int) -> Sided:
     """The sides as columns of `data`, by argument name; an indicator of missing values is on its column's."""
     names = {side: _names(value, side) for side, value in samples.items()}
-    _refuse_shared(names)
-    every = [name for side in names.values() for name in side]
-    (source,) = read({"data": data}, columns=every, nan_policy=nan_policy, minimum=minimum)
+    owner: dict[str, str] = {}
+    for side, name in ((side, name) for side, own in names.items() for name in own):
+        if name in owner:
+            where = f"twice in {side}" if owner[name] == side else f"in {owner[name]} and in {side}"
+            raise ValueError(f"column {name!r} is {where}; leave it out of one")
+        owner[name] = side
+    (source,) = read({"data": data}, columns=list(owner), nan_policy=nan_policy, minimum=minimum)
     schema = source.schema
     owners = [of or name for name, of in zip(schema.names, schema.missing_of, strict=True)]
     columns = tuple(tuple(d for d, own in enumerate(owners) if own in side) for side in names.values())
@@ -78,14 +82,3 @@ def _names(value: Any, side: str) -> tuple[str, ...]:
         seen = f"{value!r} was given" if isinstance(value, str | int | list | tuple) else "values were given"
         raise TypeError(f"{side} must be the name of a column of data, or a list of names, but {seen}")
     return tuple(names)
-
-
-def _refuse_shared(names: dict[str, tuple[str, ...]]) -> None:
-    """No column is on two sides, or twice on one."""
-    seen: dict[str, str] = {}
-    for side, own in names.items():
-        for name in own:
-            if name in seen:
-                where = f"in {seen[name]} and in {side}" if seen[name] != side else f"twice in {side}"
-                raise ValueError(f"column {name!r} is {where}; leave it out of one")
-            seen[name] = side

@@ -6,6 +6,7 @@ rows, and labels of whole bins are exchanged. Totals of every column and some ro
 that a difference can be explained (`testing/reference.py`).
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -175,18 +176,12 @@ class Sketch:
         """A hash that sketches with the same features share."""
         return digest(self.specification)
 
-    def alike(self, other: "Sketch") -> bool:
-        """Whether the two have the same features."""
-        if self.specification is other.specification:
-            return True
-        try:
-            return self.features == other.features
-        except TypeError:  # a kernel that is a function of the user's: nobody can tell
-            return False
-
     def refuse_different(self, other: "Sketch") -> None:
         """Refuse a sketch with other features, whose sums can be neither added nor compared."""
-        if not self.alike(other):
+        same = self.specification is other.specification
+        with suppress(TypeError):  # a kernel that is a function of the user's: nobody can tell
+            same = same or self.features == other.features
+        if not same:
             both = f"columns {listing(self.columns)} and {listing(other.columns)}"
             remedy = "make one with those of the other: Sketch.of(table, like=sketch), --like"
             raise ValueError(f"the sketches have different features ({both}); {remedy}")
@@ -290,18 +285,16 @@ class Sketch:
     def kept_rows(self, label: str) -> Table:
         """The rows that are kept, as a table."""
         kept, schema = self.kept, self.specification.schema
-        places, none = np.arange(len(kept.values)), (0,) * len(schema.names)
-        about: Any = {"gaps": none, "missing_of": ("",) * len(schema.names)}
+        places, D = np.arange(len(kept.values)), len(schema.names)
         shape = places, len(places), kept.levels, label, schema.units
+        about: Any = {"gaps": (0,) * D, "missing_of": ("",) * D}
         return Table(kept.values, schema.names, schema.discrete, *shape, **about)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe it in the words of docs/json.md."""
         schema, kernel = self.specification.schema, self.specification.kernel
         columns = [
-            {"name": name, "kind": "categories", "levels": list(levels)}
-            if kind
-            else {"name": name, "kind": "numbers", "levels": None}
+            {"name": name, "kind": ("numbers", "categories")[kind], "levels": list(levels) if kind else None}
             for name, kind, levels in zip(schema.names, schema.categorical, schema.levels, strict=True)
         ]
         return jsonable(

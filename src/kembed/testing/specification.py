@@ -25,7 +25,6 @@ from kembed.core.backend import Float, Int
 from kembed.core.linalg import robust_spread
 from kembed.core.store import decode, encode
 from kembed.core.text import listing
-from kembed.features.ensemble import Ensemble
 from kembed.features.members import entries
 from kembed.features.rows import Basis, Rows, Sample
 from kembed.features.segments import Segments
@@ -165,7 +164,11 @@ def fit_specification(
     sample = sample_of(with_unseen(values, schema, kernel), schema.discrete, schema.names)
     ensemble = choose_ensemble(kernel, sample, rng)
     basis = basis_of(ensemble, sample)
-    ensemble = _quantised_ensemble(ensemble, Rows(basis, sample.values))
+    whole = Rows(basis, sample.values)
+    maps = {each: quantised(each, whole) for each in ensemble.maps}
+    members = tuple(_shortened(replace(each, features=maps[each.map]), whole) for each in ensemble.members)
+    learned = tuple(each and replace(each, model=None) for each in ensemble.learned)  # no file holds a model
+    ensemble = ensemble._replace(members=members, learned=learned)
     fitted = Fitted(ensemble, entries(ensemble.members, sample))
 
     columns = enumerate(zip(margins.T, levels, schema.categorical, strict=True))
@@ -189,14 +192,6 @@ def with_unseen(values: Float[np.ndarray, "k D"], schema: Schema, kernel: Any) -
         c = columns[k % len(columns)]
         more[k % len(more), c] = len(schema.levels[c])
     return np.concatenate([values, more])
-
-
-def _quantised_ensemble(ensemble: Ensemble, rows: Rows) -> Ensemble:
-    """The same with quantised features, and without what a file cannot hold."""
-    maps = {each: quantised(each, rows) for each in ensemble.maps}
-    members = tuple(_shortened(replace(each, features=maps[each.map]), rows) for each in ensemble.members)
-    learned = tuple(each and replace(each, model=None) for each in ensemble.learned)
-    return ensemble._replace(members=members, learned=learned)
 
 
 def _shortened(member: Any, rows: Rows) -> Any:

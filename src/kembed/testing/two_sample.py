@@ -22,6 +22,7 @@ from kembed.permutation.bins import BINS
 from kembed.permutation.designs import Given, SignedPairs, arrangements
 from kembed.permutation.exchange import Exchange, exchange, notes_of_strata, one_sided_strata
 from kembed.permutation.pool import Pool, make_pool
+from kembed.permutation.series import hidden_notes, persistence_of
 from kembed.tables import diagnostics
 from kembed.tables.matching import matched
 from kembed.tables.reader import MissingValuesError, read, tables_of
@@ -32,7 +33,6 @@ from kembed.testing.effect import LEVEL, effect_data, effect_size
 from kembed.testing.margin import Margin, decide, read_margin
 from kembed.testing.outcome import ColumnResults, TestOutcome, resampled_outcome
 from kembed.testing.procedure import QUIETLY, Procedure, is_by_features, is_fused, is_sketch, read_procedure
-from kembed.testing.wild import hidden_notes, persistence_of
 
 FEW_ARRANGEMENTS = 20  # fewer cannot reach p = .05
 DIAGNOSED = 5_000  # rows of a sample larger than memory that diagnostics look at
@@ -218,9 +218,6 @@ def samples_test(
     order = "time" if procedure.null == "wild" else "pairs" if paired else "none"
     pool = make_pool(parts.tables, weights, order)
     if procedure.approximate:
-        if is_fused(kernel):
-            seen = f"null={procedure.null!r} takes one kernel, but kernel stands for several"
-            raise ValueError(f"{seen}; give kernel='bkl', kernel='median' or a kernel object (--kernel)")
         return replace(dense.approximate_test(pool, kernel, procedure), notes=notes)
     if procedure.null == "wild":
         result = _wild(pool, kernel, procedure, paired, [table.label for table in tables])
@@ -232,12 +229,17 @@ def samples_test(
 def exchange_test(
     parts: Exchange, weights: Any, kernel: Any, procedure: Procedure, *, by_column: bool
 ) -> TestOutcome:
-    """The permutation test of two tables in memory; clusters and strata are those of `parts`."""
+    """The permutation test of tables in memory; clusters and strata are those of `parts`."""
     rows = sum(len(table.values) for table in parts.tables)
-    if is_by_features(kernel, procedure.statistic) or not procedure.complete(rows):
+    if not procedure.complete(rows):
         return engine.tables_test(parts, weights, kernel, procedure, by_column=by_column)
     pool = make_pool(parts.tables, weights, "none", parts.clusters, parts.strata)
-    return dense.permutation_test(pool, kernel, procedure, by_column=by_column)
+    if is_by_features(kernel, procedure.statistic):
+        return engine.pool_test(pool, kernel, procedure, by_column=by_column)
+    if len(parts.tables) == 2 and parts.clusters is None and parts.strata is None:
+        return dense.permutation_test(pool, kernel, procedure, by_column=by_column)
+    how: Any = {"test": dense.design_test, "bins": pool.size}  # which need not be few
+    return engine.pool_test(pool, kernel, procedure, by_column=by_column, **how)
 
 
 def _larger_than_memory(
@@ -287,7 +289,7 @@ def column_tests(tables: Tables, n_resamples: int, rng: np.random.Generator) -> 
     """The fused permutation test of every column individually."""
     procedure = read_procedure("auto", "permutation", n_resamples, None, rng)
     parts = exchange(list(tables), None, None)
-    return engine.tables_test(parts, None, "fused", procedure, by_column=True).columns or ()
+    return exchange_test(parts, None, "fused", procedure, by_column=True).columns or ()
 
 
 def _check_combination(
@@ -296,12 +298,8 @@ def _check_combination(
     """Refuse what does not go together, and say what does."""
     if by_column and null != "permutation":
         raise ValueError("by_column goes with null='permutation'; leave one out (--by-column, --null)")
-    for given, name in (
-        (weights is not None, "weights"),
-        (unit is not None, "unit"),
-        (strata is not None, "strata"),
-    ):
-        if given and ((paired and name != "strata") or null != "permutation"):
+    for given, name in ((weights, "weights"), (unit, "unit"), (strata, "strata")):
+        if given is not None and ((paired and name != "strata") or null != "permutation"):
             seen = f"{name} goes with null='permutation' and unpaired samples"
             option = f" (--{name.replace('_', '-')}, --null, --paired)"
             raise ValueError(f"{seen}; leave {name} out or change those{option}")
