@@ -180,7 +180,7 @@ def true_mmd(kernel: object, D: int, shift: float, mixed: bool) -> float:
         total += (
             sign
             * expected_kernel(scale, np.append(gap, np.zeros(D - 1)))
-            * (same + (1.0 - same) * np.exp(-penalty))
+            * (same + (1.0 - same) * np.exp(-0.5 * penalty**2))
         )
     return float(np.sqrt(max(total, 0.0)))
 
