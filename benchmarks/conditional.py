@@ -1,6 +1,6 @@
 """The conditional test: level, power and time, beside causal-learn's KCI.
 
-Level at 0.05 with linear, sine and multiplicative-noise confounders, and of series with `memory=`; power
+Level at 0.05 with linear, sine and multiplicative-noise confounders, and of series with `dependence_length=`; power
 against KCI on the cases of `conditional_data.py`, with the time of a test of either, measured in turn in one
 process. Parts run alone with KEMBED_PART=level, power, resamples, regression, time or memory.
 """
@@ -65,13 +65,13 @@ def _memory(task: tuple) -> bool:
     noise[:, 0] /= np.sqrt(1.0 - strength**2)
     how = {"kernel": "median", "n_resamples": 99, "rng": repetition}
     series = lfilter([1.0], [1.0, -strength], noise)
-    return conditional_test(*series, memory=memory, **how).pvalue <= ALPHA
+    return conditional_test(*series, dependence_length=memory, **how).pvalue <= ALPHA
 
 
 def memories() -> None:
     """Share of draws rejected of three autoregressive series that know nothing of each other."""
     repetitions = max(REPETITIONS // 5, 1)
-    print(f"\nLevel at {ALPHA} of series of 200 rows with `memory=`, {repetitions} draws.\n")
+    print(f"\nLevel at {ALPHA} of series of 200 rows with `dependence_length=`, {repetitions} draws.\n")
     print(f"| share kept | {' | '.join(map(str, MEMORIES))} |\n|---|{'---|' * len(MEMORIES)}")
     for strength in STRENGTHS:
         tasks = [[(strength, memory, r) for r in range(repetitions)] for memory in MEMORIES]

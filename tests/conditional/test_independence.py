@@ -486,7 +486,7 @@ def test_memory_takes_out_what_is_given_late_in_the_series():
     rng = np.random.default_rng(0)
     z = np.linspace(-3, 3, 600) + 0.2 * rng.normal(size=600)
     x, y = np.sin(3 * z) + 0.5 * rng.normal(size=(2, 600))
-    assert pvalue(x, y, z, memory=2.0) > 0.02
+    assert pvalue(x, y, z, dependence_length=2.0) > 0.02
 
 
 def test_memory_follows_the_times():
@@ -494,8 +494,10 @@ def test_memory_follows_the_times():
     t = np.arange(120.0)
     x, y = np.cumsum(rng.normal(size=(2, 120)), axis=1)
     order = rng.permutation(120)
-    first = conditional_test(x, y, prewhiten=t, memory=5.0, rng=0).pvalue
-    assert conditional_test(x[order], y[order], prewhiten=t[order], memory=5.0, rng=0).pvalue == first
+    first = conditional_test(x, y, prewhiten=t, dependence_length=5.0, rng=0).pvalue
+    assert (
+        conditional_test(x[order], y[order], prewhiten=t[order], dependence_length=5.0, rng=0).pvalue == first
+    )
 
 
 def test_memory_is_corrected_for_what_multipliers_lack():
@@ -503,7 +505,9 @@ def test_memory_is_corrected_for_what_multipliers_lack():
     rng = np.random.default_rng(0)
     slow = lfilter([1.0], [1.0, -0.8], rng.normal(size=(2, 160)))[:, 40:].T
     time = rng.permutation(120)
-    tester = ConditionalTester(slow[time], kernel="median", n_resamples=19, memory=4.0, prewhiten=None)
+    tester = ConditionalTester(
+        slow[time], kernel="median", n_resamples=19, dependence_length=4.0, prewhiten=None
+    )
     tester._time = time.astype(float)  # rows come in any order, with their times
     tester._arrange(tester.tables)
     table = tester._table

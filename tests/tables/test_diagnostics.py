@@ -194,7 +194,7 @@ def test_all_results_carry_notes():
     assert any(note.endswith("and prewhiten= (--time) is for those") for note in graph.notes)
     assert graph.to_dict()["notes"] == list(graph.notes)
     conditional = conditional_test(x[:, 0], x[:, 1], y[:1].repeat(120, axis=0), n_resamples=19)
-    assert any("prewhiten= and memory= are for those" in note for note in conditional.notes)
+    assert any("prewhiten= and dependence_length= are for those" in note for note in conditional.notes)
 
 
 def test_chance_ties_are_no_copies(rng):

@@ -287,7 +287,10 @@ def test_the_level_holds_for_dependent_pairs(null, correlation):
         x = rng.normal(size=50)
         y = correlation * x + np.sqrt(1 - correlation**2) * rng.normal(size=50)
         count += (
-            quick(x, y, paired=True, null=null, memory=1.0 if null == "wild" else None, rng=rng).pvalue <= 0.1
+            quick(
+                x, y, paired=True, null=null, dependence_length=1.0 if null == "wild" else None, rng=rng
+            ).pvalue
+            <= 0.1
         )
     low, high = (0.06, 0.12) if null == "wild" else (0.1, 0.1)
     assert stats.binom.ppf(1e-4, draws, low) <= count <= stats.binom.ppf(1 - 1e-4, draws, high)
@@ -328,7 +331,7 @@ def test_the_wild_bootstrap_against_a_loop(rng):
     x, y = rng.normal(size=(7, 1)), rng.normal(size=(5, 1))
     z = np.concatenate([x, y])
     K = reference.gram(reference.gaussian(1.0), z, z)
-    result = quick(x, y, kernel=Gaussian(1.0), null="wild", n_resamples=20, memory=2.0)
+    result = quick(x, y, kernel=Gaussian(1.0), null="wild", n_resamples=20, dependence_length=2.0)
     assert result.statistic == pytest.approx(reference.wild_mmd2_loops(K, np.ones(7), np.ones(5)), abs=1e-13)
     seed = np.random.default_rng(0)
     F = principal_features(kernel_matrix(gaussian, z))
@@ -645,7 +648,7 @@ def test_bad_arguments():
     refused(["n_resamples", "whole number", "True"], TypeError, n_resamples=True)
     refused(["rng", "seed", "-1"], TypeError, rng=-1)
     refused(["rng", "seed", "'zero'"], TypeError, rng="zero")
-    refused(["memory", "positive", "-2"], null="wild", memory=-2.0)
+    refused(["dependence_length", "positive", "-2"], null="wild", dependence_length=-2.0)
     refused(["statistic", "'unbiased'", "'quadratic'"], statistic="quadratic")
     refused(["null", "'permutation'", "'bootstrap'"], null="bootstrap")
 
@@ -673,7 +676,7 @@ def test_combinations_that_are_refused():
         refused(["weights", "null='permutation'", "leave weights out"], null=null, weights=weights)
         refused(["by_column", "null='permutation'", "leave one out"], null=null, by_column=True)
     refused(["weights", "unpaired", "leave weights out"], paired=True, weights=weights)
-    refused(["memory", "null='wild'", "leave it out"], memory=3.0)
+    refused(["dependence_length", "null='wild'", "leave it out"], dependence_length=3.0)
     for null in ("gamma", "spectral"):
         refused(["paired=True", "null='permutation'", "'wild'"], y=np.arange(8.0), paired=True, null=null)
         for kernel in ("fused", ["median", Gaussian(1.0)], ("median", Gaussian(1.0))):

@@ -192,7 +192,7 @@ class Settings:
 
     kernels: tuple[Any, ...]  # from `check_kernels`
     n_resamples: int = 999
-    memory: float | None = None
+    dependence_length: float | None = None
     seed: int = 0
     cross_fit: bool = True
     binned_rows: int = BINNED_ROWS
@@ -286,21 +286,22 @@ class TableFeatures:
         Regressions with d of n degrees of freedom make residuals dependent between rows: if these are Pa and
         Pb, P a projection, Σ a_i b_i has variance n - d, but multipliers have Σ a_i² b_i² ≈ n (1 - d/n)²,
         too little by 1 + d/n. Resampled statistics are multiplied by that, d the geometric mean over both
-        targets. With `memory`, of rows that `when` puts in order of time, also by what multipliers lack.
+        targets. With
+        `dependence_length`, of rows that `when` puts in order of time, also by what multipliers lack.
         """
         pairs = list(zip(left.features, right.features, strict=True))
         weights = self.weights(given)
         curved = [k for k, pair in enumerate(pairs) if pair[0].kernel != LINEAR]
         smoothest = sorted(curved, key=lambda k: pairs[k][0].roughness * pairs[k][1].roughness)
         weighted = dict(zip(smoothest, (weights, weights[:1]), strict=False))
-        memory, table = self.settings.memory, []
+        dependence_length, table = self.settings.dependence_length, []
         for k, (first, second) in enumerate(pairs):
             stretch = np.ones(E.shape[1] + 1)
             stretch[1:] += np.sqrt(first.freedom * second.freedom) / self.n
-            if when is not None and memory is not None:
+            if when is not None and dependence_length is not None:
                 persistence = crossed(first.values[when], second.values[when])
-                stretch[1:] *= lack(self.n, min(memory, LONGEST * self.n), persistence).factor
-            rows = self.n // BINS if self.binned and memory is None else 1
+                stretch[1:] *= lack(self.n, min(dependence_length, LONGEST * self.n), persistence).factor
+            rows = self.n // BINS if self.binned and dependence_length is None else 1
             sums = products(first.values, second.values, weighted.get(k, ()), rows)
             name = (first.kernel, second.kernel)
             names = [name] + [(*name, "given")] * (len(sums) - 1)

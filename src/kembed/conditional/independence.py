@@ -11,7 +11,7 @@ from kembed.tables import diagnostics
 from kembed.testing.outcome import nothing
 from kembed.testing.sided import open_sides, side_tables
 
-FOR_SERIES = "prewhiten= and memory= are for those in Python"  # rows in order
+FOR_SERIES = "prewhiten= and dependence_length= are for those in Python"  # rows in order
 
 
 @few_rows_one_thread
@@ -25,7 +25,7 @@ def conditional_test(
     n_resamples: int = 999,
     prewhiten: Any = None,
     least_timescale: float = WEEK,
-    memory: float | None = None,
+    dependence_length: float | None = None,
     cross_fit: bool = True,
     rng: Any = None,
     nan_policy: str = "raise",
@@ -54,7 +54,7 @@ def conditional_test(
         columns, and what autocorrelation remains is reported.
     least_timescale
         The shortest lengthscale that pre-whitening may choose, in the unit of `prewhiten`; for dates, days.
-    memory
+    dependence_length
         For time series: over how many rows the multipliers forget. Rows must come in order of time, unless
         `prewhiten` has their times. Draws are as large as those of autoregressions that remember as long as
         the residuals do.
@@ -85,8 +85,13 @@ def conditional_test(
         tables, missing = side_tables(samples, nan_policy, MINIMUM)
     if missing:
         return ConditionalOutcome.of(nothing("HSIC", "multiplier", (tables[0].given,)))
-    how: Any = {"kernel": kernel, "n_resamples": n_resamples, "memory": memory, "cross_fit": cross_fit}
+    how: Any = {
+        "kernel": kernel,
+        "n_resamples": n_resamples,
+        "dependence_length": dependence_length,
+        "cross_fit": cross_fit,
+    }
     how |= {"prewhiten": prewhiten, "least_timescale": least_timescale, "rng": rng, "nan_policy": nan_policy}
     found = ConditionalTester(WholeTables(tables), **how).test(0, 1, tuple(range(2, len(tables))))
-    ordered = memory is not None or prewhiten is not None
+    ordered = dependence_length is not None or prewhiten is not None
     return replace(found, notes=diagnostics.of_sides(tables, ordered=ordered, remedy=FOR_SERIES))

@@ -70,7 +70,7 @@ class ConditionalTester:
     rng
         Seed or generator; None is fresh entropy, whose p-values no later run could find in a cache. All tests
         share their multipliers.
-    kernel, n_resamples, least_timescale, memory, cross_fit, nan_policy
+    kernel, n_resamples, least_timescale, dependence_length, cross_fit, nan_policy
         As in `conditional_test`.
 
     Examples
@@ -95,7 +95,7 @@ class ConditionalTester:
         n_resamples: int = 999,
         prewhiten: Any = None,
         least_timescale: float = WEEK,
-        memory: float | None = None,
+        dependence_length: float | None = None,
         cross_fit: bool = True,
         cache: Any = None,
         rng: Any = 0,
@@ -114,11 +114,13 @@ class ConditionalTester:
         if cache is not None and rng is None:
             what = "a cache finds p-values by their seed, and rng=None is another seed every time"
             raise ValueError(f"{what}; give one, such as rng=0, or leave cache out")
+        if dependence_length is not None:
+            dependence_length = float(checks.positive(dependence_length, "dependence_length"))
         self._settings = Settings(
             check_kernels(kernel),
             cross_fit=checks.flag(cross_fit, "cross_fit"),
             n_resamples=checks.resamples(n_resamples),
-            memory=None if memory is None else float(checks.positive(memory, "memory")),
+            dependence_length=dependence_length,
             seed=int(checks.generator(rng).integers(2**62)),
         )
         self.names = tuple(name for table in tables for name in table.names[:1])
@@ -172,16 +174,16 @@ class ConditionalTester:
         kinds = [table.categorical.tolist() for table in self.tables]
         # Pickled, because what a kernel prints is rounded.
         kernels = [pickle.dumps(to_numpy(one) if isinstance(one, Kernel) else one) for one in how.kernels]
-        when = b"" if how.memory is None else b"sized" + self._time[order].tobytes()
+        when = b"" if how.dependence_length is None else b"sized" + self._time[order].tobytes()
         return digest(VERSION, kinds, replace(how, kernels=()), when, self._regressed_on, *kernels, *parts)
 
     @cached_property
     def _multipliers(self) -> Float[np.ndarray, "m B"]:
         """A draw a column: signs of rows or of bins of rows, or processes that run along the time."""
         how, rng = self._settings, np.random.default_rng(self._settings.seed)
-        if how.memory is None:
+        if how.dependence_length is None:
             return random_signs(BINS + 1 if self._table.binned else self.n_rows, how.n_resamples, rng)
-        E = wild_weights(self.n_rows, how.n_resamples, how.memory, rng)
+        E = wild_weights(self.n_rows, how.n_resamples, how.dependence_length, rng)
         return np.asarray(E[self._ranks], dtype=np.float32)
 
     @cached_property
@@ -306,9 +308,9 @@ class ConditionalTester:
         self, i: int, j: int, given: tuple[int, ...], both: tuple[TargetFeatures, TargetFeatures]
     ) -> ConditionalOutcome:
         """The outcome of a test of two targets."""
-        (left, right), table, memory = both, self._table, self._settings.memory
+        (left, right), table, length = both, self._table, self._settings.dependence_length
         conditional = bool(left.regressions or right.regressions)
-        null = "multiplier" if conditional or memory is not None else "permutation"
+        null = "multiplier" if conditional or length is not None else "permutation"
         more: dict[str, Any] = {
             "given": tuple(name for v in given for name in self.tables[v].names),
             "residuals": tuple(side.residuals[self._back] for side in (left, right)),
@@ -323,7 +325,7 @@ class ConditionalTester:
             when = np.argsort(self._ranks)
             weighting = given if conditional else ()
             values, names = table.statistics(left, right, weighting, self._multipliers, when)
-            bins = (BINS,) if table.binned and memory is None else ()
+            bins = (BINS,) if table.binned and length is None else ()
         else:
             pairings = self._pairings
             bins = (pairings.bins,) if isinstance(pairings, BinOrders) else ()
@@ -340,7 +342,8 @@ class ConditionalTester:
     @cached_property
     def _screening(self) -> Screening | None:
         """Tests of few of many rows; none for rows in order of time."""
-        return Screening(self._table) if self._table.many and self._settings.memory is None else None
+        ordered = self._settings.dependence_length is not None
+        return Screening(self._table) if self._table.many and not ordered else None
 
 
 def _on_rows(tables: list[Table], rows: Any) -> list[Table]:

@@ -38,7 +38,7 @@ def hsic_test(
     n_resamples: int = 999,
     unit: Any = None,
     strata: Any = None,
-    memory: float | None = None,
+    dependence_length: float | None = None,
     rng: Any = None,
     nan_policy: str = "raise",
     progress: bool | None = None,
@@ -78,7 +78,7 @@ def hsic_test(
         the stratum of every row, or with `data` the name of a column of it. What both sides owe to the
         strata is ignored; the test is exact if x and y are independent within each. Strata of one row are
         left out, and named in a note.
-    n_resamples, memory, rng, nan_policy, progress
+    n_resamples, dependence_length, rng, nan_policy, progress
         As in `mmd_test`. With "omit" a row missing on either side is dropped from both.
 
     Examples
@@ -91,7 +91,9 @@ def hsic_test(
     0.001
 
     """
-    procedure = read_procedure(statistic, null, n_resamples, memory, rng, (*NULLS, "normal", "shift"))
+    procedure = read_procedure(
+        statistic, null, n_resamples, dependence_length, rng, (*NULLS, "normal", "shift")
+    )
     if unit is not None:
         unit = unit[()] if isinstance(unit, np.ndarray) and not unit.ndim else unit
         unit = unit if hasattr(unit, "__len__") else checks.count(unit, "unit", 1)

@@ -28,7 +28,7 @@ class Procedure:
     statistic: str
     null: str
     n_resamples: int
-    memory: float | None
+    dependence_length: float | None
     rng: np.random.Generator
 
     def complete(self, rows: int) -> bool:
@@ -62,7 +62,7 @@ class Procedure:
         self, sizes: Sequence[int], series: Sequence[Persistence], *, tails: bool = True
     ) -> list[Float[np.ndarray, "n C"]]:
         """Weights of the rows of one or more time series: 1 for the data, then wild processes."""
-        W = wild_columns(sizes, series, self.n_resamples, self.memory, self.rng, tails)
+        W = wild_columns(sizes, series, self.n_resamples, self.dependence_length, self.rng, tails)
         return [np.hstack([np.ones((len(weights), 1)), weights]) for weights in W]
 
 
@@ -70,7 +70,7 @@ def read_procedure(
     statistic: Any,
     null: Any,
     n_resamples: Any,
-    memory: Any,
+    dependence_length: Any,
     rng: Any,
     allowed: tuple[str, ...] = NULLS,
 ) -> Procedure:
@@ -78,13 +78,15 @@ def read_procedure(
     checks.choice(statistic, "statistic", STATISTICS)
     checks.choice(null, "null", allowed)
     n_resamples = checks.resamples(n_resamples)
-    memory = None if memory is None else float(checks.positive(memory, "memory"))
+    if dependence_length is not None:
+        dependence_length = float(checks.positive(dependence_length, "dependence_length"))
     if statistic == "features" and null in ("gamma", "spectral", "wild"):
         seen = f"statistic='features' (--fast) goes with null='permutation', but null={null!r} was given"
         raise ValueError(f"{seen}; leave one of them out")
-    if memory is not None and null != "wild":
-        raise ValueError("memory is for null='wild' (time series); leave it out, or set null='wild'")
-    return Procedure(statistic, null, n_resamples, memory, checks.generator(rng))
+    if dependence_length is not None and null != "wild":
+        seen = "dependence_length is for null='wild' (time series)"
+        raise ValueError(f"{seen}; leave it out, or set null='wild'")
+    return Procedure(statistic, null, n_resamples, dependence_length, checks.generator(rng))
 
 
 def is_fused(kernel: Any) -> bool:

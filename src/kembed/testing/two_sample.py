@@ -53,7 +53,7 @@ def mmd_test(
     paired: bool | str = False,
     by_column: bool = False,
     margin: Any = None,
-    memory: float | None = None,
+    dependence_length: float | None = None,
     rng: Any = None,
     nan_policy: str = "raise",
     progress: bool | None = None,
@@ -118,7 +118,7 @@ def mmd_test(
         result has the `effect` size with its interval, and `margin.verdict`: "different" (beyond the
         margin), "equivalent" (within it) or "undecided", with the rows that would decide. The kernel of this
         MMD is a Gaussian at the median distance, whatever `kernel` is, so that days and tables compare.
-    memory
+    dependence_length
         Over how many steps the weights of `null="wild"` forget; None: chosen from the correlation of every
         row with the one before it.
     rng
@@ -142,7 +142,7 @@ def mmd_test(
     True
 
     """
-    procedure = read_procedure(statistic, null, n_resamples, memory, rng)
+    procedure = read_procedure(statistic, null, n_resamples, dependence_length, rng)
     key = paired if isinstance(paired, str) else None
     for flag, name in ((paired if key is None else True, "paired"), (by_column, "by_column")):
         checks.flag(flag, name)
