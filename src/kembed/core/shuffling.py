@@ -24,35 +24,19 @@ def shuffled(numbers: Int[np.ndarray, " b"], size: int, key: int) -> Int[np.ndar
     >>> sorted(shuffled(np.arange(10), 10, key=1).tolist()) == list(range(10))
     True
     """
-    return _walked(numbers, size, key, range(ROUNDS))
-
-
-def unshuffled(places: Int[np.ndarray, " b"], size: int, key: int) -> Int[np.ndarray, " b"]:
-    """The numbers that the same permutation sends to these places.
-
-    >>> unshuffled(shuffled(np.arange(10), 10, key=1), 10, key=1).tolist() == list(range(10))
-    True
-    """
-    return _walked(places, size, key, range(ROUNDS)[::-1])
-
-
-def _walked(numbers: Int[np.ndarray, " b"], size: int, key: int, turns: range) -> Int[np.ndarray, " b"]:
     half = max(1, (max(size - 1, 1).bit_length() + 1) // 2)
-    found = _network(numbers.astype(np.uint64), half, key, turns)
+    found = _network(numbers.astype(np.uint64), half, key)
     outside = np.flatnonzero(found >= size)
     while len(outside):  # the network permutes more numbers than there are: walk on until one is of ours
-        found[outside] = _network(found[outside], half, key, turns)
+        found[outside] = _network(found[outside], half, key)
         outside = outside[found[outside] >= size]
     return found.astype(np.int64)
 
 
-def _network(numbers: Int[np.ndarray, " b"], half: int, key: int, turns: range) -> Int[np.ndarray, " b"]:
+def _network(numbers: Int[np.ndarray, " b"], half: int, key: int) -> Int[np.ndarray, " b"]:
     shift, mask = np.uint64(half), np.uint64((1 << half) - 1)
     left, right = numbers >> shift, numbers & mask
-    back = turns.step < 0
-    if back:
-        left, right = right, left
-    for turn in turns:
+    for turn in range(ROUNDS):
         salt = np.uint64((0x9E3779B97F4A7C15 * (2 * key + 1) + turn * 0xD1B54A32D192ED03) % 2**64)
         left, right = right, left ^ (splitmix64(right + salt) & mask)
-    return (right << shift) | left if back else (left << shift) | right
+    return (left << shift) | right
