@@ -1,8 +1,8 @@
 """The conditional test: level, power and time, beside causal-learn's KCI.
 
-Level at 0.05 with linear, sine and multiplicative-noise confounders, and of series with
-`dependence_length=`; power against KCI on the cases of `conditional_data.py`, with the time of a test of either, measured in turn in one
-process. Parts run alone with KEMBED_PART=level, power, resamples, regression, time or memory.
+Level at 0.05 with linear, sine and multiplicative-noise confounders, and of series with `dependence_length=`;
+power against KCI on the cases of `conditional_data.py`, with the time of a test of either, measured in turn
+in one process. Parts run alone with KEMBED_PART=level, power, resamples, regression, time or memory.
 """
 
 import os
