@@ -92,6 +92,7 @@ class Rows:
     def __init__(self, basis: Any, values: Values, index: Int[np.ndarray, " b"] | None = None) -> None:
         self.basis, self.values, self.index = basis, values, index
         self._gaussians: dict[float, Float[np.ndarray, "b m"]] = {}
+        self.is_strip = False  # of other rows
 
     @cached_property
     def numeric(self) -> Float[np.ndarray, "b E"]:
@@ -174,7 +175,9 @@ class Rows:
                 found = self._closeness[0] * (1.0 / lengthscale**2)
                 np.exp(found, out=found)
             else:
-                found = np.square(self._gaussians[known])
+                # The rows of a strip fit into a cache; a power of a Gaussian is written over it.
+                wider = self._gaussians.pop(known) if self.is_strip else self._gaussians[known]
+                found = np.square(wider, out=wider if self.is_strip else None)
                 for _ in range(2 * HALVINGS.index(known / lengthscale) + 1):
                     np.square(found, out=found)
             self._gaussians[lengthscale] = found
@@ -186,7 +189,7 @@ class Rows:
         for start in range(0, max(len(self.values), 1), STRIP):
             part = slice(start, start + STRIP)
             strip = Rows(self.basis, self.values[part])
-            strip.factors = (rows[part], points)
+            strip.factors, strip.is_strip = (rows[part], points), True
             yield part, strip
             found.append(strip.near)
         nearest, closeness = (np.concatenate(each) for each in zip(*found, strict=True))

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from kembed.core.backend import Float, Int
-from kembed.features.members import dense
 
 FEW = 32  # rows of a bin, on average, up to which one sparse product is faster than a product for every bin
 
@@ -50,8 +49,14 @@ class Segments:
 
     def sums(self, table: Any) -> Float[np.ndarray, "k p"]:
         """The weighted sum of the rows of a table, which may be sparse, by bin."""
-        if self.few or hasattr(table, "tocsr"):
-            return dense(self.indicators @ table)
+        if hasattr(table, "tocsr"):
+            table = table.tocsr()
+            entries, width = np.diff(table.indptr), int(table.shape[1])
+            place = np.repeat(self.own * width, entries) + table.indices
+            weight = np.repeat(self.weight, entries) * table.data
+            return np.bincount(place, weight, len(self.bins) * width).reshape(-1, width)
+        if self.few:
+            return self.indicators @ table
         found = np.empty((len(self.bins), table.shape[1]))
         by_column = table.strides[0] < table.strides[1]  # BLAS is slow on these from the left
         for one, rows in zip(found, self.slices, strict=True):
