@@ -1018,7 +1018,7 @@ def test_notes_name_options(place, call):
     assert "(kembed test --null wild)" in call("witness", "walk.csv", "later.csv")[2]
     said = call("independence", "walk.csv", "--x", "a", "--y", "b", *quick)[2]
     assert "(kembed independence --null shift)" in said
-    assert "prewhiten= (--time) is for those" in call("graph", "walk.csv", "--test", "fisher-z")[2]
+    assert "pre-whiten, prewhiten= (--time)" in call("graph", "walk.csv", "--test", "fisher-z")[2]
 
 
 def test_inflation_is_a_name(place, call):

@@ -181,3 +181,10 @@ def test_what_is_left_aside_is_said(rng):
     (column,) = kembed.compare(x, y, n_resamples=19, alpha=0.1).columns
     assert "rounded to 1 in y (" in column.change
     assert "% of x is), excluding 0" in column.change
+
+
+def test_there_is_no_correlation_with_a_constant(rng):
+    x, y = rng.normal(size=(2, 300, 2))
+    x[:, 1], y[:, 1] = 0.0, y[:, 0]
+    found = kembed.compare(x, y, n_resamples=99, rng=0)
+    assert not any("rank correlation" in pair.words for pair in found.pairs)

@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from kembed import Gaussian, mmd_test, required_rows
 from kembed.comparing import sample_size
-from kembed.comparing.sample_size import _at, _curve, _needed, _posterior
+from kembed.comparing.sample_size import _at, _curve, _needed, _posterior, shifted
 
 Z = norm.ppf([0.95])
 QUICK = {"n_draws": 12, "n_resamples": 39, "rng": 0}
@@ -96,6 +96,27 @@ def test_two_pilot_samples_and_one_that_is_shifted():
     far = required_rows(table, shift="40%", **QUICK)
     assert far.power[-1] == 1.0
     assert "40% of the rows far out" in far.words
+
+
+def test_a_shift_moves_the_mean_and_keeps_the_values_of_a_column():
+    rng = np.random.default_rng(0)
+    spent = np.where(rng.random(20_000) < 0.4, 0.0, rng.lognormal(size=20_000))
+    columns = (rng.poisson(3.0, 20_000), rng.integers(0, 2, 20_000), rng.normal(size=20_000), spent)
+    for column in map(np.asarray, columns):
+        column = column.astype(float)
+        moved = shifted(column, column, 0.3, rng)
+        assert (moved.mean() - column.mean()) / column.std() == pytest.approx(0.3, abs=0.02)
+    counts, flags = (column.astype(float) for column in columns[:2])
+    assert set(np.unique(shifted(counts, counts, 0.3, rng) % 1.0)) == {0.0}
+    assert set(np.unique(shifted(flags, flags, 0.3, rng))) == {0.0, 1.0}
+    assert (shifted(spent, spent, 0.3, rng) == 0.0).mean() == (spent == 0.0).mean()
+
+
+def test_counts_need_about_as_many_rows_as_a_t_test():
+    """Poisson(3), a shift of .5 sd: 63 rows for a t-test; off the grid of whole numbers it would be ten."""
+    counts = pl.DataFrame({"n": np.random.default_rng(1).poisson(3.0, 300)})
+    curve = required_rows(counts, shift="0.5 sd", n_draws=30, n_resamples=59, rng=0)
+    assert 35 < curve.needed < 160
 
 
 def test_a_strong_difference_needs_fewer_rows_than_were_drawn():

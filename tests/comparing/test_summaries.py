@@ -1,8 +1,10 @@
 """What changed in a column, in numbers and in words."""
 
 import numpy as np
+import polars as pl
 import pytest
 
+from kembed import compare
 from kembed.comparing.column_effects import Independent
 from kembed.comparing.summaries import summarise
 from kembed.tables.reader import read_tables
@@ -75,3 +77,15 @@ def test_moments_in_any_unit(unit):
     assert [found[key] for key in ("minimum", "quartile", "median", "upper quartile", "maximum")] == (
         pytest.approx([1.0 * unit, 1.5 * unit, 2.0 * unit, 4.0 * unit, 6.0 * unit])
     )
+
+
+def test_the_share_of_missing_values_is_that_of_missing_values():
+    """Both levels change by the same amount up to rounding."""
+    rng = np.random.default_rng(0)
+    for missing in (32, 43, 45, 51):
+        x, y = (pl.DataFrame({"a": rng.normal(size=1_500), "b": rng.normal(size=1_500)}) for _ in range(2))
+        x = x.with_columns(a=pl.Series([None] * 32 + [1.5] * 1_468))
+        y = y.with_columns(a=pl.Series([None] * missing + [1.5] * (1_500 - missing)))
+        found = compare(x, y, n_resamples=19, rng=0)
+        (column,) = (each for each in found.columns if each.name == "a (missing)")
+        assert column.change == f"missing in {32 / 1_500:.1%} of x and {missing / 1_500:.1%} of y"

@@ -75,7 +75,7 @@ def test_pairs(rng):
 def test_rows_in_order(rng):
     x, y = series(rng, 200, 0.8), rng.normal(size=200)
     assert "neighbouring rows of x are alike in 'column 0' (correlation 0." in notes(x, y)
-    assert "null='wild' is for those" in notes(x, y)
+    assert "use null='wild'" in notes(x, y)
     assert notes(x, y, ordered=True) == ""
     assert "neighbouring" not in notes(np.sort(x), y)  # sorted, which is no series
     both = np.column_stack([x, series(rng, 200, 0.8)])
@@ -153,7 +153,7 @@ def test_results_carry_them(rng):
     smooth = series(rng, 100, 0.9)
     told = hsic_test(smooth, rng.normal(size=100), **QUICK).notes
     assert any("neighbouring rows of x" in note for note in told)
-    assert any("null='shift' is for those" in note for note in told)
+    assert any("use null='shift'" in note for note in told)
     assert hsic_test(smooth, smooth, null="wild", **QUICK).notes == ()
     assert hsic_test(smooth, smooth, null="shift", **QUICK).notes == ()
     given = conditional_test(
@@ -191,10 +191,10 @@ def test_all_results_carry_notes():
         np.column_stack([y, np.arange(100.0), np.sort(y[:, 0]) + np.tile([0.0, 0.1], 50)]), test="fisher-z"
     )
     assert any("'column 2' looks like a row number" in note for note in graph.notes)
-    assert any(note.endswith("and prewhiten= (--time) is for those") for note in graph.notes)
+    assert any(note.endswith("pre-whiten, prewhiten= (--time)") for note in graph.notes)
     assert graph.to_dict()["notes"] == list(graph.notes)
     conditional = conditional_test(x[:, 0], x[:, 1], y[:1].repeat(120, axis=0), n_resamples=19)
-    assert any("prewhiten= and dependence_length= are for those" in note for note in conditional.notes)
+    assert any("prewhiten= or dependence_length=" in note for note in conditional.notes)
 
 
 def test_chance_ties_are_no_copies(rng):
@@ -260,7 +260,7 @@ def test_repeated_rows_of_two_sides(rng):
 
 def test_rows_that_belong_together_are_pointed_to_units(rng):
     panel = np.repeat(rng.normal(size=30), 5) + 0.1 * rng.normal(size=150)
-    assert "unit= for rows that belong together" in notes(panel, rng.normal(size=90))
+    assert "for clusters of rows name them, unit=" in notes(panel, rng.normal(size=90))
     assert any("unit= for rows" in note for note in hsic_test(panel, panel, **QUICK).notes)
 
 

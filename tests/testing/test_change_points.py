@@ -527,3 +527,15 @@ def test_results_as_json_and_pictures(two_changes):
     alone = plt.figure().add_subplot()
     assert found.plot(alone) is alone
     plt.close("all")
+
+
+def test_a_column_that_rises_from_row_to_row_is_the_time(rng):
+    """With `order=` or without: the same answer, and a note; a column that falls once is compared."""
+    days = pl.date_range(pl.date(2026, 1, 1), pl.date(2026, 4, 30), eager=True)
+    table = pl.DataFrame({"day": days, "x": rng.normal(size=120) + np.where(np.arange(120) >= 80, 2.0, 0.0)})
+    given, found = (change_points(table, order=order, n_resamples=99) for order in ("day", None))
+    assert [one.label for one in found.changes] == [one.label for one in given.changes]
+    assert found.notes[0] == "rows are in order of 'day', which rises from row to row and is not compared"
+    assert found.table.names == ("x",)
+    fallen = table.with_columns(day=pl.concat([days[1:], days[:1]]))
+    assert change_points(fallen, n_resamples=99).table.names == ("day", "x")

@@ -13,6 +13,7 @@ from kembed.cli.screen import Screen
 from kembed.cli.words import UsageError
 
 # What is learned, while one waits.
+CHANGES = 10  # that are printed
 FAMILIES = {"gaussian": "one lengthscale", "ard": "a lengthscale for every column", "auto": "best of five"}
 
 
@@ -118,12 +119,15 @@ def run_when(
     sentence = loaded.with_left_out(found.verdict, size)
     screen.remark(found.notes)
     screen.say(sentence)
-    lines = [(change, one) for change in found.changes for one in (*change.columns, *change.pairs) or ("",)]
+    shown = found.changes[:CHANGES]
+    lines = [(change, one) for change in shown for one in (*change.columns, *change.pairs) or ("",)]
     screen.table(
         {"change": "", "95% interval": "", "p": ".3g", "what changed": ""},
         [(one.label, " to ".join(one.interval_label), one.pvalue, str(what)) for one, what in lines],
     )
-    loaded = replace(loaded, columns=[name for name in loaded.columns if name != order])
+    if len(found.changes) > CHANGES and not screen.quiet:
+        screen.say(f"  and {len(found.changes) - CHANGES} more (--json has all)", "")
+    loaded = replace(loaded, columns=[name for name in loaded.columns if name != found.times.name])
     screen.facts([*loaded.facts(size), ("p, no change at all", f"{found.pvalue:.3g}")])
     payload = {**found.to_dict(), **loaded.described(size), "verdict": sentence, "output": output}
     screen.finish(payload, f", {found.resamples:,} orders")

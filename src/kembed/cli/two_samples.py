@@ -76,7 +76,9 @@ def run_test(
     others = " in the others" if loaded.differences else ""
     yes, no = f"The two samples differ{others}", f"No difference was found{others}"
     sentence = verdict(result, testing.alpha, yes, no, "" if result.margin else "they are the same")
-    sentence = f"{result.margin.words}. {sentence}" if result.margin else sentence
+    if result.margin:
+        whole = "This is about the table as a whole; kembed report judges single columns too."
+        sentence = f"{result.margin.words}. {whole} {sentence}"
     sentence = loaded.with_left_out(loaded.schema + sentence, result.sizes)
     effect = [("effect size", result.effect.words)] if result.effect else []
     facts = [*loaded.facts(result.sizes), *effect, *(probable.facts if probable else [])]

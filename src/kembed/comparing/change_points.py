@@ -28,7 +28,8 @@ from kembed.testing.procedure import QUIETLY
 
 SEGMENTS, FEWEST = 50, 5  # the shortest segment is one part in so many of the rows, and so many rows
 SIDES = ("\0before", "\0after")  # labels of samples in sentences about two samples
-REMEDY = "block= (--block) is for those"
+REMEDY = "move blocks of rows, block= (--block)"
+FEW_ROWS = 20  # fewer may rise by chance
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,8 @@ def change_points(
         Rows in order of time, in memory or read into it; text and categories are compared as equal or not.
     order : str, optional
         A column of dates or numbers to sort by, which is not compared. Rows of one time are put in random
-        order, and no change is placed between them.
+        order, and no change is placed between them. Unless given, the first column that never falls from row
+        to row, where there is one; a note names it.
     block : int
         Rows that are moved together, for rows that depend on their neighbours: at least as many as the
         dependence lasts. Changes are placed between blocks.
@@ -260,14 +262,15 @@ def change_points(
     seed = int(generator.integers(2**62))
     (source,) = read({"table": table}, nan_policy=nan_policy, keep=[] if order is None else [order])
     (given,) = tables_of([source])
-    rows, times = in_order(given, order, np.random.default_rng(seed))
+    found_order = rising_column(given) if order is None else None
+    rows, times = in_order(given, order or found_order, np.random.default_rng(seed))
     n = len(rows.values)
     least = max(FEWEST, n // SEGMENTS) if min_segment is None else checks.count(min_segment, "min_segment")
     least = block * -(-least // block)
     if n < 2 * least:
         seen = f"{rows.label} has {counted(n, 'row')}, but two segments of at least {least:,} are needed"
         raise ValueError(f"{seen}; give more rows, or smaller block or min_segment")
-    numbers = times.values.astype(float) if order is not None else np.arange(n, dtype=float)
+    numbers = times.values.astype(float) if times.name is not None else np.arange(n, dtype=float)
     series = Series(rows.values, rows.categorical, rows.names, numbers, block, least, n_resamples, seed)
     with showing_progress(progress), np.errstate(**QUIETLY):
         whole = series.scan(0, n, by_column=True)
@@ -278,6 +281,9 @@ def change_points(
     edges = [0, *(one.position for one in found), n]
     changes = [_described(rows, times, *each, alpha) for each in zip(found, edges, edges[2:], strict=False)]
     notes = diagnostics.of_sides([rows], ordered=True)
+    if found_order is not None:
+        note = f"rows are in order of {found_order!r}, which rises from row to row and is not compared"
+        notes = (note, *notes)
     if block == 1:  # beside the changes, which make neighbours alike
         first, last = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
         notes += tuple(diagnostics.ordered_rows(replace(rows, values=rows.values[first:last]), REMEDY))
@@ -299,6 +305,18 @@ def change_points(
         int(rng) if isinstance(rng, int | np.integer) else None,
         notes,
     )
+
+
+def rising_column(table: Table) -> str | None:
+    """The first column of numbers or dates that never falls from row to row, beside others: the time."""
+    if len(table.names) < 2 or len(table.values) < FEW_ROWS:
+        return None
+    for d in np.flatnonzero(~table.categorical).tolist():
+        values = table.values[:, d]
+        rising = (np.diff(values) >= 0.0).all() and len(np.unique(values)) > len(values) / 2
+        if rising and table.observed(d).all():
+            return table.names[d]
+    return None
 
 
 def in_order(table: Table, order: str | None, rng: np.random.Generator) -> tuple[Table, Times]:

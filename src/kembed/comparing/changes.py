@@ -85,6 +85,8 @@ def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Sai
     """Spearman's rank correlation, and that of distances from the median, compared by Fisher's z."""
     sides = [(table.values[:, a], table.values[:, b]) for table in tables]
     one, other = tables[0].names[a], tables[0].names[b]
+    if any(np.ptp(column) == 0.0 for side in sides for column in side):
+        return 0.0, ""  # there is no correlation with a constant
     r, s = (_spearman(*side) for side in sides)
     if (errors := _apart(r, s, tables)) > SURE:
         digits = next((d for d in (2, 3, 4) if f"{r:.{d}f}" != f"{s:.{d}f}"), 5)

@@ -21,8 +21,10 @@ from kembed.testing.two_sample import samples_test, with_margin
 
 FEWEST = 10  # rows of a sample that is drawn
 SIZES = 5  # numbers of rows that are tried unless they are given
+FREQUENT = 0.05  # share of the rows that have the same value
 FAR = 10.0  # standard deviations by which a share of the rows is moved
 MOST = 1e7  # rows: more are not asked for
+Column = Float[np.ndarray, " n"]
 # Curves: Φ(z {(n/h)^c - 1}), which is the level at n = 0 if z is its normal quantile, and .5 at n = h. Tests
 # along one direction have c = .5, those of many directions c = 1 where their power is small.
 # Verdicts at a margin are never reached with few rows, so that z is larger.
@@ -132,8 +134,8 @@ def required_rows(
         Two pilot samples that differ as the samples to come will. Without `y`, one sample: two disjoint parts
         of it are drawn, and the second one is changed as `shift` says.
     shift : str, optional
-        With `x` alone: `"0.3 sd"` moves the columns by .3 standard deviations, `"2%"` moves 2% of the rows by
-        10 standard deviations.
+        With `x` alone: `"0.3 sd"` moves the means of the columns by .3 standard deviations (counts by whole
+        steps), `"2%"` moves 2% of the rows by 10 standard deviations.
     columns : list of str, optional
         The numeric columns that `shift` moves; all of them unless given.
     margin : str or float, optional
@@ -259,18 +261,38 @@ def _moved(table: Table, change: Margin, columns: Sequence[str] | None) -> Calla
     if not names:
         raise ValueError("shift moves numeric columns, and there is none; give y, a second pilot sample")
     places = [table.names.index(name) for name in names]
-    by = table.values[:, places].std(axis=0)
+    pilot = table.values
 
     def moved(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        values = values.copy()
-        if change.kind == "sd":
-            values[:, places] += change.amount * by
-        else:
-            far = rng.random(len(values)) < change.amount
-            values[:, places] += FAR * by * far[:, None]
+        values, far = values.copy(), rng.random(len(values)) < change.amount
+        for d in places:
+            if change.kind == "sd":
+                values[:, d] = shifted(values[:, d], pilot[:, d], change.amount, rng)
+            else:
+                values[far, d] += FAR * pilot[:, d].std()
         return values
 
     return moved
+
+
+def shifted(values: Column, pilot: Column, amount: float, rng: np.random.Generator) -> Column:
+    """Values whose mean is so many standard deviations higher, and that look like those of the pilot sample.
+
+    Values off the pilot's grid, or its most frequent value elsewhere, would be found at once, whatever the
+    shift. So counts move by whole steps of the grid, drawn at random; of two values the lower becomes the
+    higher; and where a few values are frequent, these stay and the others move further.
+    """
+    by = amount * float(pilot.std())
+    levels, counts = np.unique(pilot, return_counts=True)
+    if len(levels) == 2:
+        share = min(by / (levels[1] - levels[0]) / (counts[0] / counts.sum()), 1.0)
+        return np.where((values == levels[0]) & (rng.random(len(values)) < share), levels[1], values)
+    if len(levels) <= len(pilot) / 2:
+        step = float(np.diff(levels).min())
+        return values + step * np.floor(by / step + rng.random(len(values)))
+    frequent = levels[counts > FREQUENT * len(pilot)]
+    free = ~np.isin(values, frequent)
+    return values + free * by / max(1.0 - float(np.isin(pilot, frequent).mean()), FREQUENT)
 
 
 def _drawn(tables: list[Table], size: int, moved: Any, rng: np.random.Generator) -> list[Any]:

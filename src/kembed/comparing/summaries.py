@@ -20,6 +20,7 @@ from kembed.comparing.difference import Values
 from kembed.core.backend import Float, Int
 from kembed.core.text import plain
 from kembed.permutation.nulls import holm
+from kembed.tables.missing import INDICATOR
 from kembed.tables.source import SAMPLE
 from kembed.tables.table import Tables
 from kembed.tables.times import DAYS, shown
@@ -181,7 +182,7 @@ def summarise(
             x, y = (dict(zip(map(str, levels), (rows / rows.sum()).tolist(), strict=True)) for rows in counts)
             of_gaps = bool(tables[0].missing_of and tables[0].missing_of[d])
             top = sorted(x, key=lambda level: -abs(x[level] - y[level]))[:LEVELS]
-            top = top[::-1] if of_gaps else top
+            top = list(INDICATOR[::-1]) if of_gaps else top
             x, y = ({level: side[level] for level in top} for side in (x, y))
             what = "missing in" if of_gaps else f"{top[0]!r} is"
             change = f"{what} {x[top[0]]:.1%} of {labels[0]} and {y[top[0]]:.1%} of {labels[1]}"

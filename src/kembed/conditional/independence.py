@@ -11,7 +11,7 @@ from kembed.tables import diagnostics
 from kembed.testing.outcome import nothing
 from kembed.testing.sided import open_sides, side_tables
 
-FOR_SERIES = "prewhiten= and dependence_length= are for those in Python"  # rows in order
+FOR_SERIES = "in Python give prewhiten= or dependence_length="  # rows in order
 
 
 @few_rows_one_thread

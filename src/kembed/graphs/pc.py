@@ -168,7 +168,7 @@ def pc(
                 break
             by_rows = by_rows + searched.resample(decider, k, titles[n_orders + k])
     tables = getattr(decider, "tables", None) or ([] if data is None else [_read(data, nan_policy)])
-    remedy = "prewhiten= (--time) is for those"
+    remedy = "pre-whiten, prewhiten= (--time)"
     notes = diagnostics.of_sides(tables, ordered=prewhiten is not None, remedy=remedy)
     over: dict[str, Any] = {
         "over_orders": by_order / n_orders,

@@ -32,7 +32,7 @@ BESIDE, EXPLAINED = 10, 0.05
 
 # What to do about rows in order, where the test knows it: of two samples, and of two sides.
 WILD, SHIFT = (
-    f"null={null!r} is for those (kembed {command} --null {null}), unit= for rows that belong together"
+    f"use null={null!r} (kembed {command} --null {null}); for clusters of rows name them, unit= (--unit)"
     for null, command in (("wild", "test"), ("shift", "independence"))
 )
 # Repeated rows are reported from this share on, where half the numbers of some column need more digits than
@@ -62,7 +62,7 @@ def of_several(tables: list[Table]) -> tuple[str, ...]:
     notes, marks = _of_samples(tables)
     for (x, own), (y, other) in combinations(zip(tables, marks, strict=True), 2):
         notes += shared(x, y, own, other)
-    remedy = "unit= of mmd_test is for those"
+    remedy = "name clusters of rows, unit= (--unit)"
     return (*notes, *(note for table in tables for note in ordered_rows(table, remedy)))
 
 
@@ -266,7 +266,7 @@ def ordered_rows(table: Table, remedy: str = WILD) -> Iterator[str]:
         seen = (
             f"neighbouring rows of {table.label} are alike in {name!r}{more} (correlation {found[name]:.2f})"
         )
-        yield f"{seen}; in a time series the p-value is too small, and {remedy}"
+        yield f"{seen}; if they are in order of time the p-value is too small: {remedy}"
 
 
 def _sort_key(table: Table) -> Any:

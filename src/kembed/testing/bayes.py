@@ -7,6 +7,7 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.linalg import log_sum_exp
+from kembed.core.text import plain
 from kembed.core.text import rows as rows_of
 from kembed.core.writing import jsonable
 from kembed.testing.outcome import TestOutcome
@@ -59,7 +60,7 @@ class BayesFactorResult:
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Rows of a table of results."""
-        return [("probability", self.verdict), ("e-value", f"{self.e_value:.3g}")]
+        return [("probability", self.verdict), ("e-value", plain(self.e_value, 3))]
 
     @property
     def verdict(self) -> str:
@@ -83,7 +84,7 @@ class BayesFactorResult:
 
     def __repr__(self) -> str:
         sizes = " and ".join(map(rows_of, self.sizes))
-        return f"{self.verdict}; e-value {self.e_value:.3g}, p = {self.pvalue:.3g} ({sizes})"
+        return f"{self.verdict}; e-value {plain(self.e_value, 3)}, p = {self.pvalue:.3g} ({sizes})"
 
 
 def bayes_factor(

@@ -21,6 +21,7 @@ import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.linalg import log_sum_exp
+from kembed.core.text import plain
 from kembed.core.writing import jsonable
 from kembed.features.bayes_factor import amplitudes, bayes_factor
 from kembed.features.rows import Rows, Sample
@@ -149,7 +150,8 @@ class EffectSize:
         if self.share is None:
             return text
         share, *ends = (100.0 * each for each in self.share)
-        return f"{text}; about {share:.2g}% of rows differ (90% interval {ends[0]:.2g}-{ends[1]:.2g}%)"
+        low, high = (plain(end, 2) for end in ends)
+        return f"{text}; at least about {plain(share, 2)}% of rows differ (90% interval {low}-{high}%)"
 
     def __repr__(self) -> str:
         low, high = self.interval
