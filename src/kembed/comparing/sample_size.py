@@ -21,6 +21,7 @@ from kembed.testing.two_sample import samples_test, with_margin
 
 FEWEST = 10  # rows of a sample that is drawn
 SIZES = 5  # numbers of rows that are tried unless they are given
+PILOTS = "the difference of the pilot samples"
 FREQUENT = 0.05  # share of the rows that have the same value
 FAR = 10.0  # standard deviations by which a share of the rows is moved
 MOST = 1e7  # rows: more are not asked for
@@ -82,7 +83,8 @@ class PowerCurve(Drawn):
         if high >= 0.5 * MOST:
             return f"At least {low:,} rows per sample are needed for {target}; give more pilot rows to know"
         middle = float(f"{self.needed:.2g}")
-        return f"About {middle:,.0f} rows per sample are needed for {target}; 90% interval {low:,}-{high:,}"
+        answer = f"About {middle:,.0f} rows per sample are needed for {target}; 90% interval {low:,}-{high:,}"
+        return f"{answer}, without the error of the pilot samples" if PILOTS in self.question else answer
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types, with the keys of docs/json.md."""
@@ -363,5 +365,5 @@ def _question(change: Margin | None, columns: Sequence[str] | None, limit: Margi
         what = f"{change} of the rows far out"
     if columns is not None and change is not None:
         what += f" in {columns if isinstance(columns, str) else ', '.join(columns)}"
-    what = "the difference of the pilot samples" if two else what
+    what = PILOTS if two else what
     return f"{what} is found" if limit is None else f"{what} is decided at the margin of {limit}"
