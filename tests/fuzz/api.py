@@ -72,7 +72,7 @@ OPTIONS: dict[str, Sequence[Any]] = {
     "n_resamples": (19, 19, 39, 99, 1),
     "nan_policy": ("raise", "omit", "include", "propagate"),
     "missing": ("raise", "omit", "include", "propagate"),
-    "memory": (None, 1.0, 5.0, 1e-3, 1e9),
+    "dependence_length": (None, 1.0, 5.0, 1e-3, 1e9),
     "paired": (False, True),
     "by_column": (False, True),
     "alpha": (0.05, 0.1, 0.2, 0.5),
@@ -194,14 +194,14 @@ def looked_at(x: Any, y: Any, **how: Any) -> Any:
     return found, repr(found)
 
 
-TESTING = ("kernel", "statistic", "null", "n_resamples", "memory", "rng", "nan_policy")
+TESTING = ("kernel", "statistic", "null", "n_resamples", "dependence_length", "rng", "nan_policy")
 CALLS: dict[str, tuple[Callable[..., Any], int, tuple[str, ...]]] = {
     "mmd_test": (kembed.mmd_test, 2, (*TESTING, "paired", "by_column", "unit", "weights")),
     "hsic_test": (kembed.hsic_test, 2, (*TESTING, "unit")),
     "conditional_test": (
         kembed.conditional_test,
         3,
-        ("kernel", "n_resamples", "prewhiten", "memory", "cross_fit", "rng", "nan_policy"),
+        ("kernel", "n_resamples", "prewhiten", "dependence_length", "cross_fit", "rng", "nan_policy"),
     ),
     "k_sample_test": (kembed.k_sample_test, 3, ("kernel", "n_resamples", "rng", "nan_policy")),
     "compare": (kembed.compare, 2, ("kernel", "alpha", "n_resamples", "missing", "rng", "labels")),
@@ -217,7 +217,7 @@ CALLS: dict[str, tuple[Callable[..., Any], int, tuple[str, ...]]] = {
         1,
         ("alpha", "test", "orientation", "max_given", "n_orders", "n_resamples", "rng", "nan_policy"),
     ),
-    "ConditionalTester": (pair_of, 1, ("kernel", "n_resamples", "memory", "cross_fit", "rng", "nan_policy")),
+    "ConditionalTester": (pair_of, 1, ("kernel", "n_resamples", "dependence_length", "cross_fit", "rng", "nan_policy")),
     "fit_embedding": (embedded, 1, ("kernel", "noise", "landmarks", "measure")),
     "shrinkage": (shrunk, 1, ("kernel", "lam")),
     "empirical": (plain, 1, ("kernel",)),
