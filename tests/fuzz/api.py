@@ -217,7 +217,11 @@ CALLS: dict[str, tuple[Callable[..., Any], int, tuple[str, ...]]] = {
         1,
         ("alpha", "test", "orientation", "max_given", "n_orders", "n_resamples", "rng", "nan_policy"),
     ),
-    "ConditionalTester": (pair_of, 1, ("kernel", "n_resamples", "dependence_length", "cross_fit", "rng", "nan_policy")),
+    "ConditionalTester": (
+        pair_of,
+        1,
+        ("kernel", "n_resamples", "dependence_length", "cross_fit", "rng", "nan_policy"),
+    ),
     "fit_embedding": (embedded, 1, ("kernel", "noise", "landmarks", "measure")),
     "shrinkage": (shrunk, 1, ("kernel", "lam")),
     "empirical": (plain, 1, ("kernel",)),
