@@ -422,3 +422,10 @@ def test_of_very_many_rows_some_are_drawn_in_whatever_order_they_come():
     carried = (SAMPLE / len(x)) ** 0.2 * few.kernel.lengthscale
     assert many.kernel.lengthscale == pytest.approx(carried, rel=1e-6)
     assert many.n == 50_000
+
+
+@pytest.mark.parametrize("n", [700, 900, 2_400])
+def test_one_column_has_one_lengthscale_whatever_the_seed(n):
+    x = np.random.default_rng(1).lognormal(size=(n, 1))
+    first, second = (float(learn_kernel(x, rng=seed).kernel.lengthscale) for seed in (0, 1))
+    assert first == second

@@ -319,7 +319,7 @@ def test_all_rows_of_one_column_predict_all(digits):
     x = x if digits is None else x.round(digits)
     family = family_of(Gaussian(), 1)
     pairs = prepare(x, family, Effort(), RNG(0))
-    grid = prepare(x, family, Effort(centres=100), RNG(0))
+    grid = prepare(x, family, Effort(centres=100, entries=14_000), RNG(0))
     assert isinstance(grid.problem, GridProblem)
     assert grid.carried == 1.0
     for theta in np.log([0.05, 0.3, 2.0]):

@@ -161,7 +161,7 @@ def prepare(
     log_background = log_cauchy(y, BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)]))
     radius = np.sqrt((y**2).sum(axis=1))
     common: dict[str, Any] = {"cell": cell, "axes": frame.axes, "scale": frame.scale}
-    if effort.grid and effort.bags > 1 and n > effort.centres and E == 1 and family.cls is Gaussian:
+    if effort.grid and effort.bags > 1 and n**2 > effort.entries and E == 1 and family.cls is Gaussian:
         values, counts = y[distinct_rows(y), 0], np.bincount(number)
         between = np.concatenate([[np.inf], np.diff(values), [np.inf]])
         nearest = np.minimum(between[:-1], between[1:])[number]
