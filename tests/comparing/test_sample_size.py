@@ -168,7 +168,10 @@ def test_plot_has_points_and_interval():
     [
         ({}, "one pilot sample does not differ from itself; give y, shift='0.3 sd' or margin="),
         ({"shift": "0.3"}, "shift must be such as '0.3 sd' or '2%', got '0.3'"),
-        ({"shift": "0.3 sd", "columns": ["z"]}, "columns has 'z'; name some of the numeric columns"),
+        (
+            {"shift": "0.3 sd", "columns": ["z"]},
+            "columns has 'z'; name some of the numeric columns that vary",
+        ),
         ({"columns": ["a"], "margin": "1 sd"}, "columns says what shift moves, but there is no shift"),
         ({"shift": "1 sd", "y": pilot(50)}, "shift changes one pilot sample, but x and y were given"),
         ({"shift": "1 sd", "power": 0.04}, "power must be above alpha"),
@@ -183,5 +186,14 @@ def test_errors_name_the_argument_and_the_remedy(how, message):
 
 
 def test_text_alone_cannot_be_shifted():
-    with pytest.raises(ValueError, match="shift moves numeric columns, and there is none"):
+    with pytest.raises(ValueError, match="shift moves numeric columns, and none varies"):
         required_rows(pl.DataFrame({"town": ["a", "b", "c", "b"] * 20}), shift="1 sd")
+
+
+def test_constant_columns_stay_as_they_are():
+    table = pilot(80, 1).with_columns(always=pl.lit(3.0))
+    assert required_rows(table, shift="3 sd", **QUICK).power[-1] == 1.0
+    with pytest.raises(ValueError, match="none varies"):
+        required_rows(table.select("always"), shift="1 sd", **QUICK)
+    with pytest.raises(ValueError, match="columns has 'always'"):
+        required_rows(table, shift="1 sd", columns=["always"], **QUICK)

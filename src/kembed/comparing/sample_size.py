@@ -255,13 +255,14 @@ def _count(succeeds: Callable[[int], bool], sizes: list[int], n_draws: int) -> F
 
 def _moved(table: Table, change: Margin, columns: Sequence[str] | None) -> Callable[..., Any]:
     """What changes drawn rows."""
-    numeric = [name for d, name in enumerate(table.names) if not table.categorical[d]]
+    varies = ~table.categorical & (np.ptp(table.values, axis=0) > 0.0)
+    numeric = [name for name, own in zip(table.names, varies, strict=True) if own]
     names = numeric if columns is None else [columns] if isinstance(columns, str) else list(columns)
     for name in names:
         if name not in numeric:
-            raise ValueError(f"columns has {name!r}; name some of the numeric columns, {numeric}")
+            raise ValueError(f"columns has {name!r}; name some of the numeric columns that vary, {numeric}")
     if not names:
-        raise ValueError("shift moves numeric columns, and there is none; give y, a second pilot sample")
+        raise ValueError("shift moves numeric columns, and none varies; give y, a second pilot sample")
     places = [table.names.index(name) for name in names]
     pilot = table.values
 
