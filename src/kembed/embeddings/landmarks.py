@@ -124,9 +124,13 @@ def support_points(rows: Rows, start: Rows, steps: int = 60) -> Rows:
     x, z = (rows - origin) / size, (start - origin) / size
     x_norms = (x**2).sum(axis=1)
     floor = 1e-12 * (1.0 + x_norms)  # a squared distance below it is rounding
+    doubled, weight, product = 2.0 * x.T, np.empty((m, n)), np.empty((m, n))
     for _ in range(steps):
         z_norms = (z**2).sum(axis=1)[:, None]
-        weight = 1.0 / np.sqrt(np.maximum(z_norms + x_norms - z @ (2.0 * x.T), floor))
+        np.add(z_norms, x_norms, out=weight)
+        np.subtract(weight, np.dot(z, doubled, out=product), out=weight)
+        np.sqrt(np.maximum(weight, floor, out=weight), out=weight)
+        np.divide(1.0, weight, out=weight)
         push = 1.0 / np.sqrt(np.maximum(z_norms + z_norms.T - 2.0 * (z @ z.T), 1e-12 * (1.0 + z_norms)))
         np.fill_diagonal(push, 0.0)
         repulsion = (n / m) * (z * push.sum(axis=1)[:, None] - push @ z)

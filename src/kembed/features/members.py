@@ -83,8 +83,9 @@ class MatrixMember:
         return contrast.form(self.entries)[None]
 
     def entry(self, rows: Rows, known: dict[Any, Any]) -> Float[np.ndarray, " 1"]:
-        """Root mean square of the entries."""
-        square = self.entries.power(2) if hasattr(self.entries, "power") else np.square(self.entries)
+        """Root mean square of the entries of some rows."""
+        found = self.entries[rows.index]
+        square = found.power(2) if hasattr(found, "power") else np.square(found)
         return np.atleast_1d(np.sqrt(square.mean()))
 
 
