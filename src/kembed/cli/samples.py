@@ -340,7 +340,7 @@ def _collected(parts: list[Part], names: tuple[str, ...], name: str) -> pl.DataF
 
     frames, rows = [], 0
     for part in parts:
-        for columns in part.read(names, frozenset()):
+        for columns in part.read(names):
             frames.append(pl.DataFrame(dict(zip(names, columns, strict=True))))
             rows += frames[-1].height
             if rows * len(names) > HELD:

@@ -45,7 +45,6 @@ class Column(NamedTuple):
     unit: str = ""  # what numbers count, where the type says so
     declared: bool = False  # categories by type, whatever their text looks like
     inexact: str = ""  # a whole number that no float holds
-    floats: Any = None  # of text that reads as numbers throughout, these (polars)
 
     @property
     def is_text(self) -> bool:
@@ -56,7 +55,7 @@ class Column(NamedTuple):
         return len(self.values)
 
     def slice(self, first: int, size: int) -> Column:
-        return self._replace(values=self.values[first : first + size], floats=None)
+        return self._replace(values=self.values[first : first + size])
 
 
 class Refused(NamedTuple):
@@ -264,11 +263,6 @@ def _beyond(*ends: Any) -> bool:
 
 def _of_text(text: pl.Series) -> Column:
     """Text without spaces around it; empty text is missing."""
-    import polars as pl
-
-    floats = text.cast(pl.Float64, strict=False)
-    if floats.null_count() == text.null_count():
-        return Column(text, floats=floats)  # what reads as a number has no spaces around it
     text = text.str.strip_chars()
     return Column(text.set(text == "", None))
 
@@ -370,7 +364,7 @@ def _float(entry: Any) -> float:
 def as_declared(column: Column) -> Column:
     """The same as categories: numbers and text as text (`--as-text`)."""
     if column.is_text:
-        return column._replace(declared=True, floats=None)
+        return column._replace(declared=True)
     return _declared(column.values.tolist())
 
 

@@ -53,7 +53,7 @@ def _encoded_like(opened: Opened, name: str, table: Table, d: int) -> np.ndarray
     code: dict[Any, float] = {level: float(place) for place, level in enumerate(table.levels[d])}
     code[None] = np.nan
     for part in opened.parts:
-        for raw in part.read((name,), frozenset()):
+        for raw in part.read((name,)):
             column = columns_of(raw, part, (name,), PLAIN_OPTIONS)[name]
             if isinstance(column, Refused):
                 raise column.error(where)

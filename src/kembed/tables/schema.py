@@ -148,7 +148,7 @@ def profile(column: Column | Refused, name: str, where: str, as_text: bool = Fal
     present = values.drop_nulls()
     if column.declared:
         return Profile(rows, missing, {DECLARED: where}, values=Values.of(present))
-    numbers = plain_numbers(present, None if column.floats is None else column.floats.drop_nulls())
+    numbers = plain_numbers(present)
     if numbers is not None and not as_text:
         found = _of_numbers(Column(numbers), where, name)
         long = present.filter(present.str.len_bytes() > 15) if max(-found.low, found.high) >= EXACT else None
@@ -161,11 +161,11 @@ def profile(column: Column | Refused, name: str, where: str, as_text: bool = Fal
     return Profile(rows, missing, {kind: where}, values=different, styles=styles, odd=odd)
 
 
-def plain_numbers(present: pl.Series, floats: pl.Series | None = None) -> np.ndarray | None:
+def plain_numbers(present: pl.Series) -> np.ndarray | None:
     """Text that is plain numbers throughout, as numbers; None where it is not."""
     import polars as pl
 
-    numbers = present.cast(pl.Float64, strict=False) if floats is None else floats
+    numbers = present.cast(pl.Float64, strict=False)
     if numbers.null_count() or not numbers.is_finite().all():
         return None
     if present.str.contains(r"^[-+]?0[0-9]").any():  # codes, not numbers
