@@ -20,6 +20,7 @@ from kembed.core import checks
 from kembed.core.backend import is_jax, is_traced
 from kembed.core.text import listing, rows
 from kembed.tables import times
+from kembed.tables.table import Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -330,6 +331,14 @@ def level_text(level: Any) -> str:
     """
     whole = isinstance(level, float | np.floating) and float(level).is_integer()
     return str(int(level)) if whole else str(level)
+
+
+def column_of_table(table: Table, d: int) -> Column:
+    """A column of a table that was read before."""
+    values = table.values[:, d]
+    if not table.categorical[d]:
+        return Column(values, table.units[d] if table.units else "")
+    return _declared([table.decoded(d, code) for code in values])
 
 
 def _is_missing(entry: Any) -> bool:
