@@ -83,8 +83,7 @@ def run_monitor(
     with screen.waiting(f"comparing {rows(source.size)} with all before"):
         result = monitor.update(source, name)
         monitor.save(state)
-    if plot is not None:
-        outputs.save_plot(monitor, plot)
+    outputs.save_plot(monitor, plot)
     used = f"{source.size:,} of " if source.size < source.given else ""
     sentence = words.beside(result.verdict, {"Left out": words.of_columns(list(left_out))})
     screen.remark((*monitor.notes, *result.notes))

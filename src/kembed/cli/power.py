@@ -70,8 +70,7 @@ def run_power(
             alpha=testing.alpha,
             **testing.settings(bar),
         )
-    if output is not None:
-        outputs.save_plot(found, output)
+    outputs.save_plot(found, output)
     sentence = f"{found.words}."
     screen.say(sentence)
     screen.facts(loaded.facts(loaded.given))

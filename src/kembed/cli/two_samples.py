@@ -154,8 +154,7 @@ def run_witness(
         relevance = found.relevance
         order = [column.name for column in relevance]
         regions = [replace(one, box={name: one.box[name] for name in order}) for one in found.where()]
-        if output is not None:
-            outputs.save_plot(found, output, labels=pair.names)
+        outputs.save_plot(found, output, labels=pair.names)
     bands = f"with simultaneous {100 * level:g}% bands"
     sentence = f"No region was found where they differ, {bands}. This does not prove they are the same."
     clear = [column.name for column in relevance if column.adjusted_pvalue <= CLEAR]
