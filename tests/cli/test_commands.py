@@ -1041,7 +1041,7 @@ def test_dates_that_rise_are_told_by_learn(place, call):
         place / "d.parquet"
     )
     assert (
-        "column 'day' looks like a timestamp (it goes up a day from row to row)"
+        "column 'day' looks like an ID or a timestamp (it rises from row to row)"
         in call("learn", "d.parquet")[2]
     )
 
