@@ -98,22 +98,10 @@ def _several(screen: Screen, loaded: Samples, testing: options.Testing, named: d
     count = len(loaded.sources)
     yes, no = f"The {count} groups do not all follow one distribution", "No difference between them was found"
     sentence = loaded.with_left_out(verdict(found.test, testing.alpha, yes, no), found.test.sizes)
-    screen.remark(found.test.notes)
-    screen.say(sentence)
-    screen.facts([*loaded.facts(found.test.sizes), *evidence(found.test, testing)])
-    pairs = sorted(found.pairs, key=lambda pair: (pair.adjusted_pvalue, pair.pvalue))
-    header = {"pair": "", "p (unadjusted)": ".3g", "p (adjusted)": ".3g"}
-    screen.table(header, [(" and ".join(one.labels), one.pvalue, one.adjusted_pvalue) for one in pairs])
-    differ = bool(found.pvalue <= testing.alpha)
-    payload = {
-        **loaded.described(found.test.sizes),
-        **found.to_dict(),
-        **testing.described,
-        **dict.fromkeys(("bayes", "beyond_margin", "margin", "effect", "effect_size")),
-        "output": None,
-    }
-    screen.finish({"verdict": sentence, "differ": differ, **payload}, resampling(found.test))
-    return differ
+    without = dict.fromkeys(("bayes", "beyond_margin", "margin", "effect", "effect_size"))
+    more: dict[str, Any] = {**found.to_dict(), **without}
+    facts = loaded.facts(found.test.sizes)
+    return show_outcome(screen, loaded, found.test, testing, sentence, facts, "differ", found.pairs, **more)
 
 
 @command(options.Failing)

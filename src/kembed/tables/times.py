@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 DAYS, HOURS, SECONDS = "days since 1970-01-01", "hours since midnight", "seconds"
 ZONED = " in a zone"  # beside the unit of datetimes that have a zone: others may be hours away
-DAY = 86_400.0  # seconds
 _EPOCH = datetime.datetime(1970, 1, 1)
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, which have names
 # What a column holds, by what its numbers count.
