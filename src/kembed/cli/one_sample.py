@@ -72,9 +72,8 @@ def run_independence(
     facts = [loaded.facts(result.sizes)[0], *columns]
     if second := getattr(result, "second_opinion", None):
         facts.append(("second opinion", second))
-    return show_outcome(
-        screen, loaded, result, testing, sentence, facts, "dependent", **{"given": [], **named}
-    )
+    more: dict[str, Any] = {"given": [], **named}
+    return show_outcome(screen, loaded, result, testing, sentence, facts, "dependent", **more)
 
 
 @command(options.Failing)

@@ -232,6 +232,9 @@ def _column_of(column: Any, where: str, first: int) -> Column | Refused:
             return _declared(column.to_list())
         if is_polars(column) and column.dtype == types.String:
             return _of_text(column)
+        if is_polars(column) and column.dtype == types.Time:
+            hours = column.cast(types.Int64).cast(types.Float64) / times.NANOSECONDS
+            return Column(hours.fill_null(np.nan).to_numpy(), times.HOURS)
         zoned = isinstance(column.dtype, types.Datetime) and column.dtype.time_zone is not None
         if zoned:
             column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)

@@ -13,7 +13,7 @@ from kembed.tables import text
 from kembed.tables.frames import Refused, title
 from kembed.tables.parts import Opened, columns_of
 from kembed.tables.reader import PLAIN_OPTIONS, open_value, refuse_gaps
-from kembed.tables.schema import parsed_numbers, plain_numbers
+from kembed.tables.schema import parsed_column, plain_numbers
 from kembed.tables.table import Table
 
 
@@ -69,5 +69,5 @@ def _encoded_like(opened: Opened, name: str, table: Table, d: int) -> np.ndarray
                 fits = text.decide(text.styles(column.values.unique()), column.values.unique().to_list())
                 if not fits.style:
                     raise TypeError(f"{where} holds text where the samples hold numbers")
-                found.append(parsed_numbers(column.values, fits.style))
+                found.append(parsed_column(column.values, fits.style).values)
     return np.concatenate(found)

@@ -19,7 +19,7 @@ import numpy as np
 from kembed.core.progress import LONG, progress_bar
 from kembed.tables.frames import Column, Refused, as_declared, column_of
 from kembed.tables.missing import Fill, with_indicators
-from kembed.tables.schema import Profile, Spec, parsed_numbers, profile
+from kembed.tables.schema import Profile, Spec, parsed_column, profile
 from kembed.tables.source import Block, Source, tree_sum
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ class Encoder(NamedTuple):
                 places = values.cast(pl.Enum(list(spec.levels)), strict=False).to_physical()
                 codes = places.cast(pl.Float64).fill_null(np.nan).to_numpy()
             else:
-                codes = parsed_numbers(values, spec.style)
+                codes = parsed_column(values, spec.style).values
             if np.count_nonzero(np.isnan(codes)) != values.null_count():
                 raise part.changed()
         return np.where(np.isnan(codes), self.missing_level, codes) if self.missing_level >= 0 else codes

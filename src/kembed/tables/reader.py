@@ -118,8 +118,8 @@ def open_value(
         return Opened(name, [Held(name, names, 1, slices, rows)], names, False, first)
     if isinstance(value, Table):
         framed = value.names != tuple(f"column {d}" for d in range(len(value.names)))
-        columns = [column_of_table(value, d) for d in range(len(value.names))]
-        return Opened(name, [Held(name, value.names, 1, columns, rows)], value.names, framed, first)
+        known = [column_of_table(value, d) for d in range(len(value.names))]
+        return Opened(name, [Held(name, value.names, 1, known, rows)], value.names, framed, first)
     frame = frame_of(value, name)
     places = [
         name if frame.kind == "vector" else f"{title(frame.names, d)} of {name}"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from kembed.tables import text
-from kembed.tables.frames import EXACT, Column, Refused
-from kembed.tables.times import DAYS, HOURS, ZONED, held_by, numbers_of
+from kembed.tables.frames import EXACT, Column, Refused, column_of
+from kembed.tables.times import held_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -182,7 +182,7 @@ def _odd(present: pl.Series) -> str:
 
 def _inexact(long: pl.Series, style: str) -> str:
     """The first whole number of a style, or a plain one, that no float holds."""
-    for value, number in zip(long.to_list(), parsed_numbers(long, style).tolist(), strict=True):
+    for value, number in zip(long.to_list(), parsed_column(long, style).values.tolist(), strict=True):
         digits = re.sub(r"[^0-9]", "", value)
         if float(digits) == abs(number) and int(float(digits)) != int(digits):  # else it has decimals
             return value
@@ -262,7 +262,7 @@ def decide(
         late = f", first in {pooled.kinds[TEXT]}" if kinds >= {PLAIN, TEXT} else ""
         raise ValueError(f"{where}{joint}{reading.error}{late}; {REMEDY}")
     if reading.style:
-        unit = style_unit(reading.style)
+        unit = parsed_column(pl.Series([], dtype=pl.String), reading.style).unit
         if not unit:
             long = [value for value in pooled.values.counts if len(value) > 15]
             _refuse_inexact(where, _inexact(pl.Series(long, dtype=pl.String), reading.style))
@@ -351,28 +351,13 @@ def _refuse_infinite(where: str, values: list[str]) -> None:
         )
 
 
-def style_unit(style: str) -> str:
-    """What the numbers count that text of this style becomes."""
-    import polars as pl
-
-    dtype = text.parse(pl.Series([], dtype=pl.String), style).dtype
-    if isinstance(dtype, pl.Datetime):
-        return DAYS + (ZONED if dtype.time_zone else "")
-    return DAYS if dtype == pl.Date else HOURS if dtype == pl.Time else ""
-
-
-def parsed_numbers(values: pl.Series, style: str) -> np.ndarray:
+def parsed_column(values: pl.Series, style: str) -> Column:
     """Text of a style, or of plain numbers, as numbers; nan where it is missing."""
     import polars as pl
 
-    found = text.parse(values, style) if style else values.cast(pl.Float64, strict=False)
-    if isinstance(found.dtype, pl.Datetime):
-        return numbers_of(found.dt.replace_time_zone(None).to_numpy())
-    if found.dtype == pl.Date:
-        return numbers_of(found.to_numpy())
-    if found.dtype == pl.Time:
-        found = found.cast(pl.Int64).cast(pl.Float64) / 3.6e12
-    return found.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    found = column_of(text.parse(values, style) if style else values.cast(pl.Float64, strict=False), style)
+    assert isinstance(found, Column)
+    return found
 
 
 @dataclass(frozen=True)
