@@ -123,18 +123,8 @@ def test_identifiers_and_clocks(rng):
     )
     assert "looks like an ID or a timestamp (it rises from row to row)" in notes(one**1.5, other)
     assert "falls from row to row" in notes(-one, -other)
-    ids = rng.permutation(80).astype(float)
-    assert "looks like an ID (it has a different whole number in every row)" in notes(ids[:40], ids[40:])
     incomes = rng.choice(100_000, 80, replace=False).astype(float)  # all different by chance
     assert notes(incomes[:40], incomes[40:]) == ""
-
-
-def test_spellings():
-    x = pd.DataFrame({"g": ["Yes", "no", "yes", "no ", "ﬁne"]})  # spaces around text do not count
-    assert "column 'g' has levels that differ in spelling alone ('Yes', 'yes')" in notes(x, x.iloc[1:])
-    assert "('fine', 'ﬁne')" in notes(x.iloc[3:], pd.DataFrame({"g": ["fine", "fine", "fine"]}))
-    unseen = ["A\u200bB", "AB", "other"]
-    assert "levels that differ in spelling alone" in notes(unseen, unseen[1:])
 
 
 def test_numbers_of_any_size_make_no_trouble(rng):
@@ -239,13 +229,10 @@ def test_rare_values_that_meet_are_no_series():
     assert {*said} == {""}
 
 
-def test_dates_are_no_whole_numbers(rng):
+def test_dates_are_no_row_numbers():
     days = pd.Series(pd.date_range("2020-01-01", periods=60))
-    assert "column 'column 0' looks like a timestamp (it goes up a day from row to row)" in notes(
-        days[:30], days[30:]
-    )
-    mixed = days.iloc[rng.permutation(60)]
-    assert "looks like a timestamp (it has a different day in every row)" in notes(mixed[:30], mixed[30:])
+    wanted = "column 'column 0' looks like an ID or a timestamp (it rises from row to row)"
+    assert wanted in notes(days[:30], days[30:])
 
 
 def test_repeated_rows_of_two_sides(rng):

@@ -15,6 +15,7 @@ from scipy import sparse
 
 import kembed
 from kembed.tables.frames import Labelled
+from kembed.tables.new_rows import read_like
 from kembed.tables.reader import read_tables
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
@@ -569,3 +570,13 @@ def test_errors_name_the_label_and_count_from_one(x, y, message):
 def test_the_sides_of_an_independence_test():
     with pytest.raises(ValueError, match=r"^data/a\.csv has 5 rows and x\.csv has 4 rows, but they are pair"):
         kembed.hsic_test(*labelled(np.arange(5.0), np.arange(4.0)))
+
+
+def test_new_rows_of_text_that_is_numbers_may_have_gaps():
+    table = one({"a": [1.0, 2.0, 3.0], "g": ["u", "v", "u"]})
+    for written, number in (("1.5", 1.5), ("1,200.5", 1200.5)):
+        rows = pl.DataFrame({"a": [written, None, "2"], "g": ["v", None, "w"]})
+        found = read_like(rows, "p", table, gaps=True)
+        np.testing.assert_array_equal(found, [[number, 1.0], [np.nan, np.nan], [2.0, -1.0]])
+    with pytest.raises(TypeError, match="column 'a' of p holds text where the samples hold numbers"):
+        read_like({"a": ["1.5", "x"], "g": ["u", "v"]}, "p", table)

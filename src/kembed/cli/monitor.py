@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,7 +11,7 @@ import typer
 from kembed.cli import options, outputs, words
 from kembed.cli.options import command, kernel_of, method, output, split
 from kembed.cli.screen import Screen
-from kembed.cli.sketches import SUFFIX, source_like
+from kembed.cli.sketches import SUFFIX, load_like
 from kembed.cli.words import UsageError
 from kembed.core.text import label, plain, rows
 from kembed.core.writing import is_store
@@ -79,14 +80,14 @@ def run_monitor(
     else:
         monitor = _begun(reference, batches, given, reading, seeded, screen)
     keep = () if monitor.by is None else (monitor.by,)
-    source, left_out = source_like(batch, monitor.specification.schema, reading, screen, keep, minimum=1)
+    loaded = load_like(batch, monitor.specification.schema, reading, screen, keep, minimum=1)
+    (source,) = loaded.sources
     with screen.waiting(f"comparing {rows(source.size)} with all before"):
         result = monitor.update(source, name)
         monitor.save(state)
-    if plot is not None:
-        outputs.save_plot(monitor, plot)
+    outputs.save_plot(monitor, plot)
     used = f"{source.size:,} of " if source.size < source.given else ""
-    sentence = words.beside(result.verdict, {"Left out": words.of_columns(list(left_out))})
+    sentence = words.beside(result.verdict, {"Left out": words.of_columns(list(loaded.left_out))})
     screen.remark((*monitor.notes, *result.notes))
     screen.say(sentence)
     screen.facts(
@@ -100,12 +101,8 @@ def run_monitor(
     sure = {True: "yes", False: ""}
     table = [(column, plain(evidence, 3), sure[column in result.columns]) for column, evidence in order]
     screen.table({"column": "", "evidence": ">", "changed": ""}, table)
-    described = {
-        "samples": [{"name": source.label, "rows": source.given, "used": source.size}],
-        "columns": list(monitor.columns),
-        "left_out": left_out,
-    }
-    payload: dict[str, Any] = {**result.to_dict(), "verdict": sentence, **described}
+    loaded = replace(loaded, columns=list(monitor.columns))
+    payload: dict[str, Any] = {**result.to_dict(), "verdict": sentence, **loaded.described((source.size,))}
     payload |= {"seed": seeded.seed, "output": plot}
     screen.finish(payload, repeatable=False)
     return result.alarm

@@ -72,9 +72,8 @@ def run_independence(
     facts = [loaded.facts(result.sizes)[0], *columns]
     if second := getattr(result, "second_opinion", None):
         facts.append(("second opinion", second))
-    return show_outcome(
-        screen, loaded, result, testing, sentence, facts, "dependent", **{"given": [], **named}
-    )
+    more: dict[str, Any] = {"given": [], **named}
+    return show_outcome(screen, loaded, result, testing, sentence, facts, "dependent", **more)
 
 
 @command(options.Failing)
@@ -113,8 +112,7 @@ def run_when(
     with screen.waiting(f"looking for changes in {source.size:,} rows") as bar:
         how: Any = {"order": order, "block": block, "min_segment": min_segment, "alpha": alpha}
         found = change_points(source, n_resamples=resamples, rng=seeded.seed, progress=bar, **how)
-        if output is not None:
-            outputs.save_plot(found, output)
+        outputs.save_plot(found, output)
     size = (len(found.table.values),)
     sentence = loaded.with_left_out(found.verdict, size)
     screen.remark(found.notes)
@@ -160,8 +158,7 @@ def run_learn(
         from kembed.learning.evidence import typical_lengthscale
 
         learned, space = _learned(table, family, seeded.seed)
-        if output is not None:
-            outputs.save_plot(learned, output)
+        outputs.save_plot(learned, output)
     one = len(loaded.columns) == 1
     unit = float(space.spread[0]) if one else 1.0
     best, median = unit * typical_lengthscale(learned.kernel), unit * space.median()

@@ -31,17 +31,23 @@ def show_outcome(
     sentence: str,
     facts: list[tuple[str, str]],
     found: str,
+    pairs: tuple[Any, ...] = (),
     **more: Any,
 ) -> bool:
-    """Print everything, `more` of it for machines, and return whether what is `found` there is so."""
+    """Print everything, `more` of it for machines, and return whether what is `found` there is so.
+
+    The table has the columns of two samples, or the `pairs` of more.
+    """
     from kembed.testing.outcome import outcome_to_dict
 
     screen.remark(result.notes)
     screen.say(sentence)
     screen.facts([*facts, *evidence(result, testing)])
-    columns = sorted(result.columns or (), key=lambda column: (column.adjusted_pvalue, column.pvalue))
-    pvalues = [(column.name, column.pvalue, column.adjusted_pvalue) for column in columns]
-    screen.table({"column": "", **PVALUES}, pvalues)
+    tested = sorted(pairs or result.columns or (), key=lambda one: (one.adjusted_pvalue, one.pvalue))
+    rows = [
+        (" and ".join(one.labels) if pairs else one.name, one.pvalue, one.adjusted_pvalue) for one in tested
+    ]
+    screen.table({"pair" if pairs else "column": "", **PVALUES}, rows)
     payload = {**more, **loaded.described(result.sizes), **outcome_to_dict(result), **testing.described}
     so = bool(result.pvalue <= testing.alpha or loaded.differences)
     screen.finish({"verdict": sentence, found: so, **payload, "output": None}, resampling(result))

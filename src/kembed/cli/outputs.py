@@ -48,8 +48,10 @@ def folder(path: Path, option: str = "-o") -> Path:
     return path
 
 
-def save_plot(result: Any, path: Path, **options: Any) -> None:
-    """The figure of a result, drawn without a display."""
+def save_plot(result: Any, path: Path | None, **options: Any) -> None:
+    """The figure of a result, drawn without a display, if a place for it was given."""
+    if path is None:
+        return
     import matplotlib
 
     matplotlib.use("Agg")

@@ -57,7 +57,7 @@ def run_power(
     if b is None and reading.group is None:
         loaded = samples.load_table(a, reading, screen, split(reading.columns))
     else:
-        loaded = samples.load_samples(a, b, reading, screen, testing.seed)
+        loaded = samples.load_samples(a, b, reading, screen)
     with screen.waiting(f"drawing from {' + '.join(f'{size:,}' for size in loaded.given)} rows") as bar:
         found = required_rows(
             *loaded.sources,
@@ -70,8 +70,7 @@ def run_power(
             alpha=testing.alpha,
             **testing.settings(bar),
         )
-    if output is not None:
-        outputs.save_plot(found, output)
+    outputs.save_plot(found, output)
     sentence = f"{found.words}."
     screen.say(sentence)
     screen.facts(loaded.facts(loaded.given))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,6 +58,7 @@ def run_summarise(
     if output is None and (tables or len(files) > 1):
         raise UsageError(f"name the sketch to write, as in -o reference{SUFFIX}")
     from kembed import Sketch
+    from kembed.cli.samples import Samples
 
     # Tables have the features of --like, else of the first sketch among the files, else of the first table.
     models = [like] if like is not None else [file for file in files if is_store(file)]
@@ -68,27 +70,24 @@ def run_summarise(
             if is_store(file):
                 parts.append(Sketch.load(file))
                 continue
-            source, out = _source(file, first, reading, screen)
+            loaded = _load_like(file, first, reading, screen)
             how: Any = {"rng": seeded.seed, "keep_rows": keep_rows, "progress": bar}
-            parts.append(Sketch.of(source, kernel=chosen, like=first, **how))
-            first, left_out = first or parts[-1], left_out | out
+            parts.append(Sketch.of(loaded.sources[0], kernel=chosen, like=first, **how))
+            first, left_out = first or parts[-1], left_out | loaded.left_out
         whole = parts[0]
         for part in parts[1:]:
             whole = whole + part
         if output is not None:
             whole.save(output)
-    labels = tuple(map(label, files))
-    counts = [(words.short(name, labels), rows(part.rows)) for name, part in zip(labels, parts, strict=True)]
+    sizes = tuple(part.rows for part in parts)
+    every = Samples(tuple(parts), tuple(map(label, files)), list(whole.columns), left_out, sizes)
     size = (output or Path(files[0])).stat().st_size
     payload = whole.to_dict()
-    sentence = _show(screen, whole, payload, counts, size, left_out)
+    sentence = _show(screen, every, payload, size)
     del payload["rows"]
-    each = zip(labels, parts, strict=True)
     payload = {
         "verdict": sentence,
-        "samples": [{"name": name, "rows": part.rows, "used": part.rows} for name, part in each],
-        "columns": list(whole.columns),
-        "left_out": left_out,
+        **every.described(sizes),
         **payload,
         "bytes": size,
         "seed": seeded.seed if tables else None,
@@ -97,21 +96,14 @@ def run_summarise(
     screen.finish(payload)
 
 
-def _show(
-    screen: Screen,
-    sketch: Sketch,
-    payload: dict[str, Any],
-    counts: list[tuple[str, str]],
-    size: int,
-    left_out: dict[str, str],
-) -> str:
+def _show(screen: Screen, every: Samples, payload: dict[str, Any], size: int) -> str:
     """Print what is in a sketch, and return the sentence that says it."""
-    made = f"A sketch of {rows(sketch.rows)} in {words.of_columns(list(sketch.columns))}"
+    made = f"A sketch of {rows(payload['rows'])} in {words.of_columns(every.columns)}"
     sentence = f"{made}; {rows(payload['held_out'])} were held out to fit features."
-    sentence = words.beside(sentence, {"Left out": listing(left_out)})
+    sentence = words.beside(sentence, {"Left out": listing(every.left_out)})
     screen.say(sentence)
     facts = [
-        *counts,
+        *every.facts(every.given)[:-1],
         ("kernel", str(payload["kernel"])),
         ("features", f"{payload['features']:,}, fingerprint {payload['fingerprint']}"),
         ("bins", f"{payload['bins']:,}, of up to {rows(payload['largest_bin'])}"),
@@ -127,14 +119,9 @@ def _show(
     return sentence
 
 
-def _source(
-    file: str, like: Sketch | None, reading: options.Reading, screen: Screen
-) -> tuple[Any, dict[str, str]]:
-    """A table as a source, and the columns left out; like a sketch, where there is one.
-
-    Of the latter columns it has those of the sketch, text where that has text.
-    """
-    from kembed.cli.samples import labelled, sources_of
+def _load_like(file: str, like: Sketch | None, reading: options.Reading, screen: Screen) -> Samples:
+    """A table; with the columns of a sketch where there is one, text where that has text."""
+    from kembed.cli.samples import load_table
 
     wanted = split(reading.columns)
     if like is not None:
@@ -142,35 +129,36 @@ def _source(
             if given is not None:
                 seen = f"{option} is for new sketches, and this has the columns of another"
                 raise UsageError(f"{seen}; leave it out")
-        return source_like(file, like.specification.schema, reading, screen)
-    (source,) = sources_of({"data": labelled(file, screen)}, reading, screen, columns=wanted, minimum=2)
-    screen.remark(source.notes)
-    return source, source.left_out
+        return load_like(file, like.specification.schema, reading, screen)
+    loaded = load_table(file, reading, screen, wanted, minimum=2)
+    screen.remark(loaded.sources[0].notes)
+    return loaded
 
 
-def source_like(
+def load_like(
     file: str,
     schema: Schema,
     reading: options.Reading,
     screen: Screen,
     more: tuple[str, ...] = (),
     minimum: int = 2,
-) -> tuple[Any, dict[str, str]]:
-    """A table with the columns of a schema and `more`, text where that has text; and the columns left out."""
-    from kembed.cli.samples import labelled, options_of, own_columns, sources_of
+) -> Samples:
+    """A table with the columns of a schema and `more`, text where that has text."""
+    from kembed.cli.samples import load_table, options_of
 
     text = tuple(name for name, kind in zip(schema.names, schema.categorical, strict=True) if kind)
-    how: dict[str, Any] = {"columns": [*schema.names, *more], "minimum": minimum}
-    how |= {"options": options_of(reading)._replace(as_text=text)}
+    how: dict[str, Any] = {"options": options_of(reading)._replace(as_text=text), "minimum": minimum}
     how |= {"nan_policy": "omit" if reading.missing == "omit" else "raise"}
-    (source,) = sources_of({"data": labelled(file, screen)}, reading, screen, **how)
+    loaded = load_table(file, reading, screen, [*schema.names, *more], **how)
+    (source,) = loaded.sources
     screen.remark(source.notes)
-    excluded = split(reading.exclude) or []
-    others = [name for name in source.parts[0].names if name not in (*own_columns(source), *excluded)]
+    known = (*loaded.columns, *(split(reading.exclude) or ()))
+    others = [name for name in source.parts[0].names if name not in known]
     if others:
         they, are, them = ("column", "is", "it") if len(others) == 1 else ("columns", "are", "them")
         screen.note(f"{they} {listing(others)} {are} left out: only {source.label} has {them}")
-    return source, source.left_out | dict.fromkeys(others, f"only {source.label} has it")
+    left_out = loaded.left_out | dict.fromkeys(others, f"only {source.label} has it")
+    return replace(loaded, left_out=left_out)
 
 
 def sketches_in(*files: str | None) -> dict[str, Sketch]:
@@ -200,7 +188,7 @@ def load_against(
         if getattr(reading, option) is not None:
             seen = f"--{option.replace('_', '-')} is not for sketches, whose columns are fixed"
             raise UsageError(f"{seen}; leave it out")
-    for option, given in {**(of_rows or {}), "--max-rows": reading.max_rows}.items():
+    for option, given in (of_rows or {}).items():
         if given:
             seen = f"{option} is for samples of rows, and a sketch has none"
             raise UsageError(f"{seen}; leave it out, or give the table")
@@ -211,9 +199,12 @@ def load_against(
     sides: list[Any] = []
     left_out: dict[str, str] = {}
     for file in (a, b):
-        side, out = (sketches[file], {}) if file in sketches else _source(file, sketch, reading, screen)
-        sides.append(side)
-        left_out |= out
+        if file in sketches:
+            sides.append(sketches[file])
+            continue
+        loaded = _load_like(file, sketch, reading, screen)
+        sides.append(loaded.sources[0])
+        left_out |= loaded.left_out
     given = tuple(side.rows if isinstance(side, Sketch) else side.given for side in sides)
     return Samples(tuple(sides), (label(a), label(b)), list(sketch.columns), left_out, given)
 

@@ -51,7 +51,7 @@ def run_test(
     from kembed.testing.outcome import effect_to_dict
     from kembed.testing.two_sample import with_margin
 
-    loaded = samples.load_samples(a, b, reading, screen, testing.seed, related=related, two=False)
+    loaded = samples.load_samples(a, b, reading, screen, related=related, two=False)
     if bayes and special:
         raise UsageError(f"--bayes assumes independent rows of equal weight; leave {next(iter(special))} out")
     if limit is not None and null != "permutation":
@@ -98,22 +98,10 @@ def _several(screen: Screen, loaded: Samples, testing: options.Testing, named: d
     count = len(loaded.sources)
     yes, no = f"The {count} groups do not all follow one distribution", "No difference between them was found"
     sentence = loaded.with_left_out(verdict(found.test, testing.alpha, yes, no), found.test.sizes)
-    screen.remark(found.test.notes)
-    screen.say(sentence)
-    screen.facts([*loaded.facts(found.test.sizes), *evidence(found.test, testing)])
-    pairs = sorted(found.pairs, key=lambda pair: (pair.adjusted_pvalue, pair.pvalue))
-    header = {"pair": "", "p (unadjusted)": ".3g", "p (adjusted)": ".3g"}
-    screen.table(header, [(" and ".join(one.labels), one.pvalue, one.adjusted_pvalue) for one in pairs])
-    differ = bool(found.pvalue <= testing.alpha)
-    payload = {
-        **loaded.described(found.test.sizes),
-        **found.to_dict(),
-        **testing.described,
-        **dict.fromkeys(("bayes", "beyond_margin", "margin", "effect", "effect_size")),
-        "output": None,
-    }
-    screen.finish({"verdict": sentence, "differ": differ, **payload}, resampling(found.test))
-    return differ
+    without = dict.fromkeys(("bayes", "beyond_margin", "margin", "effect", "effect_size"))
+    more: dict[str, Any] = {**found.to_dict(), **without}
+    facts = loaded.facts(found.test.sizes)
+    return show_outcome(screen, loaded, found.test, testing, sentence, facts, "differ", found.pairs, **more)
 
 
 @command(options.Failing)
@@ -146,7 +134,7 @@ def run_witness(
     if kept := sketches.sketches_in(a, b):
         pair = sketches.load_against(screen, a, b, kept, reading)
     else:
-        pair = samples.load_samples(a, b, reading, screen, seeded.seed)
+        pair = samples.load_samples(a, b, reading, screen)
     if not (kept or all(source.held for source in pair.sources)):
         screen.note(f"regions rest on {SAMPLE:,} rows of each sample, drawn at random")
     with screen.waiting(f"looking where {pair.labels[0]} and {pair.labels[1]} differ"):
@@ -154,8 +142,7 @@ def run_witness(
         relevance = found.relevance
         order = [column.name for column in relevance]
         regions = [replace(one, box={name: one.box[name] for name in order}) for one in found.where()]
-        if output is not None:
-            outputs.save_plot(found, output, labels=pair.names)
+        outputs.save_plot(found, output, labels=pair.names)
     bands = f"with simultaneous {100 * level:g}% bands"
     sentence = f"No region was found where they differ, {bands}. This does not prove they are the same."
     clear = [column.name for column in relevance if column.adjusted_pvalue <= CLEAR]
@@ -218,7 +205,7 @@ def run_report(
     if kept := sketches.sketches_in(a, b):
         pair = sketches.load_against(screen, a, b, kept, reading, {**related.used, "--target": target})
     else:
-        pair = samples.load_samples(a, b, reading, screen, testing.seed, related=related, keep=(target,))
+        pair = samples.load_samples(a, b, reading, screen, related=related, keep=(target,))
         pair, rows = samples.exchanged(pair, related)
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         how = testing.settings(bar) | {"target": target, "margin": margin} | rows

@@ -4,7 +4,6 @@ A search for a graph among 333 rows took twice the time by the clock with two th
 processor's.
 """
 
-import inspect
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,7 +40,7 @@ def one_thread(rows: int | None) -> Iterator[None]:
 def few_rows_one_thread(function: Callable[P, T]) -> Callable[P, T]:
     """Limit a public function to one thread of BLAS where its samples have few rows.
 
-    The samples are the arguments that have no default, or `data`.
+    The samples are the arguments without a name, or `data`.
 
     >>> @few_rows_one_thread
     ... def mean(x):
@@ -49,14 +48,10 @@ def few_rows_one_thread(function: Callable[P, T]) -> Callable[P, T]:
     >>> mean([1.0, 2.0])
     1.5
     """
-    signature = inspect.signature(function)
-    samples = [name for name, each in signature.parameters.items() if each.default is inspect.Parameter.empty]
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> T:
-        given = signature.bind(*args, **kwargs).arguments
-        table = given.get("data")
-        values = [given.get(name) for name in samples] if table is None else [table]
+        values = (*args, kwargs.get("data"))
         sizes = [size for value in values if (size := _rows(value)) is not None]
         with one_thread(sum(sizes) if sizes else None):
             return function(*args, **kwargs)

@@ -1,6 +1,7 @@
 """Has a new batch drifted from the reference? `DriftDetector`."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +15,6 @@ from kembed.core.text import listing, printable
 from kembed.core.threads import few_rows_one_thread
 from kembed.estimators.validation import validated_table
 from kembed.tables.reader import read, read_tables
-from kembed.tables.stored import rows_from_parts, table_parts
 from kembed.testing.margin import read_margin
 from kembed.testing.outcome import TestOutcome
 from kembed.testing.sketch import DETECTOR, Sketch
@@ -147,9 +147,8 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         if self.sketch_ is not None:
             reference = self.sketch_.parts
         else:
-            framed = hasattr(self.reference_, "columns") or isinstance(self.reference_, dict)
             (table,), _ = read_tables({"reference": self.reference_}, self.nan_policy, minimum=1)
-            reference = table_parts(table, framed)
+            reference = {"rows": replace(table, index=None)}
         parts = {"params": self.get_params(deep=False), "names": names, "sketched": self.sketch_ is not None}
         return write_store(path, DETECTOR, parts | reference, known())
 
@@ -163,7 +162,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
                 value = parts["names"][name]
                 setattr(made, name, np.array(value, object) if isinstance(value, list) else value)
             made.sketch_ = Sketch.from_parts(parts, path) if parts["sketched"] else None
-            made.reference_ = None if parts["sketched"] else rows_from_parts(parts)
+            made.reference_ = None if parts["sketched"] else parts["rows"]
         except (KeyError, TypeError, AttributeError, IndexError, ValueError):
             raise FileError(f"{printable(str(path))} does not hold a detector; make it again") from None
         return made
@@ -218,8 +217,7 @@ class DriftDetector(BaseEstimator):  # type: ignore[misc]
         if self.strata not in names:
             seen = f"strata={self.strata!r} is not a column; X has {listing(names)}"
             raise ValueError(f"{seen}; name one of them")
-        kept = source.with_gaps().table().columns([d for d, name in enumerate(names) if name != self.strata])
-        return rows_from_parts(table_parts(kept, framed=True))
+        return source.table().columns([d for d, name in enumerate(names) if name != self.strata])
 
     def _table(self, X: Any, reset: bool) -> Any:
         """A table as `mmd_test` reads it."""

@@ -41,7 +41,7 @@ class Chunk(Part):
     piece: Any = None
     rows: int = ROWS  # of a block
 
-    def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
+    def read(self, columns: tuple[str, ...]) -> Iterator[Raw]:
         import numpy as np
 
         piece: Any = self.piece

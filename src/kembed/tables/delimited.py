@@ -1,7 +1,7 @@
 """Text tables (CSV, TSV): names from the first line, then lines in chunks of some megabytes.
 
 A chunk ends at a line end outside quotes and is parsed by polars; one with quotes inside fields, or with
-empty lines among quotes, by Python's csv. A file that fits into one chunk is read as a large one is. A gzip
+empty lines, by Python's csv. A file that fits into one chunk is read as a large one is. A gzip
 file and standard input can only be read from their beginning, so they are one part of many chunks.
 """
 
@@ -12,14 +12,15 @@ import gzip
 import io
 import re
 import zlib
+from codecs import BOM_UTF8 as BOM
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
-from kembed.core.text import listing
-from kembed.tables.parts import MISSING, InputError, Part, Raw, TextOptions, reading
+from kembed.core.text import counted, listing
+from kembed.tables.parts import InputError, Part, Raw, TextOptions, reading
 from kembed.tables.schema import UNNAMED
 
 if TYPE_CHECKING:
@@ -51,35 +52,24 @@ class Lines(Part):
     def where(self) -> str:
         return super().where if self.whole else f"{super().where} (from byte {self.start:,})"
 
-    def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
-        if self.whole:
-            with reading(self.refused), _opened(self.path, self.data) as stream:
-                line = self.line
-                for _, data in _chunks(stream, self.file, self.start, self.size):
-                    yield self._columns(data, line, numbers, columns)
-                    line += data.count(b"\n")
-            return
-        with reading(self.refused), open(self.path, "rb") as stream:
-            stream.seek(self.start)
-            data = stream.read(self.stop - self.start)
-        yield self._columns(data, self.line, numbers, columns)
+    def read(self, columns: tuple[str, ...]) -> Iterator[Raw]:
+        line = self.line
+        for data in self._pieces():
+            frame = parsed(data, self.names, self.separator, self.file, line)
+            yield [frame.get_column(name) for name in columns]
+            line += data.count(b"\n")
 
-    def _columns(
-        self, data: bytes, line: int, numbers: frozenset[str], columns: tuple[str, ...]
-    ) -> list[pl.Series]:
-        frame = parsed(data, self.names, self.separator, self.file, numbers, line)
-        return [frame.get_column(name) for name in columns]
+    def _pieces(self) -> Iterator[bytes]:
+        with reading(self.refused), _opened(self.path, self.data) as stream:
+            if self.whole:
+                yield from (data for _, data in _chunks(stream, self.file, self.start, self.size))
+            else:
+                stream.seek(self.start)
+                yield stream.read(self.stop - self.start)
 
 
-def parsed(
-    data: bytes,
-    names: tuple[str, ...],
-    separator: str,
-    file: str,
-    numbers: frozenset[str] = frozenset(),
-    line: int = 0,
-) -> pl.DataFrame:
-    r"""Lines as columns of text, null where a field is empty; `numbers` as floats if they all are.
+def parsed(data: bytes, names: tuple[str, ...], separator: str, file: str, line: int = 0) -> pl.DataFrame:
+    r"""Lines, after so many others, as columns of text, null where a field is empty.
 
     An empty line is no row; a line of empty fields is one.
 
@@ -88,46 +78,40 @@ def parsed(
     """
     import polars as pl
 
-    if data[:1] in b"\r\n":
-        line += data[: len(data) - len(data.lstrip(b"\r\n"))].count(b"\n")
-        data = data.lstrip(b"\r\n")
-    if data[-2:-1] in b"\r\n":
-        data = data.rstrip(b"\r\n")
-    whole, quoted = data, b'"' in data
-    empty = re.search(rb"\n\r?\n", data) is not None
-    if empty and not quoted:
-        data = b"\n".join(line for line in data.split(b"\n") if line.strip(b"\r"))
+    inside = data.strip(b"\r\n")
+    line += data[: data.index(inside)].count(b"\n")
     schema: Any = dict.fromkeys(map(str, range(len(names))), pl.String)
-    floats = {place: pl.Float64 for place, name in zip(schema, names, strict=True) if name in numbers}
     frame = None
-    if not (quoted and (empty or _has_stray_quotes(data, separator))):
-        for types in ({**schema, **floats}, schema) if floats else (schema,):
-            options: Any = {"null_values": list(MISSING)} if types is not schema else {}
-            try:
-                frame = pl.read_csv(data, has_header=False, separator=separator, schema=types, **options)
-                break
-            except pl.exceptions.NoDataError:
-                frame = pl.DataFrame(schema=schema)
-                break
-            except pl.exceptions.PolarsError:
-                continue
-    if frame is None:
-        refuse_lines(whole, separator, len(names), file, line)
-        records = [fields for _, fields in _records(decoded(data, file), separator, file, line)]
-        columns = list(zip(*records, strict=True)) or [()] * len(names)
-        frame = pl.DataFrame(
-            [pl.Series([field or None for field in own], dtype=pl.String) for own in columns]
-        )
-    elif frame.to_series(-1).null_count() and (
-        quoted or data.count(separator.encode()) != frame.height * (frame.width - 1)
-    ):  # short lines are filled with nulls
-        refuse_lines(whole, separator, len(names), file, line)
+    if not (re.search(rb"\n\r?\n", inside) or _has_stray_quotes(inside, separator)):
+        with suppress(pl.exceptions.PolarsError):
+            frame = pl.read_csv(inside, has_header=False, separator=separator, schema=schema)
+    if frame is None or (
+        frame.to_series(-1).null_count()  # with which short lines are filled
+        and (b'"' in inside or inside.count(separator.encode()) != frame.height * (frame.width - 1))
+    ):
+        rows = _rows(inside, separator, file, line, len(names))
+        frame = pl.DataFrame(rows, schema=schema, orient="row")
     frame.columns = list(names)
     return frame
 
 
+def _rows(data: bytes, separator: str, file: str, before: int, width: int) -> list[list[str | None]]:
+    """Lines by Python's csv; refused are those with more or fewer fields than the first line of the file."""
+    found: list[list[str | None]] = []
+    for line, fields in _records(decoded(data, file), separator, file, before):
+        if len(fields) != width:
+            raise InputError(
+                f"line {line:,} of {file} has {counted(len(fields), 'field')} where the "
+                f"first line has {width}; correct it, or put quotes around fields that hold {separator!r}"
+            )
+        found.append([field or None for field in fields])
+    return found
+
+
 def _has_stray_quotes(data: bytes, separator: str) -> bool:
     """Whether quotes stand inside fields, which polars takes for the beginning of something."""
+    if b'"' not in data:
+        return False
     edge = separator.encode()
     opening = data.count(edge + b'"') + data.count(b'\n"') + data.startswith(b'"')
     closing = data.count(b'"' + edge) + data.count(b'"\n') + data.count(b'"\r') + data.endswith(b'"')
@@ -176,10 +160,16 @@ def _head(stream: IO[bytes], file: str, separator: str, header: bool) -> tuple[t
         raise InputError(f"{file} is empty; check how it was written")
     if b"\r" in lines and b"\n" not in lines:
         raise InputError(f"{file} ends its lines with \\r alone; write it with \\n")
-    text = decoded(lines, file)
-    names, below = column_names(text, separator, header, file)
-    start = len(lines) - len(below.encode())
-    return tuple(names), start, lines[:start].count(b"\n")
+    (line, first), *others = _records(decoded(lines, file), separator, file)
+    _refuse_delimiter(first, others[0][1] if others else first, separator, file)
+    if not header:
+        return (
+            tuple(f"column {place}" for place in range(1, len(first) + 1)),
+            len(BOM) * lines.startswith(BOM),
+            0,
+        )
+    start = sum(map(len, lines.splitlines(keepends=True)[:line]))
+    return _names(first, file), start, lines[:start].count(b"\n")
 
 
 def _names_note(names: tuple[str, ...], file: str) -> tuple[str, ...]:
@@ -208,18 +198,16 @@ def decoded(data: bytes, name: str) -> str:
         raise InputError(f"{name} is not UTF-8 (line {line}); {remedy}") from None
 
 
-def column_names(text: str, separator: str, header: bool, name: str) -> tuple[list[str], str]:
-    """The names of the columns, from the first line or made up, and the lines of data."""
-    text = text.lstrip("\r\n")
-    records = _records(text, separator, name)
-    (lines, first), (_, second) = (next(records, (0, [])) for _ in range(2))
+def _refuse_delimiter(first: list[str], second: list[str], separator: str, name: str) -> None:
+    """Refuse a single column that another delimiter cuts, in its name and in its first value."""
     for other, word in ((";", "';'"), ("\t", "tab"), ("|", "'|'"), (",", "','")) if len(first) == 1 else ():
-        # A single column that another delimiter cuts, in its name and in its first value.
-        if other != separator and other in first[0] and other in separator.join(second or first):
+        if other != separator and other in first[0] and other in separator.join(second):
             seen = f"{name} has a single column, {first[0]!r}: its delimiter is another"
             raise InputError(f"{seen}; use --delimiter {word}")
-    if not header:
-        return [f"column {place}" for place in range(1, len(first) + 1)], text
+
+
+def _names(first: list[str], name: str) -> tuple[str, ...]:
+    """The names in the first line."""
     names = [field.strip() for field in first]
     if not any(names):
         raise InputError(f"the first line of {name} has no column names; put them there, or use --no-header")
@@ -227,11 +215,7 @@ def column_names(text: str, separator: str, header: bool, name: str) -> tuple[li
     if numbers and not all(column.isdigit() for column in names):  # 2019, 2020 are names of columns too
         seen = f"the first line of {name} holds numbers ({', '.join(names[:3])}) where names should be"
         raise InputError(f"{seen}; use --no-header")
-    names = named(names, name)
-    below = io.StringIO(text, newline="")
-    for _ in range(lines):  # as the reader counted them
-        below.readline()
-    return names, below.read()
+    return tuple(named(names, name))
 
 
 def named(columns: list[str], name: str) -> list[str]:
@@ -251,22 +235,17 @@ def named(columns: list[str], name: str) -> list[str]:
     return names
 
 
-def _records(text: str, separator: str, name: str, line: int = 0) -> Iterator[tuple[int, list[str]]]:
+def _records(text: str, separator: str, name: str, before: int = 0) -> list[tuple[int, list[str]]]:
     """The lines that are not empty, with their numbers after so many lines."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    while True:
-        usual = csv.field_size_limit(max(len(text), 1))  # a field may be as long as the file
-        try:
-            fields = next(reader, None)
-        except csv.Error:
-            seen = f"a quote in {name} is not closed, or stands inside a field"
-            raise InputError(f"{seen} (line {line + reader.line_num:,} or before); correct it") from None
-        finally:
-            csv.field_size_limit(usual)
-        if fields is None:
-            return
-        if fields:
-            yield line + reader.line_num, fields
+    usual = csv.field_size_limit(max(len(text), 1))  # a field may be as long as the file
+    try:
+        return [(before + reader.line_num, fields) for fields in reader if fields]
+    except csv.Error:
+        seen = f"a quote in {name} is not closed, or stands inside a field"
+        raise InputError(f"{seen} (line {before + reader.line_num:,} or before); correct it") from None
+    finally:
+        csv.field_size_limit(usual)
 
 
 def _is_number(text: str) -> bool:
@@ -275,16 +254,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def refuse_lines(data: bytes, separator: str, width: int, name: str, before: int = 0) -> None:
-    """Refuse lines that are no UTF-8, or with more or fewer fields than the first line has."""
-    for line, fields in _records(decoded(data, name), separator, name, before):
-        if len(fields) != width:
-            raise InputError(
-                f"line {line:,} of {name} has {len(fields)} field{'s' if len(fields) != 1 else ''} where the "
-                f"first line has {width}; correct it, or put quotes around fields that hold {separator!r}"
-            )
 
 
 def _opened(path: str, data: bytes | None) -> IO[bytes]:

@@ -4,7 +4,6 @@ Every function looks at the tables as they came in, in about linear time, and sa
 The test itself does not depend on any of them.
 """
 
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations
@@ -15,7 +14,6 @@ import numpy as np
 from kembed.core.backend import Bool, Float
 from kembed.core.ordering import middle_ranks
 from kembed.core.shuffling import splitmix64
-from kembed.core.text import listing
 from kembed.tables.table import Table
 from kembed.tables.times import DAYS
 
@@ -41,8 +39,6 @@ WILD, SHIFT = (
 REPEATED, ALONE, DIGITS = 0.02, 0.2, 5
 # Near misses, for every pair that agrees, beyond which rows agree by chance.
 MISSED = 0.25
-# N whole numbers out of fewer than N²/20 are all different by chance once in exp(10).
-CROWDED = 20.0
 
 Column = Float[np.ndarray, " n"]
 
@@ -69,7 +65,7 @@ def of_several(tables: list[Table]) -> tuple[str, ...]:
 def _of_samples(tables: list[Table]) -> tuple[list[str], list[np.ndarray]]:
     """What is said of each sample, and fingerprints of its rows."""
     marks = [fingerprints(table.values) for table in tables]
-    notes = [*tables[0].notes, *of_columns(tables), *spellings(tables[0])]
+    notes = [*tables[0].notes, *of_columns(tables)]
     notes += [note for table, own in zip(tables, marks, strict=True) for note in repeated(table, own)]
     return notes, marks
 
@@ -77,7 +73,7 @@ def _of_samples(tables: list[Table]) -> tuple[list[str], list[np.ndarray]]:
 def of_sides(tables: Iterable[Table], *, ordered: bool = False, remedy: str = SHIFT) -> tuple[str, ...]:
     """The same of the sides of a test of independence; `remedy` is for rows in order."""
     tables = list(tables)
-    notes = [note for table in tables for note in (*table.notes, *of_columns([table]), *spellings(table))]
+    notes = [note for table in tables for note in (*table.notes, *of_columns([table]))]
     if not ordered and tables:
         whole = _beside(tables)
         notes += repeated(whole, fingerprints(whole.values))
@@ -114,32 +110,11 @@ def counting(columns: list[Column], unit: str = "") -> str:
     ''
     """
     steps = np.concatenate([half_steps(column) for column in columns])
-    days = unit == DAYS
-    if (steps == 0.5).all():
-        return (
-            "a timestamp (it goes up a day from row to row)" if days else "a row number (it counts up by 1)"
-        )
+    if (steps == 0.5).all() and unit != DAYS:
+        return "a row number (it counts up by 1)"
     if (steps > 0.0).all() or (steps < 0.0).all():
         return f"an ID or a timestamp (it {'rises' if steps[0] > 0.0 else 'falls'} from row to row)"
-    both = np.concatenate(columns)
-    wide = both.max() / 2.0 - both.min() / 2.0 >= len(both) ** 2 / CROWDED / 2.0
-    if wide or (both != np.round(both)).any() or len(np.unique(both)) < len(both):
-        return ""
-    what, entry = ("a timestamp", "day") if days else ("an ID", "whole number")
-    return f"{what} (it has a different {entry} in every row)"
-
-
-def spellings(table: Table) -> Iterator[str]:
-    """Levels that are one but for capitals, spaces and Unicode."""
-    for name, levels in zip(table.names, table.levels, strict=True):
-        folded: dict[str, list[str]] = {}
-        for level in filter(lambda level: isinstance(level, str), levels):
-            plain = unicodedata.normalize("NFKC", level).casefold()
-            seen = "".join(sign for sign in plain if unicodedata.category(sign) != "Cf")  # of no width
-            folded.setdefault(" ".join(seen.split()), []).append(level)
-        if same := next((alike for alike in folded.values() if len(alike) > 1), None):
-            differ = f"column {name!r} has levels that differ in spelling alone ({listing(same, 3)})"
-            yield f"{differ}; write them alike if they are one"
+    return ""
 
 
 def repeated(table: Table, marks: np.ndarray) -> Iterator[str]:

@@ -20,6 +20,7 @@ from kembed.core import checks
 from kembed.core.backend import is_jax, is_traced
 from kembed.core.text import listing, rows
 from kembed.tables import times
+from kembed.tables.table import Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +46,6 @@ class Column(NamedTuple):
     unit: str = ""  # what numbers count, where the type says so
     declared: bool = False  # categories by type, whatever their text looks like
     inexact: str = ""  # a whole number that no float holds
-    floats: Any = None  # of text that reads as numbers throughout, these (polars)
 
     @property
     def is_text(self) -> bool:
@@ -56,7 +56,7 @@ class Column(NamedTuple):
         return len(self.values)
 
     def slice(self, first: int, size: int) -> Column:
-        return self._replace(values=self.values[first : first + size], floats=None)
+        return self._replace(values=self.values[first : first + size])
 
 
 class Refused(NamedTuple):
@@ -232,6 +232,9 @@ def _column_of(column: Any, where: str, first: int) -> Column | Refused:
             return _declared(column.to_list())
         if is_polars(column) and column.dtype == types.String:
             return _of_text(column)
+        if is_polars(column) and column.dtype == types.Time:
+            hours = column.cast(types.Int64).cast(types.Float64) / times.NANOSECONDS
+            return Column(hours.fill_null(np.nan).to_numpy(), times.HOURS)
         zoned = isinstance(column.dtype, types.Datetime) and column.dtype.time_zone is not None
         if zoned:
             column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
@@ -264,11 +267,6 @@ def _beyond(*ends: Any) -> bool:
 
 def _of_text(text: pl.Series) -> Column:
     """Text without spaces around it; empty text is missing."""
-    import polars as pl
-
-    floats = text.cast(pl.Float64, strict=False)
-    if floats.null_count() == text.null_count():
-        return Column(text, floats=floats)  # what reads as a number has no spaces around it
     text = text.str.strip_chars()
     return Column(text.set(text == "", None))
 
@@ -338,6 +336,14 @@ def level_text(level: Any) -> str:
     return str(int(level)) if whole else str(level)
 
 
+def column_of_table(table: Table, d: int) -> Column:
+    """A column of a table that was read before."""
+    values = table.values[:, d]
+    if not table.categorical[d]:
+        return Column(values, table.units[d] if table.units else "")
+    return _declared([table.decoded(d, code) for code in values])
+
+
 def _is_missing(entry: Any) -> bool:
     """None, NaN, or what pandas writes as <NA> and NaT."""
     if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
@@ -370,7 +376,7 @@ def _float(entry: Any) -> float:
 def as_declared(column: Column) -> Column:
     """The same as categories: numbers and text as text (`--as-text`)."""
     if column.is_text:
-        return column._replace(declared=True, floats=None)
+        return column._replace(declared=True)
     return _declared(column.values.tolist())
 
 

@@ -13,7 +13,7 @@ from kembed.tables import text
 from kembed.tables.frames import Refused, title
 from kembed.tables.parts import Opened, columns_of
 from kembed.tables.reader import PLAIN_OPTIONS, open_value, refuse_gaps
-from kembed.tables.schema import parsed_numbers, plain_numbers
+from kembed.tables.schema import parsed_column
 from kembed.tables.table import Table
 
 
@@ -53,7 +53,7 @@ def _encoded_like(opened: Opened, name: str, table: Table, d: int) -> np.ndarray
     code: dict[Any, float] = {level: float(place) for place, level in enumerate(table.levels[d])}
     code[None] = np.nan
     for part in opened.parts:
-        for raw in part.read((name,), frozenset()):
+        for raw in part.read((name,)):
             column = columns_of(raw, part, (name,), PLAIN_OPTIONS)[name]
             if isinstance(column, Refused):
                 raise column.error(where)
@@ -63,11 +63,10 @@ def _encoded_like(opened: Opened, name: str, table: Table, d: int) -> np.ndarray
                 found.append(np.array([code.get(level, -1.0) for level in column.values.to_list()]))
             elif not column.is_text:
                 found.append(column.values)
-            elif (numbers := plain_numbers(column.values)) is not None:
-                found.append(numbers)
             else:
-                fits = text.decide(text.styles(column.values.unique()), column.values.unique().to_list())
-                if not fits.style:
+                present = column.values.drop_nulls().unique()
+                fits = text.decide(text.styles(present), present.to_list())
+                if len(present) and not fits.style:
                     raise TypeError(f"{where} holds text where the samples hold numbers")
-                found.append(parsed_numbers(column.values, fits.style))
+                found.append(parsed_column(column.values, fits.style).values)
     return np.concatenate(found)

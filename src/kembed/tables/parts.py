@@ -19,7 +19,7 @@ import numpy as np
 from kembed.core.progress import LONG, progress_bar
 from kembed.tables.frames import Column, Refused, as_declared, column_of
 from kembed.tables.missing import Fill, with_indicators
-from kembed.tables.schema import Profile, Spec, parsed_numbers, profile
+from kembed.tables.schema import Profile, Spec, parsed_column, profile
 from kembed.tables.source import Block, Source, tree_sum
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class Part(ABC):
     delimited: ClassVar[bool] = False  # whether it is a text table, where tokens mean "no value"
 
     @abstractmethod
-    def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
-        """These columns, batch by batch; `numbers` are known to hold plain numbers."""
+    def read(self, columns: tuple[str, ...]) -> Iterator[Raw]:
+        """These columns, batch by batch."""
 
     @property
     def where(self) -> str:
@@ -134,7 +134,7 @@ class Held(Part):
     values: Raw = field(default_factory=list)
     rows: int = ROWS
 
-    def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
+    def read(self, columns: tuple[str, ...]) -> Iterator[Raw]:
         return sliced([self.values[self.names.index(name)] for name in columns], self.rows)
 
 
@@ -163,7 +163,7 @@ class Scan(Part):
     def where(self) -> str:
         return f"{super().where} (rows {self.first + 1:,} to {self.first + self.rows:,})"
 
-    def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
+    def read(self, columns: tuple[str, ...]) -> Iterator[Raw]:
         with reading(self.refused), silent_stderr():
             whole = scan(self.path, self.kind).slice(self.first, self.rows)
             frame = selected(whole, [self.written[self.names.index(name)] for name in columns]).collect()
@@ -204,7 +204,7 @@ class Stream(Part):
     start: Callable[[list[str]], Iterator[pl.DataFrame]] = field(default=lambda columns: iter(()))
     rows: int = ROWS
 
-    def read(self, columns: tuple[str, ...], numbers: frozenset[str]) -> Iterator[Raw]:
+    def read(self, columns: tuple[str, ...]) -> Iterator[Raw]:
         frames = even(self.start(list(columns)), self.rows)
         while True:
             with reading(self.refused):
@@ -283,7 +283,7 @@ def without(column: Column, tokens: tuple[str, ...]) -> Column:
             import polars as pl
 
             gone |= text.cast(pl.Float64, strict=False).is_in(numbers).fill_null(False)
-        return column._replace(values=text.set(gone, None), floats=None) if gone.any() else column
+        return column._replace(values=text.set(gone, None)) if gone.any() else column
     if not numbers or column.unit:
         return column
     return column._replace(values=np.where(np.isin(column.values, numbers), np.nan, column.values))
@@ -333,7 +333,7 @@ def survey_part(
 ) -> Survey:
     """What there is in one part; `as_text` are columns of which all different texts are wanted."""
     total = Survey((0,), {name: Profile() for name in columns}, (0,))
-    for raw in part.read(columns, frozenset()):
+    for raw in part.read(columns):
         found = columns_of(raw, part, columns, options)
         rows = next(one.size for one in found.values())
         profiles = {name: profile(one, name, part.where, name in as_text) for name, one in found.items()}
@@ -374,7 +374,7 @@ class Encoder(NamedTuple):
                 places = values.cast(pl.Enum(list(spec.levels)), strict=False).to_physical()
                 codes = places.cast(pl.Float64).fill_null(np.nan).to_numpy()
             else:
-                codes = parsed_numbers(values, spec.style)
+                codes = parsed_column(values, spec.style).values
             if np.count_nonzero(np.isnan(codes)) != values.null_count():
                 raise part.changed()
         return np.where(np.isnan(codes), self.missing_level, codes) if self.missing_level >= 0 else codes
@@ -516,15 +516,10 @@ def sum_part(
     bins of rows must weigh the same in every sample.
     """
     columns = tuple(one.name for one in encoders)
-    plain = frozenset(
-        one.name
-        for one in encoders
-        if not (one.spec.categorical or one.spec.style or one.spec.unit) and one.name not in options.as_text
-    )
 
     def results() -> Iterator[Any]:
         read, at = 0, first
-        for raw in part.read(columns, plain):
+        for raw in part.read(columns):
             found = columns_of(raw, part, columns, options)
             values = np.column_stack([one(found[one.name], part) for one in encoders])
             read += len(values)

@@ -22,6 +22,7 @@ from kembed.tables.frames import (
     Labelled,
     Refused,
     column_of,
+    column_of_table,
     frame_of,
     named_columns,
     refuse_orders,
@@ -115,6 +116,10 @@ def open_value(
         names = tuple(f"column {d}" for d in range(table.shape[1]))
         slices = [table[:, d] for d in range(table.shape[1])]
         return Opened(name, [Held(name, names, 1, slices, rows)], names, False, first)
+    if isinstance(value, Table):
+        framed = value.names != tuple(f"column {d}" for d in range(len(value.names)))
+        known = [column_of_table(value, d) for d in range(len(value.names))]
+        return Opened(name, [Held(name, value.names, 1, known, rows)], value.names, framed, first)
     frame = frame_of(value, name)
     places = [
         name if frame.kind == "vector" else f"{title(frame.names, d)} of {name}"

@@ -39,15 +39,14 @@ def scheduler(where: Any = "local", workers: int = 2) -> Iterator[None]:
     """
     checks.count(workers, "workers", 1)
     engine: AbstractContextManager[Engine] = nullcontext(Here())
-    if isinstance(where, str) and where == "local":
-        from kembed.tables.dask import local_engine
+    if where != "none":
+        from kembed.tables.dask import engine_of, local_engine
 
-        engine = local_engine(workers)
-    elif not isinstance(where, str) or where != "none":
-        from kembed.tables.dask import engine_of
-
-        connected = engine_of(where)
-        engine = closing(connected) if isinstance(where, str) else nullcontext(connected)
+        if where == "local":
+            engine = local_engine(workers)
+        else:
+            connected = engine_of(where)
+            engine = closing(connected) if isinstance(where, str) else nullcontext(connected)
     with engine as chosen:
         token = _current.set(chosen)
         try:

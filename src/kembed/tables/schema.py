@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from kembed.tables import text
-from kembed.tables.frames import EXACT, Column, Refused
-from kembed.tables.times import DAYS, HOURS, ZONED, held_by, numbers_of
+from kembed.tables.frames import EXACT, Column, Refused, column_of
+from kembed.tables.times import held_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -148,7 +148,7 @@ def profile(column: Column | Refused, name: str, where: str, as_text: bool = Fal
     present = values.drop_nulls()
     if column.declared:
         return Profile(rows, missing, {DECLARED: where}, values=Values.of(present))
-    numbers = plain_numbers(present, None if column.floats is None else column.floats.drop_nulls())
+    numbers = plain_numbers(present)
     if numbers is not None and not as_text:
         found = _of_numbers(Column(numbers), where, name)
         long = present.filter(present.str.len_bytes() > 15) if max(-found.low, found.high) >= EXACT else None
@@ -161,11 +161,11 @@ def profile(column: Column | Refused, name: str, where: str, as_text: bool = Fal
     return Profile(rows, missing, {kind: where}, values=different, styles=styles, odd=odd)
 
 
-def plain_numbers(present: pl.Series, floats: pl.Series | None = None) -> np.ndarray | None:
+def plain_numbers(present: pl.Series) -> np.ndarray | None:
     """Text that is plain numbers throughout, as numbers; None where it is not."""
     import polars as pl
 
-    numbers = present.cast(pl.Float64, strict=False) if floats is None else floats
+    numbers = present.cast(pl.Float64, strict=False)
     if numbers.null_count() or not numbers.is_finite().all():
         return None
     if present.str.contains(r"^[-+]?0[0-9]").any():  # codes, not numbers
@@ -182,7 +182,7 @@ def _odd(present: pl.Series) -> str:
 
 def _inexact(long: pl.Series, style: str) -> str:
     """The first whole number of a style, or a plain one, that no float holds."""
-    for value, number in zip(long.to_list(), parsed_numbers(long, style).tolist(), strict=True):
+    for value, number in zip(long.to_list(), parsed_column(long, style).values.tolist(), strict=True):
         digits = re.sub(r"[^0-9]", "", value)
         if float(digits) == abs(number) and int(float(digits)) != int(digits):  # else it has decimals
             return value
@@ -262,7 +262,7 @@ def decide(
         late = f", first in {pooled.kinds[TEXT]}" if kinds >= {PLAIN, TEXT} else ""
         raise ValueError(f"{where}{joint}{reading.error}{late}; {REMEDY}")
     if reading.style:
-        unit = style_unit(reading.style)
+        unit = parsed_column(pl.Series([], dtype=pl.String), reading.style).unit
         if not unit:
             long = [value for value in pooled.values.counts if len(value) > 15]
             _refuse_inexact(where, _inexact(pl.Series(long, dtype=pl.String), reading.style))
@@ -351,28 +351,13 @@ def _refuse_infinite(where: str, values: list[str]) -> None:
         )
 
 
-def style_unit(style: str) -> str:
-    """What the numbers count that text of this style becomes."""
-    import polars as pl
-
-    dtype = text.parse(pl.Series([], dtype=pl.String), style).dtype
-    if isinstance(dtype, pl.Datetime):
-        return DAYS + (ZONED if dtype.time_zone else "")
-    return DAYS if dtype == pl.Date else HOURS if dtype == pl.Time else ""
-
-
-def parsed_numbers(values: pl.Series, style: str) -> np.ndarray:
+def parsed_column(values: pl.Series, style: str) -> Column:
     """Text of a style, or of plain numbers, as numbers; nan where it is missing."""
     import polars as pl
 
-    found = text.parse(values, style) if style else values.cast(pl.Float64, strict=False)
-    if isinstance(found.dtype, pl.Datetime):
-        return numbers_of(found.dt.replace_time_zone(None).to_numpy())
-    if found.dtype == pl.Date:
-        return numbers_of(found.to_numpy())
-    if found.dtype == pl.Time:
-        found = found.cast(pl.Int64).cast(pl.Float64) / 3.6e12
-    return found.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    found = column_of(text.parse(values, style) if style else values.cast(pl.Float64, strict=False), style)
+    assert isinstance(found, Column)
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ those of several blocks or samples are the intersection. A column is read in one
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -64,11 +63,6 @@ class Reading(NamedTuple):
     error: str = ""  # why it cannot be used as it is
 
 
-@cache
-def _compiled(style: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[style])
-
-
 def styles(values: pl.Series) -> frozenset[str]:
     """The styles under which every value reads; all of `STYLES` if there are no values.
 
@@ -78,12 +72,9 @@ def styles(values: pl.Series) -> frozenset[str]:
     >>> sorted(styles(pl.Series(["1,200.5", "950"])))
     ['1,234.5']
     """
-    head: list[str] = values.head(HEAD).to_list()
-    near = [style for style in STYLES if all(map(_compiled(style).fullmatch, head))]
-    fitting = (style for style in near if _matches(values, style).all())
-    return frozenset(
-        style for style in fitting if style not in _TIMES or not parse(values, style).null_count()
-    )
+    head = values.head(HEAD)
+    near = [style for style in STYLES if not parse(head, style).null_count()]
+    return frozenset(style for style in near if not parse(values, style).null_count())
 
 
 def _matches(values: pl.Series, style: str) -> pl.Series:
@@ -158,7 +149,7 @@ def decide(found: frozenset[str], examples: Sequence[str], *, decimal_comma: boo
         return _noted(other[0], examples)
     if 2 * sum(len(value) <= 60 and bool(_NUMERIC.fullmatch(value)) for value in examples) <= len(examples):
         return Reading()
-    odd_first = sorted(examples, key=lambda value: bool(_compiled("plain").fullmatch(value)))
+    odd_first = sorted(examples, key=lambda value: bool(re.fullmatch(_NUMBERS["plain"], value)))
     return Reading(error=f"looks numeric but does not read as numbers or dates {_shown(odd_first)}")
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 DAYS, HOURS, SECONDS = "days since 1970-01-01", "hours since midnight", "seconds"
 ZONED = " in a zone"  # beside the unit of datetimes that have a zone: others may be hours away
-DAY = 86_400.0  # seconds
+NANOSECONDS = 3.6e12  # of an hour
 _EPOCH = datetime.datetime(1970, 1, 1)
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, which have names
 # What a column holds, by what its numbers count.
@@ -53,7 +53,8 @@ def number_of(entry: Any) -> float:
     import numpy as np
 
     if isinstance(entry, datetime.time):
-        return entry.hour + entry.minute / 60.0 + (entry.second + entry.microsecond / 1e6) / 3600.0
+        seconds = (entry.hour * 60 + entry.minute) * 60 + entry.second
+        return (seconds * 10**9 + entry.microsecond * 1000) / NANOSECONDS
     if getattr(entry, "tzinfo", None) is not None:
         entry = entry.astimezone(datetime.UTC).replace(tzinfo=None)
     kind = "m8" if isinstance(entry, datetime.timedelta | np.timedelta64) else "M8"

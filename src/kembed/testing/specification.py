@@ -38,6 +38,7 @@ from kembed.permutation.dyadic import DyadicBins
 from kembed.permutation.sums import Layout, StoredSums, Sums, sum_features
 from kembed.tables.schema import Schema
 from kembed.tables.source import Block, Source, Stacked
+from kembed.tables.table import Table
 from kembed.tables.times import HOLDS, held_by
 from kembed.testing import reference
 from kembed.testing.engine import Fitted, basis_of, choose_columns, choose_ensemble, sample_of
@@ -294,7 +295,7 @@ def known() -> dict[str, Any]:
     """Return, by name, the classes and feature maps that a file may hold."""
     names = [f"{groups.__name__}.{module.name}" for module in iter_modules(groups.__path__)]
     modules = (reference, stationary, discrete, composite, *map(import_module, (*names, __name__)))
-    items = (Schema, Evidence, Fitted, *(item for module in modules for item in _of_module(module)))
+    items = (Schema, Table, Evidence, Fitted, *(item for module in modules for item in _of_module(module)))
     return {f"{item.__module__.rpartition('.')[2]}.{item.__name__}": item for item in items}
 
 
