@@ -863,6 +863,12 @@ def test_columns_can_be_excluded(answer):
     )
 
 
+def test_rows_can_be_drawn(answer):
+    found = answer("test", "before.csv", "after.csv", "--columns", "v", "--max-rows", "20", *QUICK)
+    assert [sample["used"] for sample in found["samples"]] == [20, 20]
+    assert "20 of the 60 rows of before.csv were drawn at random" in found["notes"][0]
+
+
 def test_pairs_weights_and_time_series(answer, place):
     x, y = (pl.read_csv(place / file).select("v") for file in ("before.csv", "after.csv"))
     how = {"kernel": "median", "n_resamples": 39, "rng": 0}
@@ -1077,7 +1083,7 @@ def test_nothing_has_changed_where_nothing_was_found(place, call):
         ("graph", "--alpha", "x", "must be a number between 0 and 1, got 'x'"),
         ("witness", "--level", "90%", "must be a number between 0 and 1, got '90%'; for 90% write 0.9"),
         ("test", "--resamples", "many", "must be a whole number, got 'many'"),
-        ("power", "--draws", "1", "must be a whole number of at least 10, got '1'"),
+        ("test", "--max-rows", "1", "must be a whole number of at least 2, got '1'"),
         ("test", "--seed", "1.5", "must be a whole number, got '1.5'"),
         ("graph", "--least-timescale", "week", "must be a number, got 'week'"),
     ],

@@ -165,7 +165,7 @@ def test_dependence_on_what_is_missing(call, place):
     assert call("independence", *sides, "--missing", "omit")[0] == 0
 
 
-def test_weights_with_gaps(answer, place):
+def test_weights_and_drawn_rows_with_gaps(answer, place):
     weights = pl.Series("weight", [None if k % 10 == 9 else 1.0 + k % 3 for k in range(ROWS)])
     for name in ("jan", "blanked"):
         pl.read_csv(place / f"{name}.csv").with_columns(weights).write_csv(place / f"heavy-{name}.csv")
@@ -174,3 +174,10 @@ def test_weights_with_gaps(answer, place):
     assert found["columns"] == ["delay", "distance"]
     assert [sample["used"] for sample in found["samples"]] == [108, 108]
     assert found["differ"] is True
+    drawn = answer("test", *files, "--max-rows", "50", *QUICK)
+    assert all(40 <= sample["used"] <= 50 for sample in drawn["samples"])
+    paired = ["jan.csv", "blanked.csv", "--columns", "delay", "--paired", "--missing", "omit"]
+    found = answer("test", *paired, "--max-rows", "60", *QUICK)
+    used = found["samples"][0]["used"]
+    assert found["samples"][1]["used"] == used
+    assert 20 <= used < 60

@@ -172,6 +172,7 @@ def test_text_is_read_as_in_tables(call, answer, place):
         (["--weights", "v"], "--weights is for samples of rows"),
         (["--null", "wild"], "--null is for samples of rows"),
         (["--fast"], "--fast is for samples of rows"),
+        (["--max-rows", "20"], "--max-rows is for samples of rows"),
         (["--groups", "a,b"], "a sketch has no groups"),
         (["--as-text", "town"], "--as-text is not for sketches"),
     ],

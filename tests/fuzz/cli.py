@@ -88,6 +88,7 @@ OPTIONS: dict[str, Sequence[str]] = {
     "--no-header": (),
     "--group": ("g", "a", "nothing", "*"),
     "--groups": ("a,b", "1,2", "nothing"),
+    "--max-rows": ("10", "2", "0", "1000000"),
     "--weights": ("b", "nothing"),
     "--seed": ("0", "3", "-1", "x", "99999999999999999999"),
     "--kernel": ("fused", "median", "bkl", "0.5", "1e154", "1e-320", "nan", "-1", "x", "median-raw", "paper"),
@@ -125,7 +126,7 @@ READING = (
 )
 TESTING = ("--seed", "--kernel", "--resamples", "--alpha", "--quiet", "--json")
 COMMANDS: dict[str, tuple[int, tuple[str, ...]]] = {  # how many files, and which options
-    "test": (2, (*READING, *TESTING, "--group", "--groups", "--weights", "--null", "--paired",
+    "test": (2, (*READING, *TESTING, "--group", "--groups", "--max-rows", "--weights", "--null", "--paired",
                  "--by-column", "--fast", "--fail-on-difference")),
     "witness": (2, (*READING, "--seed", "--json", "--quiet", "--level", "--group")),
     "report": (2, (*READING, *TESTING, "--group")),

@@ -388,7 +388,7 @@ def test_categories_of_digits_are_categories_in_every_command(command, how):
             "graph": (x, "--resamples=19", "--alpha=0.1", "--seed=0", "--json"),
             "learn": (x, "--seed=0", "--json"),
             "independence": (x, "--x=c", "--y=w", *SHELL),
-            "test": (x, y, *SHELL),
+            "test": (x, y, "--max-rows=50", *SHELL),
         }
         code, result, errors = ask(command, *arguments[command], *as_text)
         if result and command == "learn":
@@ -411,6 +411,7 @@ def test_as_text_sees_numbers_and_not_how_they_are_stored():
     write((whole[0], floats), "parquet")
     assert shell_answer("x.parquet", "y.parquet", "--as-text", "c") == wanted
     assert shell_answer("x-*.parquet", "y-*.parquet", "--as-text", "c") == wanted
+    assert shell_answer("x.parquet", "y.parquet", "--as-text", "c", "--max-rows", "1000") == wanted
 
 
 def test_a_value_that_means_missing_does_so_in_columns_of_numbers():

@@ -143,6 +143,7 @@ def test_the_commands_pair_by_a_column(visits, tmp_path, monkeypatch, capsys):
     assert any("no partner by 'id'" in note for note in told[2]["notes"])
     for wrong, message in (
         (["--paired-by", "name"], "has no column 'name'"),
+        (["--paired-by", "id", "--max-rows", "20"], "leave one of them out"),
         (["--paired-by", "id", "--columns", "id"], "there is no other column to compare"),
         (["--paired-by", "id", "--unit", "w"], "leave unit out"),
     ):

@@ -106,6 +106,7 @@ class Grouping(Reading):
 
     group: Annotated[Text, data("Compare the groups of this column of one file.", "COLUMN")] = None
     groups: Annotated[Text, data("Which of its values to compare; all unless given.", "A,B")] = None
+    max_rows: Annotated[int | None, data("Sample N rows from each.", "N", min=2)] = None
 
 
 @dataclass(frozen=True, kw_only=True)

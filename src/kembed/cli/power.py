@@ -57,7 +57,7 @@ def run_power(
     if b is None and reading.group is None:
         loaded = samples.load_table(a, reading, screen, split(reading.columns))
     else:
-        loaded = samples.load_samples(a, b, reading, screen)
+        loaded = samples.load_samples(a, b, reading, screen, testing.seed)
     with screen.waiting(f"drawing from {' + '.join(f'{size:,}' for size in loaded.given)} rows") as bar:
         found = required_rows(
             *loaded.sources,

@@ -25,7 +25,7 @@ from kembed.tables.parts import MISSING, Part, TextOptions
 from kembed.tables.reader import open_value, read
 from kembed.tables.scheduling import scheduler
 from kembed.tables.schema import plain_numbers
-from kembed.tables.source import HELD, SAMPLE, Memory, Source, rows_of
+from kembed.tables.source import HELD, SAMPLE, Memory, Source, as_table, rows_of, take_drawn
 from kembed.tables.table import Table
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 12  # 66 pairs: more is hardly a question, and an identifier given by mistake
 # Options that code for Python would have to repeat: where one is given, the command has to do.
-UNUSUAL = ("delimiter", "na", "decimal_comma", "as_text", "no_header", "columns", "exclude")
+UNUSUAL = ("delimiter", "na", "decimal_comma", "as_text", "no_header", "max_rows", "columns", "exclude")
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,7 @@ def load_samples(
     b: str | None,
     reading: Grouping,
     screen: Screen,
+    seed: int = 0,
     *,
     related: Related | None = None,
     keep: tuple[str | None, ...] = (),
@@ -159,6 +160,9 @@ def load_samples(
     """Two samples, or as many as there are groups in a file; columns in `keep` are never left out."""
     related = related or Related()
     keep = (*keep, related.weights, related.unit, related.strata, related.paired_by)
+    if related.paired_by is not None and reading.max_rows is not None:
+        seen = "--max-rows draws rows before --paired-by finds their partners"
+        raise UsageError(f"{seen}; leave one of them out")
     how: dict[str, Any] = {"minimum": 2, "common": True, "columns": split(reading.columns)}
     if kept := [name for name in keep if name is not None]:
         how |= {"keep": kept, "columns": how["columns"] and [*how["columns"], *kept]}
@@ -179,7 +183,24 @@ def load_samples(
     if two and len(values) > 2:
         seen = f"column {reading.group!r} has {len(values)} groups ({listing(values)})"
         raise UsageError(f"{seen}; choose two with --groups a,b, or compare all with kembed test")
-    return Samples.of(sources_of(values, reading, screen, **how))
+    loaded = Samples.of(sources_of(values, reading, screen, **how))
+    if reading.max_rows is not None:
+        drawn = [
+            _drawn(source, reading.max_rows, seed, related.pairs is True, screen) for source in loaded.sources
+        ]
+        loaded = replace(loaded, sources=tuple(drawn))
+    return loaded
+
+
+def _drawn(source: Any, most: int, seed: int, paired: bool, screen: Screen) -> Any:
+    """At most so many rows, in their order; of samples of one size the same ones, so that pairs stay."""
+    source = source.with_gaps() if paired else source
+    if source.size <= most:
+        return source
+    screen.note(f"{most:,} of the {source.size:,} rows of {source.label} were drawn at random (--max-rows)")
+    rows = source.fold(take_drawn, source.size, most, seed).table
+    table = as_table(source, rows)
+    return rows_of(source, replace(table, values=rows) if paired else table)
 
 
 def exchanged(loaded: Samples, related: Related) -> tuple[Samples, dict[str, Any]]:
@@ -187,9 +208,7 @@ def exchanged(loaded: Samples, related: Related) -> tuple[Samples, dict[str, Any
     how: dict[str, Any] = {"unit": related.unit, "strata": related.strata, "paired": related.pairs}
     if (column := related.weights) is not None:
         if not all(source.held for source in loaded.sources):
-            raise UsageError(
-                "--weights is for samples that fit into memory; leave it out, or give fewer rows"
-            )
+            raise UsageError("--weights is for samples that fit into memory; leave it out, or use --max-rows")
         parts = [split_off(source, source.table(), column, "--weights") for source in loaded.sources]
         sources, how["weights"] = zip(*parts, strict=True)
         loaded = replace(loaded, sources=sources, columns=own_columns(sources[0]))

@@ -188,7 +188,7 @@ def load_against(
         if getattr(reading, option) is not None:
             seen = f"--{option.replace('_', '-')} is not for sketches, whose columns are fixed"
             raise UsageError(f"{seen}; leave it out")
-    for option, given in (of_rows or {}).items():
+    for option, given in {**(of_rows or {}), "--max-rows": reading.max_rows}.items():
         if given:
             seen = f"{option} is for samples of rows, and a sketch has none"
             raise UsageError(f"{seen}; leave it out, or give the table")

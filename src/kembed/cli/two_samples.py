@@ -51,7 +51,7 @@ def run_test(
     from kembed.testing.outcome import effect_to_dict
     from kembed.testing.two_sample import with_margin
 
-    loaded = samples.load_samples(a, b, reading, screen, related=related, two=False)
+    loaded = samples.load_samples(a, b, reading, screen, testing.seed, related=related, two=False)
     if bayes and special:
         raise UsageError(f"--bayes assumes independent rows of equal weight; leave {next(iter(special))} out")
     if limit is not None and null != "permutation":
@@ -134,7 +134,7 @@ def run_witness(
     if kept := sketches.sketches_in(a, b):
         pair = sketches.load_against(screen, a, b, kept, reading)
     else:
-        pair = samples.load_samples(a, b, reading, screen)
+        pair = samples.load_samples(a, b, reading, screen, seeded.seed)
     if not (kept or all(source.held for source in pair.sources)):
         screen.note(f"regions rest on {SAMPLE:,} rows of each sample, drawn at random")
     with screen.waiting(f"looking where {pair.labels[0]} and {pair.labels[1]} differ"):
@@ -205,7 +205,7 @@ def run_report(
     if kept := sketches.sketches_in(a, b):
         pair = sketches.load_against(screen, a, b, kept, reading, {**related.used, "--target": target})
     else:
-        pair = samples.load_samples(a, b, reading, screen, related=related, keep=(target,))
+        pair = samples.load_samples(a, b, reading, screen, testing.seed, related=related, keep=(target,))
         pair, rows = samples.exchanged(pair, related)
     with screen.waiting(f"comparing {pair.given[0]:,} + {pair.given[1]:,} rows") as bar:
         how = testing.settings(bar) | {"target": target, "margin": margin} | rows
