@@ -4,10 +4,12 @@
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from kembed.core.backend import Float, Int
+from kembed.core.lookup import Lookup, make_lookup
 
 Column = Float[np.ndarray, " N"]
 DEGREE = 8  # of the polynomials, and features of levels
@@ -58,9 +60,27 @@ class RankScale:
     coefficients: Float[np.ndarray, "highest+1 degree"]
     ends: tuple[float, float]  # ranks of what lies below and above all values
 
+    @cached_property
+    def _found(self) -> tuple[Lookup | None, Column]:
+        """How to find a value among those fitted, and the slope from each to the next (of the last, 0)."""
+        lookup = make_lookup(self.values)
+        with np.errstate(over="ignore"):
+            slopes = np.append(np.diff(self.middle) / np.diff(self.values), 0.0)
+        return (lookup if len(lookup.first) and np.isfinite(slopes).all() else None), slopes
+
     def middles(self, column: Column) -> Column:
         """Ranks of these values as shares of the fitted rows, in proportion between two that were fitted."""
-        return np.interp(column, self.values, self.middle, left=self.ends[0], right=self.ends[1])
+        lookup, slopes = self._found
+        if lookup is None:  # few values, or such as no grid can hold
+            return np.interp(column, self.values, self.middle, left=self.ends[0], right=self.ends[1])
+        inside = np.maximum(column, self.values[0])
+        np.minimum(inside, self.values[-1], out=inside)
+        place = lookup(inside)
+        place -= 1
+        inside -= self.values[place]
+        inside *= slopes[place]
+        inside += self.middle[place]
+        return inside
 
     def __call__(self, column: Column) -> Float[np.ndarray, "b degree"]:
         """Polynomials of the ranks of these values."""
