@@ -1,7 +1,7 @@
 """When did a table change? `change_points`: changes with intervals, the columns behind each, and words."""
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -123,7 +123,7 @@ class ChangePoints(Drawn):
             "verdict": self.verdict,
             "differ": self.changed,
             "samples": [{"name": self.table.label, "rows": self.table.given, "used": len(self.table.values)}],
-            "changes": [asdict(one) for one in self.changes],
+            "changes": self.changes,
             "scan": {
                 "position": self.positions,
                 "time": self.times.at(self.positions),

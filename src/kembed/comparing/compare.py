@@ -1,7 +1,7 @@
 """Everything about two samples in one call: do they differ, where, in which columns, by how much."""
 
 import functools
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -269,7 +269,7 @@ class Comparison(Drawn):
             "headline": self.headline,
             "differ": self.differ,
             "beyond_margin": self.beyond_margin if self.margin_given else None,
-            "margin": self.margin.to_dict() if self.margin and self.margin_given else None,
+            "margin": self.margin if self.margin_given else None,
             "samples": [{"name": name, "rows": used + out, "used": used} for name, used, out in sizes],
             "columns": [column.name for column in self.test.columns or ()],
             "schema_differences": [
@@ -282,13 +282,13 @@ class Comparison(Drawn):
             "auc": self.auc,
             "auc_interval": self.auc_interval,
             "effect": None if self.effect is None else self.effect.normalised[0],
-            "effect_size": None if self.effect is None else self.effect.to_dict(),
-            "bayes": None if self.bayes is None else self.bayes.to_dict(),
+            "effect_size": self.effect,
+            "bayes": self.bayes,
             "witness_kernel": None if self.witness is None else repr(self.witness.kernel),
-            "by_column": [column.to_dict() for column in self.columns],
-            "by_pair": [asdict(pair) for pair in self.pairs],
+            "by_column": self.columns,
+            "by_pair": self.pairs,
             "regions": [region.to_dict(self.labels) for region in self.regions],
-            "shift": None if self.shift is None else self.shift.to_dict(),
+            "shift": self.shift,
         }
         return jsonable(payload)
 

@@ -75,8 +75,7 @@ class ConditionalShift:
 
     def to_dict(self) -> dict[str, Any]:
         """The p-value, or the refusal, and the overlap it rests on."""
-        overlap = None if self.overlap is None else vars(self.overlap)
-        return {"pvalue": self.pvalue, "refusal": self.refusal or None, "overlap": overlap}
+        return {"pvalue": self.pvalue, "refusal": self.refusal or None, "overlap": self.overlap}
 
 
 @dataclass(frozen=True)
@@ -133,11 +132,6 @@ class TargetDifference:
         """Place and size in words."""
         return f"{self.place} {self.size(target, label, unit, kind)}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain types."""
-        names = ("column", "box", "level", "value", "interval", "shares")
-        return {name: getattr(self, name) for name in names}
-
 
 @dataclass(frozen=True)
 class Profile:
@@ -166,11 +160,6 @@ class Profile:
                 found.append(group)
             last = group if group.sure else None
         return sorted(found, key=lambda one: -abs(one.value))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain types."""
-        groups = [group.to_dict() for group in self.groups]
-        return {"column": self.column, "level": self.level, "pvalue": self.pvalue, "groups": groups}
 
 
 def _joined(one: TargetDifference, other: TargetDifference) -> TargetDifference:

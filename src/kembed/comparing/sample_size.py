@@ -39,27 +39,12 @@ LEVELS = np.array([0.05, 0.5, 0.95])
 class PowerCurve(Drawn):
     """How often a test succeeds, by the number of rows of either sample.
 
-    Attributes
-    ----------
-    rows : tuple of int
-        Numbers of rows of either sample.
-    power : tuple of float
-        Share of draws that succeeded; where the pilot data have too few rows, a curve through the others.
-    standard_errors : tuple of float
-        Binomial for shares of draws, else the posterior standard deviation of the curve.
-    drawn : tuple of bool
-        Whether so many rows were drawn; the others are extrapolated.
-    needed : int
-        Rows of either sample for the power asked for: the median of the curve's posterior.
-    interval : tuple of int
-        90% interval of `needed`. It knows of the draws, not of the pilot data's own sampling error.
-    target, alpha : float
-        Power asked for, and level of the test.
-    question : str
-        What counts as a success.
-    n_draws : int
-        Draws at every number of rows.
-
+    `power` is the share of draws that succeeded at each of `rows`, or, where the pilot data have too few rows
+    (`drawn` is False), a curve through the others; `standard_errors` are binomial, or the posterior standard
+    deviation of the curve. `needed` are the rows of either sample for the power asked for (`target`), the
+    median of the curve's posterior; `interval`, a 90% interval, knows of the draws, not of the pilot data's
+    own sampling error. `alpha` is the level of the test, `question` what counts as a success, and `n_draws`
+    the draws at every number of rows.
     """
 
     rows: tuple[int, ...]

@@ -35,26 +35,15 @@ GLOSSES = {
 class Shift(Drawn):
     """What kind of shift there is between two samples: `Comparison.shift` of `compare(..., target=...)`.
 
-    Attributes
-    ----------
-    target : str
-        The column whose dependence on all others, the inputs, is looked at.
-    labels : tuple of str
-        The names of the samples.
-    alpha : float
-        The level of each test; p-values are not corrected for the number of questions.
-    inputs, target_alone : TestOutcome
-        Tests of P(inputs) and of P(target); `inputs_effect` and `target_effect` are their effect sizes.
-    relation, reverse : ConditionalShift
-        Tests of P(target | inputs) and of P(inputs | target), with the overlap they rest on.
-    average : TargetDifference or None
-        The mean difference of the target at equal inputs; None where the relation test is refused.
-    spread : tuple of float or None
-        The residual standard deviation of the target in the second sample over that in the first, with a 95%
-        interval; None for categories.
-    profiles : tuple of Profile
-        The differences along every input, with simultaneous bands; those that vary most first.
+    `target` is the column whose dependence on all others, the inputs, is looked at; `alpha` the level of each
+    test. p-values are not corrected for the number of questions. `inputs` and `target_alone` are tests of
+    P(inputs) and of P(target), with effect sizes; `relation` and `reverse` test P(target | inputs) and
+    P(inputs | target), with the overlap they rest on.
 
+    `average` is the mean difference of the target at equal inputs, None where the relation test is refused;
+    `spread` the residual standard deviation of the target in the second sample over that in the first, with a
+    95% interval, None for categories; `profiles` are the differences along every input, with simultaneous
+    bands, those that vary most first.
     """
 
     target: str
@@ -157,18 +146,14 @@ class Shift(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON types, with the keys of docs/json.md."""
+        own = "relation", "reverse", "average", "spread", "regions", "profiles"
         found = {
             "target": self.target,
             "kinds": self.kinds,
             "verdict": self.verdict,
-            "inputs": {"pvalue": self.inputs.pvalue, "effect_size": self.inputs_effect.to_dict()},
-            "target_alone": {"pvalue": self.target_alone.pvalue, "effect_size": self.target_effect.to_dict()},
-            "relation": self.relation.to_dict(),
-            "reverse": self.reverse.to_dict(),
-            "average": self.average and self.average.to_dict(),
-            "spread": self.spread,
-            "regions": [region.to_dict() for region in self.regions],
-            "profiles": [profile.to_dict() for profile in self.profiles],
+            "inputs": {"pvalue": self.inputs.pvalue, "effect_size": self.inputs_effect},
+            "target_alone": {"pvalue": self.target_alone.pvalue, "effect_size": self.target_effect},
+            **{name: getattr(self, name) for name in own},
         }
         return dict(jsonable(found))
 

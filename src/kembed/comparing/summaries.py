@@ -1,6 +1,6 @@
 """What changed, in numbers a person knows: means, spreads, shares and missing values of a column."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -81,10 +81,6 @@ class ColumnSummary:
     histogram: Histogram | None = None
     unit: str = ""  # what its numbers count, where the data say so: dates are days
     effect: ColumnEffect | None = None  # None where a sample has no value
-
-    def to_dict(self) -> dict[str, Any]:
-        """The summary as plain types."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.change} (p = {self.adjusted_pvalue:.2g} for all columns)"

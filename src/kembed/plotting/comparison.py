@@ -102,12 +102,7 @@ def plot_columns(found: Any, ax: Any = None, *, alpha: float | None = None, top:
 
 def _bars(found: Any) -> tuple[list[tuple[str, float, float]], str]:
     """Name, length and p-value of every bar, and what the length means."""
-    if hasattr(found, "column_tests"):  # of a Witness; its relevance would learn lengthscales as well
-        tests = found.column_tests
-        shares = [float(share) for share in found.sensitivity]
-        bars = [(test.name, share, test.adjusted_pvalue) for test, share in zip(tests, shares, strict=True)]
-        return bars, SHARE
-    columns = getattr(found, "columns", found)
+    columns = getattr(found, "relevance", None) or getattr(found, "columns", found)
     if columns is None or not len(columns):
         raise ValueError("there are no results for columns; test with by_column=True, or give a Witness")
     key = "sensitivity" if hasattr(columns[0], "sensitivity") else "statistic"

@@ -1,4 +1,4 @@
-"""What the small pictures of `drawings.html` say: numbers below the bars, and words for who cannot see them."""
+"""What the small pictures of `drawings.html` say: numbers below bars, and words for those who cannot see."""
 
 from itertools import groupby
 

@@ -41,7 +41,7 @@ def template(name: str) -> Any:
 
 
 def fill(comparison: Comparison, samples: str | None, **about: Any) -> str:
-    """The page; `samples` is code that reads x and y, and `about` what the template calls by the same names."""
+    """The page; `samples` is code that reads x and y, and `about` has names of the template."""
     columns, names = comparison.columns, [one.name for one in comparison.test.columns or ()]
     w = comparison.witness
     if not (comparison.differ or comparison.margin_given):  # no order that would point at a column
