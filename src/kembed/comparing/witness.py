@@ -7,8 +7,18 @@ from typing import Any
 import numpy as np
 
 from kembed.comparing import difference
-from kembed.comparing.bands import Bands, Sup, make_bands, reference_points, suprema
-from kembed.comparing.difference import Difference, Points, Samples, Values, half_of_each
+from kembed.comparing.difference import (
+    Bands,
+    Difference,
+    Points,
+    Samples,
+    Sup,
+    Values,
+    half_of_each,
+    make_bands,
+    reference_points,
+    suprema,
+)
 from kembed.comparing.regions import Region, find_regions
 from kembed.comparing.samples import describe_sides, pool_of_sources, read_sides
 from kembed.comparing.scales import Chosen, Scale, clearest, finest_sure, one_kernel

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.bands import Bands
+from kembed.comparing.difference import Bands
 from kembed.comparing.witness import Witness, column_place
 from kembed.core.backend import Float
 from kembed.plotting import style

@@ -10,7 +10,7 @@ from kembed import __version__
 from kembed.comparing.compare import Comparison
 from kembed.comparing.regions import Region
 from kembed.core.text import counted, rows
-from kembed.report import figures, glyphs, words
+from kembed.report import figures, words
 from kembed.testing.effect import rounded
 from kembed.testing.outcome import fused_evidence
 
@@ -23,7 +23,7 @@ WIDE = 0.95
 NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows, rounded, fused_evidence)
 SENTENCES = (words.short, words.breakable, words.of_p, words.of_auc)
 EFFECTS = (words.of_mean, words.of_sd, words.of_difference, words.of_shift)
-DRAWINGS = (glyphs.seen, glyphs.ticks)
+DRAWINGS = (figures.alt_of, figures.ticks)
 
 
 def template(name: str) -> Any:
