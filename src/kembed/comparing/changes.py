@@ -102,9 +102,9 @@ def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Sai
 
 
 def _spearman(a: Column, b: Column) -> float:
-    ranks = [middle_ranks(column) - 0.5 * (len(column) + 1) for column in (a, b)]
-    lengths = [float(np.sqrt(rank @ rank)) for rank in ranks]
-    return float(ranks[0] @ ranks[1]) / (lengths[0] * lengths[1]) if min(lengths) > 0.0 else 0.0
+    if min(np.ptp(a), np.ptp(b)) == 0.0:
+        return 0.0
+    return float(np.corrcoef(middle_ranks(a), middle_ranks(b))[0, 1])
 
 
 def _apart(r: float, s: float, tables: Tables) -> float:

@@ -10,12 +10,12 @@ import numpy as np
 from kembed import __version__
 from kembed.comparing.auc import UNKNOWN, at_least, classifier_auc
 from kembed.comparing.changes import Change, pair_changes
+from kembed.comparing.column_effects import Independent
 from kembed.comparing.regions import Region
 from kembed.comparing.samples import (
     describe_sides,
     described_rows,
     found_pairs,
-    independent_units,
     read_sides,
 )
 from kembed.comparing.scales import one_kernel
@@ -479,7 +479,8 @@ def compare(
     stage("summing up columns", 0.7)
     needed = np.full(len(tables[0].names), np.nan) if difference is None else difference.sensitivity
     kept: Any = tuple(source if is_sketch(source) else None for source in sources)
-    units = independent_units(tables, clusters, bool(paired))
+    rows = len(tables[0].values), len(tables[1].values)
+    units = Independent(*rows, bool(paired), None if paired or clusters is None else tuple(clusters))
     columns = summarise(tables, test.columns or (), needed, labels, units, alpha, kept)
     if strata is None:  # columns are described over all strata
         columns = tuple(replace(one, effect=one.effect and one.effect.at(limit)) for one in columns)
@@ -496,10 +497,9 @@ def compare(
     )
     pairs: tuple[Change, ...] = ()
     if test.pvalue <= alpha:
-        rows = pool is not None
-        pairs = (
-            pair_changes(tables, test.findings, labels, alpha) if rows else found_pairs(test.findings, alpha)
-        )
+        pairs = found_pairs(test.findings, alpha)
+        if pool is not None:
+            pairs = pair_changes(tables, test.findings, labels, alpha)
     settings = kernel, alpha, n_resamples, given, out, pairs
     found = labels, test, difference, columns, classified.auc, *settings, classified.interval, only
     shift = None

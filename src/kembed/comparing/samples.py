@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from kembed.comparing.changes import Change
-from kembed.comparing.column_effects import Independent
 from kembed.core.backend import Float, Int
 from kembed.core.text import rows
 from kembed.permutation.exchange import exchange, unit_codes
@@ -91,12 +90,6 @@ def pool_of_sources(sources: list[Source]) -> tuple[Tables, Pool, tuple[str, ...
     notes = tuple(note for note in (one, other) if note)
     first = replace(first, notes=(*first.notes, *notes))
     return (first, second), make_pool([first, second], None, "none"), notes
-
-
-def independent_units(tables: Tables, clusters: Any, paired: bool) -> Independent:
-    """How many rows either sample has, and the clusters of these."""
-    first, second = (len(table.values) for table in tables)
-    return Independent(first, second, paired, None if clusters is None or paired else tuple(clusters))
 
 
 def described_rows(

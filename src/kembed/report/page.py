@@ -22,7 +22,7 @@ WIDE = 0.95
 # Functions that the template calls by their names.
 NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows, rounded, fused_evidence)
 SENTENCES = (words.short, words.breakable, words.of_p, words.of_auc)
-EFFECTS = (words.of_mean, words.of_sd, words.of_difference, words.of_shift)
+EFFECTS = (words.of_mean, words.of_difference, words.of_shift)
 DRAWINGS = (figures.alt_of, figures.ticks)
 
 

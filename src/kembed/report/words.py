@@ -82,17 +82,6 @@ def of_unit(value: float, unit: str, digits: int = 4, step: float = 1.0) -> str:
     return times.shown(value, unit, step=step) if unit == times.DAYS else number(value, digits)
 
 
-def of_sd(column: ColumnSummary, side: int) -> str:
-    """The standard deviation of a column in one sample; of dates in days.
-
-    >>> dates = ColumnSummary("date", False, 1.0, 1.0, 0.0, {"sd": 30.4}, {"sd": 1.0}, "", unit=times.DAYS)
-    >>> of_sd(dates, 0)
-    '30.4 days'
-    """
-    sd = (column.x, column.y)[side]["sd"]
-    return f"{number(sd)} days" if column.unit == times.DAYS else number(sd)
-
-
 def p_value(p: float) -> str:
     """A p-value to three places, so that a table of them lines up.
 
