@@ -130,8 +130,7 @@ def describe(found: Comparison, flake: float) -> str:
     n, m = found.test.sizes
     lines = [found.verdict, f"flake {flake:g}; {n:,} and {m:,} rows"]
     columns = [column for column in found.columns if column in found.changed or column in found.beyond]
-    for column in columns[:COLUMNS]:
-        lines.append(f"  {column}{', beyond the margin' if column in found.beyond else ''}")
+    lines += [f"  {one}{', beyond the margin' if one in found.beyond else ''}" for one in columns[:COLUMNS]]
     if len(columns) > COLUMNS:
         lines.append(f"  and {counted(len(columns) - COLUMNS, 'more column')}")
     return "\n".join([*lines, *(f"  {pair.words}" for pair in found.pairs[:COLUMNS])])

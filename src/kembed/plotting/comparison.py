@@ -8,17 +8,16 @@ from kembed.comparing.compare import Comparison
 from kembed.core.text import counted
 from kembed.plotting.learning import plot_learned
 from kembed.plotting.style import (
-    AXIS_WIDTH,
     BLUE,
     GREY,
     LABEL_WIDTH,
     PALE,
     VERMILION,
     axes_or_new,
-    count_in,
     finished,
     lattice,
     literal,
+    name_axis,
     short,
     titled,
 )
@@ -130,14 +129,8 @@ def plot_pair(comparison: Comparison, columns: tuple[str, str], ax: Any = None) 
                 values = values + step * rng.uniform(-JITTER, JITTER, len(values))
             marks.append(values)
         ax.plot(*marks, ".", color=colour, markersize=3.0, alpha=0.6, label=literal(label, LABEL_WIDTH))
-    for d, name, axis in zip(places, columns, "xy", strict=True):
-        getattr(ax, f"set_{axis}label")(literal(name, AXIS_WIDTH))
-        count_in(getattr(ax, f"{axis}axis"), first.unit(d))
-        if first.categorical[d]:
-            levels = first.levels[d]
-            getattr(ax, f"set_{axis}ticks")(
-                range(len(levels)), [literal(level, LABEL_WIDTH) for level in levels]
-            )
+    for d, axis in zip(places, (ax.xaxis, ax.yaxis), strict=True):
+        name_axis(axis, first, d)
     finished(ax)
     for handle in ax.get_legend().legend_handles:  # a dot of the picture is too small to show its colour
         handle.set(markersize=8.0, alpha=1.0)

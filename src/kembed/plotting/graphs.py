@@ -148,18 +148,9 @@ def _legend(graph: CausalGraph, missing: bool) -> list[Any]:
     handles = []
     for mark, (colour, pointed, arrow, dashes, words) in MARKS.items():
         if mark in marks:
-            head: dict[str, Any] = {
-                "marker": "none" if arrow == "-" else ">",
-                "markersize": 5.0,
-                "markerfacecolor": pointed,
-            }
-            line: dict[str, Any] = {
-                "color": colour,
-                "linewidth": 2.0,
-                "linestyle": dashes,
-                "markeredgewidth": 0.0,
-            }
-            handles.append(Line2D([], [], label=words, **head, **line))
+            head: Any = {"marker": ">", "markersize": 5.0, "markerfacecolor": pointed, "markeredgewidth": 0.0}
+            line: Any = {"color": colour, "linewidth": 2.0, "linestyle": dashes}
+            handles.append(Line2D([], [], label=words, **line, **(head if arrow != "-" else {})))
     if missing:
         words = f"not in the graph, but in ≥ {SHOWN:.0%} of {graph.counted}"
         handles.append(Line2D([], [], color=PALE, linewidth=2.0, linestyle=":", label=words))

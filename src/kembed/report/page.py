@@ -21,7 +21,7 @@ PAIRS = 2  # of columns with a picture; more are reported in words
 WIDE = 0.95
 # Functions that the template calls by their names.
 NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows, rounded, fused_evidence)
-SENTENCES = (words.short, words.breakable, words.of_p, words.of_auc)
+SENTENCES = (words.short, words.of_p, words.of_auc)
 EFFECTS = (words.of_mean, words.of_difference, words.of_shift)
 DRAWINGS = (figures.alt_of, figures.ticks)
 
