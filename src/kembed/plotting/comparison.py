@@ -6,21 +6,9 @@ import numpy as np
 
 from kembed.comparing.compare import Comparison
 from kembed.core.text import counted
+from kembed.plotting import style
 from kembed.plotting.learning import plot_learned
-from kembed.plotting.style import (
-    BLUE,
-    GREY,
-    LABEL_WIDTH,
-    PALE,
-    VERMILION,
-    axes_or_new,
-    finished,
-    lattice,
-    literal,
-    name_axis,
-    short,
-    titled,
-)
+from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, finished, literal, short
 from kembed.plotting.witness import plot_witness
 from kembed.testing.outcome import TestOutcome
 
@@ -58,7 +46,7 @@ def plot_comparison(comparison: Comparison, figure: Any = None) -> Any:
     else:
         _say_in(last, "the kernel was not learned,\nso there is no predictive score to show")
     for ax, title in zip(axes.flat, TITLES, strict=True):
-        titled(ax, title)
+        style.titled(ax, title)
     return axes
 
 
@@ -81,7 +69,7 @@ def plot_columns(found: Any, ax: Any = None, *, alpha: float | None = None, top:
     names, lengths, pvalues = zip(*bars[:top], strict=True)
     places = range(len(names))
     room = max(len(names), LEAST)
-    ax = axes_or_new(ax, (5.0, 1.2 + 0.28 * room))
+    ax = style.axes_or_new(ax, (5.0, 1.2 + 0.28 * room))
     for clear, colour, edge in ((True, BLUE, BLUE), (False, PALE, GREY)):
         chosen = [k for k in places if (pvalues[k] <= alpha) == clear]
         if chosen:
@@ -113,7 +101,7 @@ def plot_pair(comparison: Comparison, columns: tuple[str, str], ax: Any = None) 
     """Rows of both samples by two of their columns; levels of a category side by side."""
     if comparison.witness is None:
         raise ValueError("a picture of two columns needs rows, and the sketch keeps none (keep_rows=)")
-    ax = axes_or_new(ax)
+    ax = style.axes_or_new(ax)
     first, second = comparison.witness.tables
     places = [first.names.index(name) for name in columns]
     rng = np.random.default_rng(0)
@@ -125,12 +113,12 @@ def plot_pair(comparison: Comparison, columns: tuple[str, str], ax: Any = None) 
             values = table.values[rows, d]
             if table.categorical[d]:  # samples beside each other at every level
                 values = values + JITTER * (side + rng.uniform(-0.8, 0.8, len(values)))
-            elif step := lattice(first.values[:, d], second.values[:, d]):  # marks would hide each other
+            elif step := style.lattice(first.values[:, d], second.values[:, d]):  # or marks hide one another
                 values = values + step * rng.uniform(-JITTER, JITTER, len(values))
             marks.append(values)
-        ax.plot(*marks, ".", color=colour, markersize=3.0, alpha=0.6, label=literal(label, LABEL_WIDTH))
+        ax.plot(*marks, ".", color=colour, markersize=3.0, alpha=0.6, label=literal(label, style.LABEL_WIDTH))
     for d, axis in zip(places, (ax.xaxis, ax.yaxis), strict=True):
-        name_axis(axis, first, d)
+        style.name_axis(axis, first, d)
     finished(ax)
     for handle in ax.get_legend().legend_handles:  # a dot of the picture is too small to show its colour
         handle.set(markersize=8.0, alpha=1.0)
@@ -143,7 +131,7 @@ def plot_test(outcome: TestOutcome, ax: Any = None) -> Any:
     if not np.isfinite(outcome.statistic) or not len(null):
         seen = f"the statistic of this test is {outcome.statistic}, so there is nothing to draw"
         raise ValueError(f"{seen}; test with nan_policy='omit' to drop rows with missing values")
-    ax = axes_or_new(ax)
+    ax = style.axes_or_new(ax)
     digits = max(float(np.abs(null).max()), abs(outcome.statistic)) * 1e-9
     rounded = np.round(null / digits) * digits if digits > 0.0 else null  # last digits make no new values
     values, counts = np.unique(rounded, return_counts=True)

@@ -9,7 +9,8 @@ import numpy as np
 
 from kembed.core.text import counted, listing
 from kembed.graphs.graph import CausalGraph
-from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, finished, literal
+from kembed.plotting import style
+from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, finished, literal
 
 # Of every mark of an edge: colours of line and arrowheads, arrow, dashes, words.
 MARKS: dict[str, tuple[str, str, str, Any, str]] = {
@@ -41,7 +42,7 @@ def plot_graph(graph: CausalGraph, ax: Any = None, *, beside: Iterable[CausalGra
     """
     from matplotlib.patches import FancyArrowPatch
 
-    ax = axes_or_new(ax, (5.6, 4.4))
+    ax = style.axes_or_new(ax, (5.6, 4.4))
     at = _places(graph, list(beside))
     texts = {name: _wrapped(name) for name in graph.names}
     size = _fit(ax, at, texts)
