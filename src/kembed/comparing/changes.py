@@ -30,8 +30,7 @@ UNLIKELY = 0.01  # the p-value of two shares of outliers
 LEAST_STEP = 1e-290  # below it nothing can be divided by
 RARE = 0.2  # what more rows of a sample do than these is no matter of a few outliers
 TURN = 0.1  # the least difference of Fisher's z of two correlations worth a word: 0 and .1, .90 and .92
-STEPS = (1.0, 2.0, 5.0)  # times powers of ten
-DECADES = range(-6, 2)  # of the column's spread
+STEPS = np.outer(10.0 ** np.arange(-6, 2), (1.0, 2.0, 5.0)).ravel()  # times the decade of the spread
 WHOLLY = 0.95  # a column of which so much lies on a step is rounded to it
 
 
@@ -48,13 +47,18 @@ class Change:
 
 
 def pair_changes(
-    tables: Tables, findings: tuple[Finding, ...], labels: tuple[str, str], alpha: float
+    tables: Tables | None, findings: tuple[Finding, ...], labels: tuple[str, str], alpha: float
 ) -> tuple[Change, ...]:
-    """The pairs of columns that changed significantly and can be described; the largest change first."""
+    """The pairs of columns that changed significantly and can be described; the largest change first.
+
+    Without tables, of sketches that keep no rows, nothing says how a pair changed.
+    """
+    pairs = [one for one in findings if len(one.columns) == 2 and one.adjusted_pvalue <= alpha]
+    if tables is None:
+        each = ((*one.columns, one.adjusted_pvalue) for one in pairs)
+        return tuple(Change((a, b), p, f"the pair of {a} and {b} differs") for a, b, p in each)
     names, found = tables[0].names, []
-    for finding in findings:
-        if len(finding.columns) != 2 or finding.adjusted_pvalue > alpha:
-            continue
+    for finding in pairs:
         a, b = (names.index(name) for name in finding.columns)
         if tables[0].missing_of and (tables[0].missing_of[a] or tables[0].missing_of[b]):
             continue  # the indicator of missing values has its own finding
@@ -172,11 +176,8 @@ def _rounding(columns: Columns, labels: tuple[str, str]) -> str | None:
     if not (0.0 < spread < np.inf and min(map(len, parts))):
         return None
     best = (SURE, "")
-    for step in (
-        times * 10.0 ** (power + np.floor(np.log10(spread))) for power in DECADES for times in STEPS
-    ):
-        if not step > LEAST_STEP:
-            continue
+    steps = STEPS * 10.0 ** np.floor(np.log10(spread))
+    for step in steps[steps > LEAST_STEP].tolist():
         on = [_on_step(part, step) for part in parts]
         shares = [float(side.mean()) for side in on]
         z = _shares_apart(on[0], on[1])

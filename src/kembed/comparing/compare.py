@@ -15,7 +15,6 @@ from kembed.comparing.regions import Region
 from kembed.comparing.samples import (
     describe_sides,
     described_rows,
-    found_pairs,
     read_sides,
 )
 from kembed.comparing.scales import one_kernel
@@ -497,9 +496,7 @@ def compare(
     )
     pairs: tuple[Change, ...] = ()
     if test.pvalue <= alpha:
-        pairs = found_pairs(test.findings, alpha)
-        if pool is not None:
-            pairs = pair_changes(tables, test.findings, labels, alpha)
+        pairs = pair_changes(tables if pool else None, test.findings, labels, alpha)
     settings = kernel, alpha, n_resamples, given, out, pairs
     found = labels, test, difference, columns, classified.auc, *settings, classified.interval, only
     shift = None

@@ -178,24 +178,17 @@ def balance(
 
 
 def _balance(name: str, columns: list[Column], weights: list[Column] | None, numeric: bool) -> ColumnBalance:
+    """Differences of the means in unweighted standard deviations, ratios of variances, and KS."""
     size = max(float(np.abs(part).max()) for part in columns) or 1.0  # squares of 1e200 must stay numbers
     columns = [part / size for part in columns]
     even = [np.ones(len(part)) for part in columns]
-    unit = float(np.sqrt(0.5 * sum(_moments(part, w)[1] for part, w in zip(columns, even, strict=True))))
-    before = _differences(columns, even, unit, numeric)
-    after = (None, None, None) if weights is None else _differences(columns, weights, unit, numeric)
-    return ColumnBalance(name, *before, *after)
-
-
-def _differences(
-    columns: list[Column], weights: list[Column], unit: float, numeric: bool
-) -> tuple[float, float | None, float]:
-    """Standardised mean difference, ratio of variances, and distance of the distribution functions."""
-    (a, v), (b, w) = (_moments(part, own) for part, own in zip(columns, weights, strict=True))
-    gap = b - a
-    smd = gap / unit if unit > 0.0 else float(np.sign(gap)) * (np.inf if gap else 0.0)
-    ratio = w / v if numeric and v > 0.0 else None
-    return float(smd), ratio, ks_distance(columns[0], columns[1], weights[0], weights[1])
+    unit, found = 0.0, []
+    for own in (even,) if weights is None else (even, weights):
+        (a, v), (b, w) = (_moments(part, each) for part, each in zip(columns, own, strict=True))
+        unit = float(np.sqrt(0.5 * (v + w))) if own is even else unit
+        smd = (b - a) / unit if unit > 0.0 else float(np.sign(b - a)) * (np.inf if b != a else 0.0)
+        found += [float(smd), w / v if numeric and v > 0.0 else None, ks_distance(*columns, *own)]
+    return ColumnBalance(name, *found)
 
 
 def _moments(column: Column, weights: Column) -> tuple[float, float]:

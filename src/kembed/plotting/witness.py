@@ -223,11 +223,11 @@ def _set_axes(ax: Any, w: Witness, columns: Any, ends: Any, places: np.ndarray, 
     low, high = zip(ax.set_xlim(*style.padded(*ends[0])), ax.set_ylim(*style.padded(*ends[1])), strict=True)
     for axis, d in zip((ax.xaxis, ax.yaxis), columns, strict=True):
         style.name_axis(axis, w.tables[0], d)
-    inside = ((places >= low) & (places <= high)).all(axis=1)
+    inside = np.all((places >= low) & (places <= high), axis=1)
     _note(ax, w, inside, bool(bands.excludes_zero.any()))
 
 
-def _note(ax: Any, w: Witness, inside: np.ndarray, sure: bool) -> None:
+def _note(ax: Any, w: Witness, inside: Any, sure: bool) -> None:
     """Under the horizontal axis: how many rows lie beyond, and whether and by which scales 0 is excluded."""
     beyond = int((~inside).sum())
     axes = "axis" if len(w.names) == 1 else "axes"

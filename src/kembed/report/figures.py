@@ -219,13 +219,13 @@ def alt_of(column: ColumnSummary, labels: tuple[str, str]) -> str:
 
 def _sure(column: ColumnSummary, sides: list[tuple[str, dict[str, float]]]) -> list[str]:
     """The runs of bars in which one sample has significantly more."""
+    if (bars := column.histogram) is None:
+        return []
+    starts, ends = (bars.values, bars.values) if bars.values else (bars.edges, bars.edges[1:])
     found = []
-    bars = column.histogram
-    for sign, run in groupby(range(len(bars.more)), bars.more.__getitem__) if bars else ():
-        first, *rest = run
-        last = [first, *rest][-1]
-        starts, ends = (bars.values, bars.values) if bars.values else (bars.edges, bars.edges[1:])
-        span = dict.fromkeys(of_unit(end, column.unit, 3) for end in (starts[first], ends[last]))
+    for sign, run in groupby(range(len(bars.more)), bars.more.__getitem__):
+        places = list(run)
+        span = dict.fromkeys(of_unit(end, column.unit, 3) for end in (starts[places[0]], ends[places[-1]]))
         if sign:
             found.append(f"{sides[0 if sign > 0 else 1][0]} at {' to '.join(span)}")
     return found
