@@ -6,8 +6,8 @@ quantile of the largest deviation over reference points in these units. The floo
 any row was seen, and whose estimated sd says nothing, from deciding c.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -51,18 +51,36 @@ POINTWISE_FLOOR = 0.05
 class Difference:
     """The posterior of μ_x - μ_y, under one kernel or a mixture over several.
 
-    It is fitted when first used, and again after it was pickled: rows take less room than its matrices.
+    Landmarks are as for `witness`, `discrete` says whether any column is. What it was fitted to is stored,
+    and it is fitted again after it was pickled: rows take less room than its matrices.
     """
 
-    fit: Callable[[], tuple[tuple[PosteriorEmbedding, PosteriorEmbedding], ...]]
+    samples: Samples
+    kernels: list[Kernel]
+    landmarks: Any
+    discrete: bool
+    seed: int
+
+    def __post_init__(self) -> None:
+        assert self.pairs  # what cannot be fitted is refused here
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {own.name: getattr(self, own.name) for own in fields(self)}
 
     @cached_property
     def pairs(self) -> tuple[tuple[PosteriorEmbedding, PosteriorEmbedding], ...]:
         """Both embeddings under every kernel."""
-        return self.fit()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"fit": self.fit}
+        x, y = map(sorted_rows, self.samples)  # so that no bit depends on the order of rows
+        measure = half_of_each((x, y), MASSES, self.seed)
+        if self.landmarks is not None:
+            z = choose_landmarks(np.concatenate([x, y]), self.landmarks, rng=self.seed)
+        elif self.discrete or x.shape[1] > 1:
+            z = np.unique(balanced_rows((x, y), LANDMARKS, self.seed), axis=0)
+        else:  # a third on a grid, so that no gap between rows goes unobserved
+            rows = balanced_rows((x, y), 2 * LANDMARKS // 3, self.seed)
+            z = np.unique(np.concatenate([rows, even_grid((x, y), LANDMARKS // 3)]), axis=0)
+        fit = partial(fit_with_pseudo_rows, measure=measure, z=z, count=PSEUDO_ROWS)
+        return tuple((fit(x, kernel), fit(y, kernel)) for kernel in map(to_numpy, self.kernels))
 
     @cached_property
     def _priors(self) -> tuple["_Prior", ...]:
@@ -153,31 +171,6 @@ def _root(covariance: Points) -> Points:
     values, vectors = np.linalg.eigh(covariance)
     kept = values > NOTHING * max(float(values[-1]), 0.0)
     return vectors[:, kept] * np.sqrt(values[kept])
-
-
-def fit_difference(
-    samples: Samples, kernels: list[Kernel], landmarks: Any, discrete: bool, seed: int
-) -> Difference:
-    """Both embeddings under every kernel; landmarks as for `witness`, `discrete` if any column is."""
-    found = Difference(partial(_fit_pairs, samples, kernels, landmarks, discrete, seed))
-    assert found.pairs  # what cannot be fitted is refused here
-    return found
-
-
-def _fit_pairs(
-    samples: Samples, kernels: list[Kernel], landmarks: Any, discrete: bool, seed: int
-) -> tuple[tuple[PosteriorEmbedding, PosteriorEmbedding], ...]:
-    x, y = map(sorted_rows, samples)  # so that no bit depends on the order of rows
-    measure = half_of_each((x, y), MASSES, seed)
-    if landmarks is not None:
-        z = choose_landmarks(np.concatenate([x, y]), landmarks, rng=seed)
-    elif discrete or samples[0].shape[1] > 1:
-        z = np.unique(balanced_rows(samples, LANDMARKS, seed), axis=0)
-    else:  # a third on a grid, so that no gap between rows goes unobserved
-        rows = balanced_rows(samples, 2 * LANDMARKS // 3, seed)
-        z = np.unique(np.concatenate([rows, even_grid(samples, LANDMARKS // 3)]), axis=0)
-    fit = partial(fit_with_pseudo_rows, measure=measure, z=z, count=PSEUDO_ROWS)
-    return tuple((fit(x, kernel), fit(y, kernel)) for kernel in map(to_numpy, kernels))
 
 
 def balanced_rows(samples: Samples, size: int, seed: int) -> Points:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing import difference
 from kembed.comparing.difference import (
     Bands,
     Difference,
@@ -331,12 +330,11 @@ def fit_witness(
     """The witness of two checked tables, under what `one_kernel` chose."""
     kernel, learned = chosen
     samples = tables[0].values, tables[1].values
-    how: Any = {"landmarks": landmarks, "discrete": bool(tables[0].categorical.any()), "seed": seed}
-    fit: Any = functools.partial(difference.fit_difference, samples, **how)
+    how = landmarks, bool(tables[0].categorical.any()), seed
     if not isinstance(kernel, tuple):
-        posterior = fit(kernel if isinstance(kernel, list) else [kernel])
+        posterior = Difference(samples, kernel if isinstance(kernel, list) else [kernel], *how)
         return Witness(kernel, learned, level, tables, posterior, seed, tested)
-    tried = [fit([one]) for one, _ in kernel]
+    tried = [Difference(samples, [one], *how) for one, _ in kernel]
     kernels, widened = zip(*kernel, strict=True)
     best, each = clearest(tried, widened, samples, reference_points(tables, seed), level, seed)
     shown = kernels[best], learned, level, tables, tried[best], seed, tested
