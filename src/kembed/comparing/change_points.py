@@ -103,6 +103,9 @@ class ChangePoints(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that can be said in JSON, in the words of docs/json.md."""
+        keys = "name", "pvalue", "adjusted_pvalue", "change"
+        columns = [[{key: getattr(c, key) for key in keys} for c in one.columns] for one in self.changes]
+        changes = [vars(one) | {"columns": some} for one, some in zip(self.changes, columns, strict=True)]
         own = ("pvalue", "statistic", "threshold", "block", "min_segment", "alpha")
         payload = {
             "kembed": __version__,
@@ -110,7 +113,7 @@ class ChangePoints(Drawn):
             "verdict": self.verdict,
             "differ": self.changed,
             "samples": [{"name": self.table.label, "rows": self.table.given, "used": len(self.table.values)}],
-            "changes": self.changes,
+            "changes": changes,
             "scan": {
                 "position": self.positions,
                 "time": self.times.at(self.positions),
