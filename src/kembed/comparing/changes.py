@@ -55,8 +55,11 @@ def pair_changes(
     """
     pairs = [one for one in findings if len(one.columns) == 2 and one.adjusted_pvalue <= alpha]
     if tables is None:
-        each = ((*one.columns, one.adjusted_pvalue) for one in pairs)
-        return tuple(Change((a, b), p, f"the pair of {a} and {b} differs") for a, b, p in each)
+        described = []
+        for one in pairs:
+            a, b = one.columns
+            described.append(Change((a, b), one.adjusted_pvalue, f"the pair of {a} and {b} differs"))
+        return tuple(described)
     names, found = tables[0].names, []
     for finding in pairs:
         a, b = (names.index(name) for name in finding.columns)

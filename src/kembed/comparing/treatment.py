@@ -182,7 +182,8 @@ def _balance(name: str, columns: list[Column], weights: list[Column] | None, num
     size = max(float(np.abs(part).max()) for part in columns) or 1.0  # squares of 1e200 must stay numbers
     columns = [part / size for part in columns]
     even = [np.ones(len(part)) for part in columns]
-    unit, found = 0.0, []
+    unit = 0.0
+    found: list[Any] = []
     for own in (even,) if weights is None else (even, weights):
         (a, v), (b, w) = (_moments(part, each) for part, each in zip(columns, own, strict=True))
         unit = float(np.sqrt(0.5 * (v + w))) if own is even else unit
