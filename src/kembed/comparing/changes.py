@@ -57,12 +57,12 @@ def pair_changes(
     if tables is None:
         described = []
         for one in pairs:
-            a, b = one.columns
-            described.append(Change((a, b), one.adjusted_pvalue, f"the pair of {a} and {b} differs"))
+            names = one.columns[0], one.columns[1]
+            described.append(Change(names, one.adjusted_pvalue, f"the pair of {' and '.join(names)} differs"))
         return tuple(described)
-    names, found = tables[0].names, []
+    columns, found = tables[0].names, []
     for finding in pairs:
-        a, b = (names.index(name) for name in finding.columns)
+        a, b = (columns.index(name) for name in finding.columns)
         if tables[0].missing_of and (tables[0].missing_of[a] or tables[0].missing_of[b]):
             continue  # the indicator of missing values has its own finding
         x, y = (
@@ -76,7 +76,7 @@ def pair_changes(
         else:
             errors, words = (_together if kinds.all() else _correlation)((x, y), a, b, labels)
         if words:
-            found.append((errors, Change((names[a], names[b]), finding.adjusted_pvalue, words)))
+            found.append((errors, Change((columns[a], columns[b]), finding.adjusted_pvalue, words)))
     found.sort(key=lambda pair: (pair[1].adjusted_pvalue, -pair[0]))
     return tuple(change for _, change in found)
 
