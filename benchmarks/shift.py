@@ -18,7 +18,7 @@ import pandas as pd
 
 from benchmarks._workers import LEVEL, SEED, spread
 from kembed import mmd_test
-from kembed.comparing.conditional_shift import conditional_shift, differences
+from kembed.comparing.shift import conditional_shift, differences
 from kembed.tables.reader import read
 
 B, ROWS = 199, 1_000

@@ -1,4 +1,4 @@
-"""Which columns the difference is in: sensitivity, lengthscales, a column by itself."""
+"""Which columns the difference is in: sensitivity, tests, a column by itself."""
 
 import numpy as np
 import pandas as pd
@@ -30,8 +30,6 @@ def test_the_column_that_differs_is_found(of_plane):
     assert first.adjusted_pvalue == 0.001
     assert first.sensitivity > 0.8 > 0.2 > second.sensitivity
     assert second.pvalue > 0.05
-    assert first.lengthscale is not None
-    assert 0.5 < first.lengthscale < 5.0
 
 
 def test_a_constant_column_is_irrelevant(plane, of_plane):
@@ -71,8 +69,7 @@ def test_the_evidence_of_a_learned_kernel_is_kept(plane):
 def test_columns_of_frames_with_text(mixed, frame):
     w = witness(*map(frame, mixed), kernel="median")
     first, second = w.relevance
-    assert (first.name, first.lengthscale) == ("c", None)
-    assert second.lengthscale > 0.0
+    assert (first.name, second.name) == ("c", "v")
     levels = w.column("c").at([["a"], ["b"], ["c"]]).mean
     assert levels[0] < 0.0 < levels[2]
 
@@ -82,4 +79,3 @@ def test_fewer_rows_than_columns(rng):
     w = witness(x, y, kernel="median")
     assert (w.at(x).mean > 0.0).all()
     assert (w.at(y).mean < 0.0).all()
-    assert [column.lengthscale for column in w.relevance] == [None] * 12

@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from kembed import Gaussian, mmd_test, required_rows
 from kembed.comparing import sample_size
-from kembed.comparing.sample_size import _at, _curve, _needed, _posterior, shifted
+from kembed.comparing.sample_size import _curve, _extrapolated, _needed, _posterior, shifted
 
 Z = norm.ppf([0.95])
 QUICK = {"n_draws": 12, "n_resamples": 39, "rng": 0}
@@ -49,7 +49,7 @@ def test_posterior_is_that_of_a_slow_loop():
     expected = np.exp(logs - logs.max())
     weights = _posterior(sizes, hits, n_draws, Z)
     np.testing.assert_allclose(weights, expected / expected.sum(), rtol=1e-9, atol=1e-300)
-    mean, _ = _at(1_000, [10, 50, 200], hits, n_draws, weights, Z)
+    mean, _ = _extrapolated(1_000, weights, Z)
     assert mean == pytest.approx(float((weights * _curve(1_000, Z)[0]).sum()))
 
 

@@ -8,16 +8,16 @@ import pytest
 
 import kembed
 from kembed.cli import run
-from kembed.comparing import conditional_shift as relation
-from kembed.comparing.conditional_shift import (
+from kembed.comparing import shift as relation
+from kembed.comparing.shift import (
     Overlap,
     Profile,
     TargetDifference,
     _inside,
     _joined,
     differences,
+    find_shift,
 )
-from kembed.comparing.shift import find_shift
 from kembed.tables.reader import read
 from kembed.testing.procedure import read_procedure
 

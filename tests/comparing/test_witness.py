@@ -11,7 +11,7 @@ from tests import reference
 
 import kembed
 from kembed import Gaussian, witness
-from kembed.comparing.bands import make_bands
+from kembed.comparing.difference import make_bands
 from kembed.comparing.samples import pool_of_sources
 from kembed.comparing.scales import candidates
 from kembed.learning.kernel_samples import KernelSamples

@@ -18,8 +18,7 @@ import kembed
 from kembed.comparing.summaries import QUANTILES, ColumnSummary, histogram
 from kembed.plotting import plot_learned
 from kembed.report import figures, render, save, words
-from kembed.report.glyphs import WIDTH, large, of_column
-from kembed.report.page import in_python
+from kembed.report.page import in_python, template
 
 DATE = "2 March 2025"
 SCRIPT = "<script>window.__pwned=1;alert(1)</script>"
@@ -386,16 +385,17 @@ def test_constant_and_huge_columns_are_drawn():
     for x, y in [([1.0, 1.0], [1.0, 1.0]), ([-8e307, 8e307], [0.0, 1.0]), ([0.0] * 9 + [1e9], [0.0, 1.0])]:
         sides = [{key: float(np.quantile(side, q)) for key, q in QUANTILES.items()} for side in (x, y)]
         bars = histogram(np.array(x), np.array(y))
-        drawn = of_column(ColumnSummary("c", False, 1.0, 1.0, 0.0, *sides, "", histogram=bars), ("x", "y"))
+        column = ColumnSummary("c", False, 1.0, 1.0, 0.0, *sides, "", histogram=bars)
+        drawn = template("drawings.html").module.small(column, ("x", "y"))
         assert drawn.count("<rect") == 2 * len(bars.x)
         for place, width in re.findall(r' x="([\d.]+)"[^>]* width="([\d.]+)"', drawn):
-            assert 0.0 <= float(place) + float(width) <= WIDTH
+            assert 0.0 <= float(place) + float(width) <= 132.0
 
 
 def test_a_large_picture_says_where():
     rng = np.random.default_rng(1)
     found = kembed.compare(rng.normal(size=400), rng.normal(1.0, size=400), kernel="median", n_resamples=19)
-    drawn = large(found.columns[0], found.labels)
+    drawn = template("drawings.html").module.large(found.columns[0], found.labels)
     assert re.search(r"Significantly more: x at −\d\S* to \S+, y at \S+ to \d\S*\.", drawn)
     assert drawn.count(" sure") >= 4
 

@@ -161,8 +161,8 @@ def run_witness(
         screen.say(f"    most clearly where {point}", "")
     if len(regions) > REGIONS and not screen.quiet:
         screen.say(f"  and {len(regions) - REGIONS} more (--json has all)", "")
-    shares = [(o.name, o.sensitivity, o.lengthscale, o.pvalue, o.adjusted_pvalue) for o in relevance]
-    screen.table({"column": "", "influence": ".0%", "lengthscale": ".3g", **PVALUES}, shares)
+    shares = [(o.name, o.sensitivity, o.pvalue, o.adjusted_pvalue) for o in relevance]
+    screen.table({"column": "", "influence": ".0%", **PVALUES}, shares)
     screen.facts([*pair.facts(found.sizes), ("kernel", words.of_kernel(found.kernel))])
     payload: dict[str, Any] = {
         "verdict": sentence,

@@ -1,7 +1,7 @@
 """When did a table change? `change_points`: changes with intervals, the columns behind each, and words."""
 
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from kembed import __version__
 from kembed.comparing.changes import Change, pair_changes
 from kembed.comparing.column_effects import Independent
-from kembed.comparing.summaries import summarise
+from kembed.comparing.summaries import ColumnSummary, summarise
 from kembed.core import checks
 from kembed.core.backend import Float, Int
 from kembed.core.drawing import Drawn
@@ -33,19 +33,6 @@ FEW_ROWS = 20  # fewer may rise by chance
 
 
 @dataclass(frozen=True)
-class ColumnChange:
-    """A column that changed: p-values by itself and adjusted for all columns, and the change in words."""
-
-    name: str
-    pvalue: float
-    adjusted_pvalue: float
-    change: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.change} (p = {self.adjusted_pvalue:.2g} for all columns)"
-
-
-@dataclass(frozen=True)
 class ChangePoint:
     """One change.
 
@@ -63,7 +50,7 @@ class ChangePoint:
     label: str
     interval_label: tuple[str, str]
     pvalue: float
-    columns: tuple[ColumnChange, ...]
+    columns: tuple[ColumnSummary, ...]
     pairs: tuple[Change, ...]
 
     def __str__(self) -> str:
@@ -116,6 +103,9 @@ class ChangePoints(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that can be said in JSON, in the words of docs/json.md."""
+        keys = "name", "pvalue", "adjusted_pvalue", "change"
+        columns = [[{key: getattr(c, key) for key in keys} for c in one.columns] for one in self.changes]
+        changes = [vars(one) | {"columns": some} for one, some in zip(self.changes, columns, strict=True)]
         own = ("pvalue", "statistic", "threshold", "block", "min_segment", "alpha")
         payload = {
             "kembed": __version__,
@@ -123,7 +113,7 @@ class ChangePoints(Drawn):
             "verdict": self.verdict,
             "differ": self.changed,
             "samples": [{"name": self.table.label, "rows": self.table.given, "used": len(self.table.values)}],
-            "changes": [asdict(one) for one in self.changes],
+            "changes": changes,
             "scan": {
                 "position": self.positions,
                 "time": self.times.at(self.positions),
@@ -355,12 +345,9 @@ def _described(rows: Table, times: Times, found: Found, start: int, end: int, al
         for a, b in ((start, found.position), (found.position, end))
     )
     units = Independent(len(before.values), len(after.values))
-    summaries = summarise((before, after), tests, np.zeros(len(tests)), SIDES, units)
-    columns = tuple(
-        ColumnChange(one.name, one.pvalue, one.adjusted_pvalue, _plainly(one.change))
-        for one in summaries
-        if one.adjusted_pvalue <= alpha
-    )
+    summaries = summarise((before, after), tests, np.full(len(tests), np.nan), SIDES, units)
+    changed = (one for one in summaries if one.adjusted_pvalue <= alpha)
+    columns = tuple(replace(one, change=_plainly(one.change)) for one in changed)
     pairs = pair_changes((before, after), findings, SIDES, alpha)
     interval = found.scan.interval
     low, high = min(interval[0], found.position), max(interval[1], found.position)

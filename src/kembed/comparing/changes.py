@@ -30,8 +30,7 @@ UNLIKELY = 0.01  # the p-value of two shares of outliers
 LEAST_STEP = 1e-290  # below it nothing can be divided by
 RARE = 0.2  # what more rows of a sample do than these is no matter of a few outliers
 TURN = 0.1  # the least difference of Fisher's z of two correlations worth a word: 0 and .1, .90 and .92
-STEPS = (1.0, 2.0, 5.0)  # times powers of ten
-DECADES = range(-6, 2)  # of the column's spread
+STEPS = np.outer(10.0 ** np.arange(-6, 2), (1.0, 2.0, 5.0)).ravel()  # times the decade of the spread
 WHOLLY = 0.95  # a column of which so much lies on a step is rounded to it
 
 
@@ -48,14 +47,22 @@ class Change:
 
 
 def pair_changes(
-    tables: Tables, findings: tuple[Finding, ...], labels: tuple[str, str], alpha: float
+    tables: Tables | None, findings: tuple[Finding, ...], labels: tuple[str, str], alpha: float
 ) -> tuple[Change, ...]:
-    """The pairs of columns that changed significantly and can be described; the largest change first."""
-    names, found = tables[0].names, []
-    for finding in findings:
-        if len(finding.columns) != 2 or finding.adjusted_pvalue > alpha:
-            continue
-        a, b = (names.index(name) for name in finding.columns)
+    """The pairs of columns that changed significantly and can be described; the largest change first.
+
+    Without tables, of sketches that keep no rows, nothing says how a pair changed.
+    """
+    pairs = [one for one in findings if len(one.columns) == 2 and one.adjusted_pvalue <= alpha]
+    if tables is None:
+        described = []
+        for one in pairs:
+            names = one.columns[0], one.columns[1]
+            described.append(Change(names, one.adjusted_pvalue, f"the pair of {' and '.join(names)} differs"))
+        return tuple(described)
+    columns, found = tables[0].names, []
+    for finding in pairs:
+        a, b = (columns.index(name) for name in finding.columns)
         if tables[0].missing_of and (tables[0].missing_of[a] or tables[0].missing_of[b]):
             continue  # the indicator of missing values has its own finding
         x, y = (
@@ -69,7 +76,7 @@ def pair_changes(
         else:
             errors, words = (_together if kinds.all() else _correlation)((x, y), a, b, labels)
         if words:
-            found.append((errors, Change((names[a], names[b]), finding.adjusted_pvalue, words)))
+            found.append((errors, Change((columns[a], columns[b]), finding.adjusted_pvalue, words)))
     found.sort(key=lambda pair: (pair[1].adjusted_pvalue, -pair[0]))
     return tuple(change for _, change in found)
 
@@ -102,9 +109,9 @@ def _correlation(tables: Tables, a: int, b: int, labels: tuple[str, str]) -> Sai
 
 
 def _spearman(a: Column, b: Column) -> float:
-    ranks = [middle_ranks(column) - 0.5 * (len(column) + 1) for column in (a, b)]
-    lengths = [float(np.sqrt(rank @ rank)) for rank in ranks]
-    return float(ranks[0] @ ranks[1]) / (lengths[0] * lengths[1]) if min(lengths) > 0.0 else 0.0
+    if min(np.ptp(a), np.ptp(b)) == 0.0:
+        return 0.0
+    return float(np.corrcoef(middle_ranks(a), middle_ranks(b))[0, 1])
 
 
 def _apart(r: float, s: float, tables: Tables) -> float:
@@ -172,11 +179,8 @@ def _rounding(columns: Columns, labels: tuple[str, str]) -> str | None:
     if not (0.0 < spread < np.inf and min(map(len, parts))):
         return None
     best = (SURE, "")
-    for step in (
-        times * 10.0 ** (power + np.floor(np.log10(spread))) for power in DECADES for times in STEPS
-    ):
-        if not step > LEAST_STEP:
-            continue
+    steps = STEPS * 10.0 ** np.floor(np.log10(spread))
+    for step in steps[steps > LEAST_STEP].tolist():
         on = [_on_step(part, step) for part in parts]
         shares = [float(side.mean()) for side in on]
         z = _shares_apart(on[0], on[1])

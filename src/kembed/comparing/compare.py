@@ -1,7 +1,7 @@
 """Everything about two samples in one call: do they differ, where, in which columns, by how much."""
 
 import functools
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,11 @@ import numpy as np
 from kembed import __version__
 from kembed.comparing.auc import UNKNOWN, at_least, classifier_auc
 from kembed.comparing.changes import Change, pair_changes
+from kembed.comparing.column_effects import Independent
 from kembed.comparing.regions import Region
 from kembed.comparing.samples import (
     describe_sides,
     described_rows,
-    found_pairs,
-    independent_units,
     read_sides,
 )
 from kembed.comparing.scales import one_kernel
@@ -269,7 +268,7 @@ class Comparison(Drawn):
             "headline": self.headline,
             "differ": self.differ,
             "beyond_margin": self.beyond_margin if self.margin_given else None,
-            "margin": self.margin.to_dict() if self.margin and self.margin_given else None,
+            "margin": self.margin if self.margin_given else None,
             "samples": [{"name": name, "rows": used + out, "used": used} for name, used, out in sizes],
             "columns": [column.name for column in self.test.columns or ()],
             "schema_differences": [
@@ -282,13 +281,13 @@ class Comparison(Drawn):
             "auc": self.auc,
             "auc_interval": self.auc_interval,
             "effect": None if self.effect is None else self.effect.normalised[0],
-            "effect_size": None if self.effect is None else self.effect.to_dict(),
-            "bayes": None if self.bayes is None else self.bayes.to_dict(),
+            "effect_size": self.effect,
+            "bayes": self.bayes,
             "witness_kernel": None if self.witness is None else repr(self.witness.kernel),
-            "by_column": [column.to_dict() for column in self.columns],
-            "by_pair": [asdict(pair) for pair in self.pairs],
+            "by_column": self.columns,
+            "by_pair": self.pairs,
             "regions": [region.to_dict(self.labels) for region in self.regions],
-            "shift": None if self.shift is None else self.shift.to_dict(),
+            "shift": self.shift,
         }
         return jsonable(payload)
 
@@ -479,7 +478,8 @@ def compare(
     stage("summing up columns", 0.7)
     needed = np.full(len(tables[0].names), np.nan) if difference is None else difference.sensitivity
     kept: Any = tuple(source if is_sketch(source) else None for source in sources)
-    units = independent_units(tables, clusters, bool(paired))
+    rows = len(tables[0].values), len(tables[1].values)
+    units = Independent(*rows, bool(paired), None if paired or clusters is None else tuple(clusters))
     columns = summarise(tables, test.columns or (), needed, labels, units, alpha, kept)
     if strata is None:  # columns are described over all strata
         columns = tuple(replace(one, effect=one.effect and one.effect.at(limit)) for one in columns)
@@ -496,10 +496,7 @@ def compare(
     )
     pairs: tuple[Change, ...] = ()
     if test.pvalue <= alpha:
-        rows = pool is not None
-        pairs = (
-            pair_changes(tables, test.findings, labels, alpha) if rows else found_pairs(test.findings, alpha)
-        )
+        pairs = pair_changes(tables if pool else None, test.findings, labels, alpha)
     settings = kernel, alpha, n_resamples, given, out, pairs
     found = labels, test, difference, columns, classified.auc, *settings, classified.interval, only
     shift = None

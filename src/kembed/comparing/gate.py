@@ -130,12 +130,10 @@ def describe(found: Comparison, flake: float) -> str:
     n, m = found.test.sizes
     lines = [found.verdict, f"flake {flake:g}; {n:,} and {m:,} rows"]
     columns = [column for column in found.columns if column in found.changed or column in found.beyond]
-    for column in columns[:COLUMNS]:
-        effect = ""
-        if column.effect is not None:
-            beyond = ", beyond the margin" if column.effect.verdict == "beyond" else ""
-            effect = f" (largest difference {column.effect.difference:.2g}{beyond})"
-        lines.append(f"  {column.name}: {column.change}{effect}")
+    for one in columns[:COLUMNS]:
+        beyond = ", beyond the margin" if one in found.beyond else ""
+        size = f" (largest difference {one.effect.difference:.2g}{beyond})" if one.effect else ""
+        lines.append(f"  {one.name}: {one.change}{size}")
     if len(columns) > COLUMNS:
         lines.append(f"  and {counted(len(columns) - COLUMNS, 'more column')}")
     return "\n".join([*lines, *(f"  {pair.words}" for pair in found.pairs[:COLUMNS])])

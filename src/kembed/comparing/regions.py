@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.bands import REFERENCE_ROWS, Bands
-from kembed.comparing.difference import Points, balanced_rows, even_grid
+from kembed.comparing.difference import REFERENCE_ROWS, Bands, Points, balanced_rows, even_grid
 from kembed.core.backend import Bool, Float
 from kembed.core.text import counted
 from kembed.tables import times

@@ -39,27 +39,12 @@ LEVELS = np.array([0.05, 0.5, 0.95])
 class PowerCurve(Drawn):
     """How often a test succeeds, by the number of rows of either sample.
 
-    Attributes
-    ----------
-    rows : tuple of int
-        Numbers of rows of either sample.
-    power : tuple of float
-        Share of draws that succeeded; where the pilot data have too few rows, a curve through the others.
-    standard_errors : tuple of float
-        Binomial for shares of draws, else the posterior standard deviation of the curve.
-    drawn : tuple of bool
-        Whether so many rows were drawn; the others are extrapolated.
-    needed : int
-        Rows of either sample for the power asked for: the median of the curve's posterior.
-    interval : tuple of int
-        90% interval of `needed`. It knows of the draws, not of the pilot data's own sampling error.
-    target, alpha : float
-        Power asked for, and level of the test.
-    question : str
-        What counts as a success.
-    n_draws : int
-        Draws at every number of rows.
-
+    `power` is the share of draws that succeeded at each of `rows`, or, where the pilot data have too few rows
+    (`drawn` is False), a curve through the others; `standard_errors` are binomial, or the posterior standard
+    deviation of the curve. `needed` are the rows of either sample for the power asked for (`target`), the
+    median of the curve's posterior; `interval`, a 90% interval, knows of the draws, not of the pilot data's
+    own sampling error. `alpha` is the level of the test, `question` what counts as a success, and `n_draws`
+    the draws at every number of rows.
     """
 
     rows: tuple[int, ...]
@@ -90,17 +75,10 @@ class PowerCurve(Drawn):
         """Return everything as JSON types, with the keys of docs/json.md."""
         each = zip(self.rows, self.power, self.standard_errors, self.drawn, strict=True)
         keys = "rows", "power", "standard_error", "drawn"
-        return jsonable(
-            {
-                "rows_needed": self.needed,
-                "rows_needed_interval": self.interval,
-                "curve": [dict(zip(keys, point, strict=True)) for point in each],
-                "target_power": self.target,
-                "alpha": self.alpha,
-                "success": self.question,
-                "draws": self.n_draws,
-            }
-        )
+        curve = [dict(zip(keys, point, strict=True)) for point in each]
+        needed = {"rows_needed": self.needed, "rows_needed_interval": self.interval, "curve": curve}
+        asked = {"target_power": self.target, "alpha": self.alpha, "success": self.question}
+        return jsonable({**needed, **asked, "draws": self.n_draws})
 
     def __repr__(self) -> str:
         return f"{self.words}."
@@ -222,17 +200,23 @@ def required_rows(
             assert decided is not None
             return decided.verdict != "undecided"
 
-        hits = _count(succeeds, sizes, n_draws)
+        hits = dict.fromkeys(sizes, 0)
+        with progress_bar(n_draws * len(sizes), LONG, "drawing from the pilot data", "test") as bar:
+            for size in np.repeat(sizes, n_draws).tolist():
+                hits[size] += succeeds(size)
+                bar.update(1)
     z = np.array([ndtri(1.0 - alpha)]) if limit is None else STEEP
-    weights = _posterior(np.array(sizes), hits, n_draws, z)
+    weights = _posterior(np.array(sizes), np.array(list(hits.values())), n_draws, z)
     shown = sorted({*sizes, *wanted})
-    found = [_at(size, sizes, hits, n_draws, weights, z) for size in shown]
+    found = [
+        _binomial(hits[size], n_draws) if size in hits else _extrapolated(size, weights, z) for size in shown
+    ]
     low, needed, high = (round(each) for each in _needed(weights, power, z))
     return PowerCurve(
         rows=tuple(shown),
         power=tuple(share for share, _ in found),
         standard_errors=tuple(error for _, error in found),
-        drawn=tuple(size in sizes for size in shown),
+        drawn=tuple(size in hits for size in shown),
         needed=needed,
         interval=(low, high),
         target=power,
@@ -240,17 +224,6 @@ def required_rows(
         question=_question(change, columns, limit, y is not None),
         n_draws=n_draws,
     )
-
-
-def _count(succeeds: Callable[[int], bool], sizes: list[int], n_draws: int) -> Float[np.ndarray, " S"]:
-    """Successes at every number of rows."""
-    hits = np.zeros(len(sizes))
-    with progress_bar(n_draws * len(sizes), LONG, "drawing from the pilot data", "test") as shown:
-        for k, size in enumerate(sizes):
-            for _ in range(n_draws):
-                hits[k] += succeeds(size)
-                shown.update(1)
-    return hits
 
 
 def _moved(table: Table, change: Margin, columns: Sequence[str] | None) -> Callable[..., Any]:
@@ -341,19 +314,16 @@ def _needed(
     return np.minimum(rows[order[np.searchsorted(below, LEVELS)]], MOST)
 
 
-def _at(
-    size: int,
-    sizes: list[int],
-    hits: Any,
-    n_draws: int,
-    weights: Float[np.ndarray, "h c z"],
-    z: Float[np.ndarray, " z"],
+def _binomial(hits: int, n_draws: int) -> tuple[float, float]:
+    """Power at rows that were drawn, and its standard error; 0 of 100 has one too."""
+    share = (hits + 0.5) / (n_draws + 1.0)
+    return hits / n_draws, float(np.sqrt(share * (1.0 - share) / (n_draws + 1.0)))
+
+
+def _extrapolated(
+    size: int, weights: Float[np.ndarray, "h c z"], z: Float[np.ndarray, " z"]
 ) -> tuple[float, float]:
-    """Power at a number of rows and its standard error."""
-    if size in sizes:
-        count = float(hits[sizes.index(size)])
-        share = (count + 0.5) / (n_draws + 1.0)  # so that 0 of 100 has a standard error too
-        return count / n_draws, float(np.sqrt(share * (1.0 - share) / (n_draws + 1.0)))
+    """Power at other numbers of rows, and the standard deviation of the curves there."""
     curve = _curve(size, z)[0]
     mean = float((weights * curve).sum())
     return mean, float(np.sqrt((weights * np.square(curve - mean)).sum()))

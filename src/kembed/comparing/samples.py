@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.changes import Change
-from kembed.comparing.column_effects import Independent
 from kembed.core.backend import Float, Int
 from kembed.core.text import rows
 from kembed.permutation.exchange import exchange, unit_codes
@@ -17,7 +15,6 @@ from kembed.permutation.pool import Pool, make_pool, row_weights
 from kembed.tables.reader import tables_of
 from kembed.tables.source import Source
 from kembed.tables.table import Table, Tables
-from kembed.testing.outcome import Finding
 from kembed.testing.reference import with_levels
 from kembed.testing.sketch import Sketch, as_rows
 from kembed.testing.specification import recoding
@@ -71,19 +68,6 @@ def _rests_on(sketch: Sketch, kept: int, label: str) -> str:
     return f"{needed} are not available: {whole} keeps {rows(kept)} (keep_rows=, --keep-rows)"
 
 
-def found_pairs(findings: tuple[Finding, ...], alpha: float) -> tuple[Change, ...]:
-    """The pairs of columns that changed, where no rows say how."""
-    return tuple(
-        Change(
-            (found.columns[0], found.columns[1]),
-            found.adjusted_pvalue,
-            f"the pair of {' and '.join(found.columns)} differs",
-        )
-        for found in findings
-        if len(found.columns) == 2 and found.adjusted_pvalue <= alpha
-    )
-
-
 def pool_of_sources(sources: list[Source]) -> tuple[Tables, Pool, tuple[str, ...]]:
     """Some rows of two sources as tables and as one, and what to say of them."""
     held = all(source.held for source in sources)
@@ -91,12 +75,6 @@ def pool_of_sources(sources: list[Source]) -> tuple[Tables, Pool, tuple[str, ...
     notes = tuple(note for note in (one, other) if note)
     first = replace(first, notes=(*first.notes, *notes))
     return (first, second), make_pool([first, second], None, "none"), notes
-
-
-def independent_units(tables: Tables, clusters: Any, paired: bool) -> Independent:
-    """How many rows either sample has, and the clusters of these."""
-    first, second = (len(table.values) for table in tables)
-    return Independent(first, second, paired, None if clusters is None or paired else tuple(clusters))
 
 
 def described_rows(

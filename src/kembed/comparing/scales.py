@@ -13,8 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.bands import REFERENCE_ROWS, Bands, Sup, make_bands, suprema
-from kembed.comparing.difference import Difference, Points, Samples, balanced_rows, thinned
+from kembed.comparing.difference import (
+    REFERENCE_ROWS,
+    Bands,
+    Difference,
+    Points,
+    Samples,
+    Sup,
+    balanced_rows,
+    make_bands,
+    suprema,
+    thinned,
+)
 from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import Space

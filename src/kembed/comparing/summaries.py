@@ -1,6 +1,6 @@
 """What changed, in numbers a person knows: means, spreads, shares and missing values of a column."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -81,10 +81,6 @@ class ColumnSummary:
     histogram: Histogram | None = None
     unit: str = ""  # what its numbers count, where the data say so: dates are days
     effect: ColumnEffect | None = None  # None where a sample has no value
-
-    def to_dict(self) -> dict[str, Any]:
-        """The summary as plain types."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.change} (p = {self.adjusted_pvalue:.2g} for all columns)"
@@ -339,7 +335,7 @@ def histogram(x: Values, y: Values, levels: int = 0) -> Histogram:
         bars = int(np.clip(2.0 * len(both) ** (1.0 / 3.0), LEAST_BARS, MOST_BARS))  # Rice's rule
         edges = low + (high / bars - low / bars) * np.arange(bars + 1)
         values = np.empty(0)
-        counts = [np.bincount(_places(part, edges), minlength=bars) for part in (x, y)]
+        counts = [np.histogram(np.clip(part, edges[0], edges[-1]), edges)[0] for part in (x, y)]
     else:
         counts = [np.bincount(np.searchsorted(values, part), minlength=len(values)) for part in (x, y)]
     n, m = len(x), len(y)
@@ -348,7 +344,3 @@ def histogram(x: Values, y: Values, levels: int = 0) -> Histogram:
     more = np.where(pvalues <= SURE, np.sign(shares[0] - shares[1]), 0.0).astype(int)
     first, second, ends, at, side = (tuple(part.tolist()) for part in (*shares, edges, values, more))
     return Histogram(ends, at, first, second, side)
-
-
-def _places(part: Values, edges: Values) -> np.ndarray:
-    return np.clip(np.searchsorted(edges, part, side="right") - 1, 0, len(edges) - 2)

@@ -25,29 +25,20 @@ from kembed.tables.table import Table
 
 Column = Float[np.ndarray, " n"]
 BALANCED = 0.1  # standardised mean difference that is usually called negligible (Stuart 2010)
+TITLES = {"smd": "SMD", "variance_ratio": "variance ratio", "ks": "KS"}
 PROBABILITIES = tuple(np.round(np.arange(0.05, 0.951, 0.05), 2).tolist())
 DRAWS = 1_000  # of the multiplier bootstrap: the Monte Carlo error of a 90% quantile is about 3% of it
-PARTS = 4_000_000  # numbers drawn at once
 
 
 @dataclass(frozen=True)
 class ColumnBalance:
-    """One column, or one level of a category, in both groups.
+    """One column, or one level of a category ("column = level"), in both groups.
 
-    Attributes
-    ----------
-    name : str
-        The column; of a category, "column = level".
-    smd, weighted_smd : float
-        Mean of y less mean of x over √((var x + var y)/2), both over the *unweighted* variances, so that they
-        compare. Of a level the means are shares.
-    variance_ratio, weighted_variance_ratio : float or None
-        Variance of y over that of x; None for levels, and where x is constant.
-    ks, weighted_ks : float
-        Largest difference of the distribution functions (Kolmogorov-Smirnov); of a level that of the shares.
-
-    The weighted ones are None without weights.
-
+    `smd` is the mean of y less the mean of x over √((var x + var y)/2), shares of rows for a level;
+    `variance_ratio` the variance of y over that of x, None for levels and where x is constant; `ks` the
+    largest difference of the distribution functions (Kolmogorov-Smirnov), for a level that of the shares. The
+    weighted ones are None without weights; `weighted_smd` has the *unweighted* variances, so that both
+    compare.
     """
 
     name: str
@@ -63,17 +54,8 @@ class ColumnBalance:
 class Balance(Drawn):
     """What `balance` returns: a row for every column and every level of a category.
 
-    Attributes
-    ----------
-    columns : tuple of ColumnBalance
-        The rows, the largest standardised mean difference before weighting first.
-    labels : tuple of str
-        What the groups are called.
-    sizes : tuple of int
-        Rows of either group.
-    effective_sizes : tuple of float or None
-        (Σw)²/Σw² of either group; None without weights.
-
+    `columns` are the rows, the largest standardised mean difference before weighting first; `labels` and
+    `sizes` are those of the groups. `effective_sizes`, (Σw)²/Σw² of either group, are None without weights.
     """
 
     columns: tuple[ColumnBalance, ...]
@@ -94,27 +76,16 @@ class Balance(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON types."""
-        own = {"labels": self.labels, "sizes": self.sizes, "effective_sizes": self.effective_sizes}
-        return dict(jsonable({**own, "columns": [vars(one) for one in self.columns]}))
+        return jsonable(vars(self))
 
     def _table(self) -> Any:
-        header = ["", "SMD", "variance ratio", "KS"]
-        if self.weighted:
-            header = ["", "SMD", "weighted", "variance ratio", "weighted", "KS", "weighted"]
-        found = []
+        keys = [key for name in TITLES for key in (name, f"weighted_{name}")[: 1 + self.weighted]]
+        body = []
         for one in self.columns:
-            pairs = (
-                (one.smd, one.weighted_smd, "+.2f"),
-                (one.variance_ratio, one.weighted_variance_ratio, ".2f"),
-                (one.ks, one.weighted_ks, ".2f"),
-            )
-            cells = [
-                "–" if value is None else f"{value:{form}}"
-                for *both, form in pairs
-                for value in both[: 1 + self.weighted]
-            ]
-            found.append([one.name, *cells])
-        return header, found
+            forms = ((getattr(one, key), "+.2f" if key.endswith("smd") else ".2f") for key in keys)
+            cells = ("–" if value is None else f"{value:{form}}" for value, form in forms)
+            body.append([one.name, *cells])
+        return ["", *(TITLES.get(key, "weighted") for key in keys)], body
 
     def __repr__(self) -> str:
         n, m = self.sizes
@@ -207,24 +178,18 @@ def balance(
 
 
 def _balance(name: str, columns: list[Column], weights: list[Column] | None, numeric: bool) -> ColumnBalance:
+    """Differences of the means in unweighted standard deviations, ratios of variances, and KS."""
     size = max(float(np.abs(part).max()) for part in columns) or 1.0  # squares of 1e200 must stay numbers
     columns = [part / size for part in columns]
     even = [np.ones(len(part)) for part in columns]
-    unit = float(np.sqrt(0.5 * sum(_moments(part, w)[1] for part, w in zip(columns, even, strict=True))))
-    before = _differences(columns, even, unit, numeric)
-    after = (None, None, None) if weights is None else _differences(columns, weights, unit, numeric)
-    return ColumnBalance(name, *before, *after)
-
-
-def _differences(
-    columns: list[Column], weights: list[Column], unit: float, numeric: bool
-) -> tuple[float, float | None, float]:
-    """Standardised mean difference, ratio of variances, and distance of the distribution functions."""
-    (a, v), (b, w) = (_moments(part, own) for part, own in zip(columns, weights, strict=True))
-    gap = b - a
-    smd = gap / unit if unit > 0.0 else float(np.sign(gap)) * (np.inf if gap else 0.0)
-    ratio = w / v if numeric and v > 0.0 else None
-    return float(smd), ratio, ks_distance(columns[0], columns[1], weights[0], weights[1])
+    unit = 0.0
+    found: list[Any] = []
+    for own in (even,) if weights is None else (even, weights):
+        (a, v), (b, w) = (_moments(part, each) for part, each in zip(columns, own, strict=True))
+        unit = float(np.sqrt(0.5 * (v + w))) if own is even else unit
+        smd = (b - a) / unit if unit > 0.0 else float(np.sign(b - a)) * (np.inf if b != a else 0.0)
+        found += [float(smd), w / v if numeric and v > 0.0 else None, ks_distance(*columns, *own)]
+    return ColumnBalance(name, *found)
 
 
 def _moments(column: Column, weights: Column) -> tuple[float, float]:
@@ -261,25 +226,12 @@ def _weights_of(weights: Any, tables: tuple[Table, Table]) -> list[Column]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuantileEffects(Drawn):
-    """What `quantile_effects` returns; arrays have an entry for every probability.
+    """What `quantile_effects` returns; arrays have an entry for every probability of the control group.
 
-    Attributes
-    ----------
-    probabilities : ndarray
-        Of the control group.
-    control, treated : ndarray
-        Quantiles: of the control group, and of the treated group at the same rank.
-    effect, lower, upper : ndarray
-        Treated less control quantile, with the simultaneous band; infinite where the rows do not bound it.
-    level : float
-        Of the band.
-    sizes : tuple of int
-        Rows of the treated and of the control group.
-    name : str
-        The outcome.
-    weighted : bool
-        Whether rows had weights; the band is then a bootstrap, not exact.
-
+    `control` and `treated` are quantiles: of the control group, and of the treated group at the same rank.
+    `effect` is their difference, treated less control, with a simultaneous band of this `level` from `lower`
+    to `upper`, infinite where the rows do not bound it. `sizes` are the rows of the treated and of the
+    control group, `name` is the outcome. With weights (`weighted`) the band is a bootstrap, not exact.
     """
 
     probabilities: Float[np.ndarray, " k"]
@@ -300,7 +252,7 @@ class QuantileEffects(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON types; infinite ends are None."""
-        return dict(jsonable(vars(self)))
+        return jsonable(vars(self))
 
     def _table(self) -> Any:
         header = ("rank", "control", "treated", "effect", f"{self.level:.0%} band")
@@ -411,15 +363,12 @@ def _reach(x: Column, y: Column, v: Column, w: Column, level: float, weighted: b
     last = np.append(np.diff(both[order]) > 0.0, True)
     each = np.concatenate([v / v.sum(), -w / w.sum()])[order]
     second = np.concatenate([np.zeros(len(x), bool), np.ones(len(y), bool)])[order]
-    sups: list[float] = []
-    centre = [np.cumsum(np.where(own, np.abs(each), 0.0)) for own in (~second, second)]
-    while len(sups) < DRAWS:
-        count = min(DRAWS - len(sups), max(1, PARTS // len(both)))
-        noise = rng.normal(size=(count, len(both))) * each
-        walk = np.cumsum(noise, axis=1)
-        for own, share in zip((~second, second), centre, strict=True):
-            walk -= noise[:, own].sum(axis=1)[:, None] * share
-        sups += np.abs(walk[:, last]).max(axis=1).tolist()
+    groups = [(own, np.cumsum(np.where(own, np.abs(each), 0.0))) for own in (~second, second)]
+    sups = []
+    for _ in range(DRAWS):
+        noise = rng.normal(size=len(both)) * each
+        walk = np.cumsum(noise) - sum(noise[own].sum() * share for own, share in groups)
+        sups.append(np.abs(walk[last]).max())
     return float(np.quantile(sups, level))
 
 

@@ -6,9 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing import difference
-from kembed.comparing.bands import Bands, Sup, make_bands, reference_points, suprema
-from kembed.comparing.difference import Difference, Points, Samples, Values, half_of_each, thinned
+from kembed.comparing.difference import (
+    Bands,
+    Difference,
+    Points,
+    Samples,
+    Sup,
+    Values,
+    half_of_each,
+    make_bands,
+    reference_points,
+    suprema,
+)
 from kembed.comparing.regions import Region, find_regions
 from kembed.comparing.samples import describe_sides, pool_of_sources, read_sides
 from kembed.comparing.scales import Chosen, Scale, clearest, finest_sure, one_kernel
@@ -18,7 +27,6 @@ from kembed.core.drawing import Drawn
 from kembed.core.threads import few_rows_one_thread
 from kembed.core.writing import jsonable
 from kembed.learning.evidence import Evidence
-from kembed.learning.kernel_words import learned_scales
 from kembed.permutation.pool import Pool, make_pool
 from kembed.tables import diagnostics
 from kembed.tables.new_rows import read_like
@@ -29,10 +37,8 @@ from kembed.testing.procedure import is_sketch
 from kembed.testing.two_sample import column_tests, mmd_test, opened
 
 RESAMPLES = 999  # of the columns' tests: the default of `mmd_test`
-ARD_COLUMNS = 16  # that learn a lengthscale each: beyond, learning takes minutes
 # The sensitivity is a mean over at most so many rows; fewer in wide tables, with as many changes each.
 SENSITIVITY_ROWS, SENSITIVITY_ENTRIES = 1_000, 30_000
-FEW_VALUES = 10  # a column with fewer has no lengthscale worth the name
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,6 @@ class ColumnRelevance:
 
     name: str
     sensitivity: float  # share of the witness's variance that needs this column
-    lengthscale: float | None  # ARD, of the pooled rows, in spreads of the column; see `lengthscales`
     pvalue: float  # of the test of this column alone
     adjusted_pvalue: float  # corrected for the number of columns
 
@@ -197,28 +202,6 @@ class Witness(Drawn):
         return np.minimum(found, 1.0)  # of few rows the estimate may exceed it
 
     @functools.cached_property
-    def lengthscales(self) -> dict[str, float]:
-        """ARD lengthscales learned from the pooled rows, in spreads of the columns; numeric ones only.
-
-        A short one says that the rows have structure in that column at a fine scale, whether or not x and y
-        differ there. Empty where they cannot be learned (columns that depend on each other or have fewer than
-        ten values, fewer rows than columns), and for tables of more than 16 numeric columns, where this would
-        take minutes; use `learn_kernel(x, Gaussian(np.ones(D)))` if you want to wait.
-        """
-        space = self.pool.space
-        numeric = np.flatnonzero(~space.categorical)
-        if not 0 < len(numeric) <= ARD_COLUMNS:
-            return {}
-        space = thinned(space, self.seed)
-        if any(len(np.unique(column)) < FEW_VALUES for column in space.values[:, numeric].T):
-            return {}
-        try:
-            found, _ = learned_scales(space)
-        except (ValueError, FloatingPointError, np.linalg.LinAlgError):
-            return {}
-        return {self.names[d]: float(ell) for d, ell in zip(numeric, found, strict=True)}
-
-    @functools.cached_property
     def column_tests(self) -> ColumnResults:
         """The test of every column individually, p-values corrected for their number.
 
@@ -232,9 +215,7 @@ class Witness(Drawn):
     def relevance(self) -> tuple[ColumnRelevance, ...]:
         """Which columns the difference is in, the most sensitive first; computed when first asked for."""
         found = [
-            ColumnRelevance(
-                test.name, float(share), self.lengthscales.get(test.name), test.pvalue, test.adjusted_pvalue
-            )
+            ColumnRelevance(test.name, float(share), test.pvalue, test.adjusted_pvalue)
             for test, share in zip(self.column_tests, self.sensitivity, strict=True)
         ]
         return tuple(sorted(found, key=lambda column: -column.sensitivity))
@@ -349,12 +330,11 @@ def fit_witness(
     """The witness of two checked tables, under what `one_kernel` chose."""
     kernel, learned = chosen
     samples = tables[0].values, tables[1].values
-    how: Any = {"landmarks": landmarks, "discrete": bool(tables[0].categorical.any()), "seed": seed}
-    fit: Any = functools.partial(difference.fit_difference, samples, **how)
+    how = landmarks, bool(tables[0].categorical.any()), seed
     if not isinstance(kernel, tuple):
-        posterior = fit(kernel if isinstance(kernel, list) else [kernel])
+        posterior = Difference(samples, kernel if isinstance(kernel, list) else [kernel], *how)
         return Witness(kernel, learned, level, tables, posterior, seed, tested)
-    tried = [fit([one]) for one, _ in kernel]
+    tried = [Difference(samples, [one], *how) for one, _ in kernel]
     kernels, widened = zip(*kernel, strict=True)
     best, each = clearest(tried, widened, samples, reference_points(tables, seed), level, seed)
     shown = kernels[best], learned, level, tables, tried[best], seed, tested

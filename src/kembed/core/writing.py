@@ -5,6 +5,7 @@ import os
 import tempfile
 import uuid
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,14 @@ def is_store(path: str | Path) -> bool:
 def jsonable(value: Any) -> Any:
     """What the json module knows, from NumPy's scalars and arrays too; numbers that JSON has not are null.
 
+    A dataclass is an object with its fields, or what its own `to_dict` gives.
+
     >>> jsonable({"p": float("nan"), "size": (1, 2), "when": Path("a.csv")})
     {'p': None, 'size': [1, 2], 'when': 'a.csv'}
     """
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {each.name: getattr(value, each.name) for each in fields(value)}
+        return jsonable(value.to_dict() if hasattr(value, "to_dict") else own)
     if isinstance(value, dict):
         return {str(name): jsonable(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from kembed.comparing.bands import Bands
+from kembed.comparing.difference import Bands
 from kembed.comparing.witness import Witness, witness
 from kembed.core.progress import progress_bar, showing_progress
 from kembed.embeddings.landmarks import Landmarks, choose_landmarks

@@ -5,11 +5,10 @@ with pyplot. Results call these functions from their own `.plot()`.
 """
 
 from kembed.plotting.comparison import plot_columns, plot_comparison, plot_pair, plot_test
-from kembed.plotting.decisions import plot_balance, plot_quantile_effects, plot_shift
+from kembed.plotting.decisions import plot_balance, plot_power, plot_quantile_effects, plot_shift
 from kembed.plotting.embedding import plot_embedding
 from kembed.plotting.graphs import plot_graph
 from kembed.plotting.learning import plot_learned, plot_samples
-from kembed.plotting.power import plot_power
 from kembed.plotting.style import axes_or_new
 from kembed.plotting.time import plot_change_points, plot_monitor
 from kembed.plotting.witness import plot_witness

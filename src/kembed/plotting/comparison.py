@@ -6,22 +6,9 @@ import numpy as np
 
 from kembed.comparing.compare import Comparison
 from kembed.core.text import counted
+from kembed.plotting import style
 from kembed.plotting.learning import plot_learned
-from kembed.plotting.style import (
-    AXIS_WIDTH,
-    BLUE,
-    GREY,
-    LABEL_WIDTH,
-    PALE,
-    VERMILION,
-    axes_or_new,
-    count_in,
-    finished,
-    lattice,
-    literal,
-    short,
-    titled,
-)
+from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, finished, literal, short
 from kembed.plotting.witness import plot_witness
 from kembed.testing.outcome import TestOutcome
 
@@ -59,7 +46,7 @@ def plot_comparison(comparison: Comparison, figure: Any = None) -> Any:
     else:
         _say_in(last, "the kernel was not learned,\nso there is no predictive score to show")
     for ax, title in zip(axes.flat, TITLES, strict=True):
-        titled(ax, title)
+        style.titled(ax, title)
     return axes
 
 
@@ -82,7 +69,7 @@ def plot_columns(found: Any, ax: Any = None, *, alpha: float | None = None, top:
     names, lengths, pvalues = zip(*bars[:top], strict=True)
     places = range(len(names))
     room = max(len(names), LEAST)
-    ax = axes_or_new(ax, (5.0, 1.2 + 0.28 * room))
+    ax = style.axes_or_new(ax, (5.0, 1.2 + 0.28 * room))
     for clear, colour, edge in ((True, BLUE, BLUE), (False, PALE, GREY)):
         chosen = [k for k in places if (pvalues[k] <= alpha) == clear]
         if chosen:
@@ -102,12 +89,7 @@ def plot_columns(found: Any, ax: Any = None, *, alpha: float | None = None, top:
 
 def _bars(found: Any) -> tuple[list[tuple[str, float, float]], str]:
     """Name, length and p-value of every bar, and what the length means."""
-    if hasattr(found, "column_tests"):  # of a Witness; its relevance would learn lengthscales as well
-        tests = found.column_tests
-        shares = [float(share) for share in found.sensitivity]
-        bars = [(test.name, share, test.adjusted_pvalue) for test, share in zip(tests, shares, strict=True)]
-        return bars, SHARE
-    columns = getattr(found, "columns", found)
+    columns = getattr(found, "relevance", None) or getattr(found, "columns", found)
     if columns is None or not len(columns):
         raise ValueError("there are no results for columns; test with by_column=True, or give a Witness")
     key = "sensitivity" if hasattr(columns[0], "sensitivity") else "statistic"
@@ -119,7 +101,7 @@ def plot_pair(comparison: Comparison, columns: tuple[str, str], ax: Any = None) 
     """Rows of both samples by two of their columns; levels of a category side by side."""
     if comparison.witness is None:
         raise ValueError("a picture of two columns needs rows, and the sketch keeps none (keep_rows=)")
-    ax = axes_or_new(ax)
+    ax = style.axes_or_new(ax)
     first, second = comparison.witness.tables
     places = [first.names.index(name) for name in columns]
     rng = np.random.default_rng(0)
@@ -131,18 +113,12 @@ def plot_pair(comparison: Comparison, columns: tuple[str, str], ax: Any = None) 
             values = table.values[rows, d]
             if table.categorical[d]:  # samples beside each other at every level
                 values = values + JITTER * (side + rng.uniform(-0.8, 0.8, len(values)))
-            elif step := lattice(first.values[:, d], second.values[:, d]):  # marks would hide each other
+            elif step := style.lattice(first.values[:, d], second.values[:, d]):  # or marks hide one another
                 values = values + step * rng.uniform(-JITTER, JITTER, len(values))
             marks.append(values)
-        ax.plot(*marks, ".", color=colour, markersize=3.0, alpha=0.6, label=literal(label, LABEL_WIDTH))
-    for d, name, axis in zip(places, columns, "xy", strict=True):
-        getattr(ax, f"set_{axis}label")(literal(name, AXIS_WIDTH))
-        count_in(getattr(ax, f"{axis}axis"), first.unit(d))
-        if first.categorical[d]:
-            levels = first.levels[d]
-            getattr(ax, f"set_{axis}ticks")(
-                range(len(levels)), [literal(level, LABEL_WIDTH) for level in levels]
-            )
+        ax.plot(*marks, ".", color=colour, markersize=3.0, alpha=0.6, label=literal(label, style.LABEL_WIDTH))
+    for d, axis in zip(places, (ax.xaxis, ax.yaxis), strict=True):
+        style.name_axis(axis, first, d)
     finished(ax)
     for handle in ax.get_legend().legend_handles:  # a dot of the picture is too small to show its colour
         handle.set(markersize=8.0, alpha=1.0)
@@ -155,7 +131,7 @@ def plot_test(outcome: TestOutcome, ax: Any = None) -> Any:
     if not np.isfinite(outcome.statistic) or not len(null):
         seen = f"the statistic of this test is {outcome.statistic}, so there is nothing to draw"
         raise ValueError(f"{seen}; test with nan_policy='omit' to drop rows with missing values")
-    ax = axes_or_new(ax)
+    ax = style.axes_or_new(ax)
     digits = max(float(np.abs(null).max()), abs(outcome.statistic)) * 1e-9
     rounded = np.round(null / digits) * digits if digits > 0.0 else null  # last digits make no new values
     values, counts = np.unique(rounded, return_counts=True)

@@ -1,24 +1,15 @@
-"""Balance and quantile effects of a treatment; where the relation of a target to its inputs changed."""
+"""Before and after a decision: power, balance and effects of a treatment, where a relation changed."""
 
 from typing import Any
 
 import numpy as np
 
+from kembed.comparing.sample_size import PowerCurve
 from kembed.comparing.shift import Shift
 from kembed.comparing.treatment import BALANCED, Balance, QuantileEffects
 from kembed.core.text import listing
-from kembed.plotting.style import (
-    AXIS_WIDTH,
-    BLUE,
-    GREY,
-    LABEL_WIDTH,
-    VERMILION,
-    axes_or_new,
-    count_in,
-    finished,
-    literal,
-    percent,
-)
+from kembed.plotting import style
+from kembed.plotting.style import BLUE, GREY, VERMILION, finished, literal, percent
 
 TOP = 30  # rows that fit one under the other
 
@@ -26,7 +17,7 @@ TOP = 30  # rows that fit one under the other
 def plot_balance(balance: Balance, ax: Any = None, *, top: int = TOP) -> Any:
     """Draw a Love plot: absolute standardised mean differences, the largest on top."""
     rows = balance.columns[:top]
-    ax = axes_or_new(ax, (5.4, 1.4 + 0.26 * max(len(rows), 3)))
+    ax = style.axes_or_new(ax, (5.4, 1.4 + 0.26 * max(len(rows), 3)))
     places = np.arange(len(rows))
     before = [abs(one.smd) for one in rows]
     if balance.weighted:
@@ -48,7 +39,7 @@ def plot_balance(balance: Balance, ax: Any = None, *, top: int = TOP) -> Any:
 
 def plot_quantile_effects(effects: QuantileEffects, ax: Any = None) -> Any:
     """Draw the effect on every quantile, with its simultaneous band."""
-    ax = axes_or_new(ax)
+    ax = style.axes_or_new(ax)
     x = effects.probabilities
     ends = np.concatenate([effects.lower, effects.upper, effects.effect])
     room = ends[np.isfinite(ends)]
@@ -58,7 +49,7 @@ def plot_quantile_effects(effects: QuantileEffects, ax: Any = None) -> Any:
     ax.fill_between(x, *band, color=BLUE, alpha=0.2, linewidth=0.0, label=f"{percent(effects.level)} band")
     ax.plot(x, effects.effect, "o-", color=BLUE, markersize=3.0, label="effect")
     ax.axhline(0.0, color=GREY, linestyle=":", linewidth=1.0)
-    name = literal(effects.name, LABEL_WIDTH)
+    name = literal(effects.name, style.LABEL_WIDTH)
     ax.set(xlabel="rank in the control group", ylabel=f"{name}: treated less control", ylim=(low, high))
     return finished(ax)
 
@@ -76,7 +67,7 @@ def plot_shift(shift: Shift, ax: Any = None, *, column: str | None = None) -> An
         seen = f"column must be an input, {listing(dict.fromkeys(names))}"
         raise ValueError(f"{seen}, but {column!r} was given")
     profile = shift.profiles[0 if column is None else names.index(column)]
-    ax = axes_or_new(ax)
+    ax = style.axes_or_new(ax)
     groups, unit = profile.groups, 1.0 if profile.level is None else 100.0
     boxes = [group.box if group.numeric and group.box else (k, k) for k, group in enumerate(groups)]
     for group, (first, last) in zip(groups, boxes, strict=True):
@@ -94,10 +85,29 @@ def plot_shift(shift: Shift, ax: Any = None, *, column: str | None = None) -> An
     elif all(first == last for first, last in boxes) and not groups[0].unit:
         ax.set_xticks([first for first, _ in boxes])
     else:
-        count_in(ax.xaxis, groups[0].unit)
-    target = literal(shift.target, AXIS_WIDTH)
+        style.count_in(ax.xaxis, groups[0].unit)
+    target = literal(shift.target, style.AXIS_WIDTH)
     what = target if profile.level is None else f"{target} = {literal(profile.level)} (percentage points)"
-    first_name, second_name = (literal(label, LABEL_WIDTH) for label in shift.labels)
+    first_name, second_name = (literal(label, style.LABEL_WIDTH) for label in shift.labels)
     ylabel = f"{what}\n{second_name} less {first_name}"
-    ax.set(xlabel=literal(profile.column, AXIS_WIDTH), ylabel=ylabel)
+    ax.set(xlabel=literal(profile.column, style.AXIS_WIDTH), ylabel=ylabel)
     return finished(ax)
+
+
+def plot_power(curve: PowerCurve, ax: Any = None) -> Any:
+    """The power at every number of rows with standard errors, and the rows that are needed."""
+    ax = style.axes_or_new(ax, (5.2, 3.4))
+    rows, power, errors = map(np.array, (curve.rows, curve.power, curve.standard_errors))
+    drawn = np.array(curve.drawn)
+    ax.set_xscale("log")
+    ax.plot(rows, power, color=BLUE, linewidth=1.2)
+    ax.errorbar(rows[drawn], power[drawn], errors[drawn], fmt="o", color=BLUE, label="drawn")
+    if not drawn.all():
+        others = rows[~drawn], power[~drawn], errors[~drawn]
+        ax.errorbar(*others, fmt="o", color=BLUE, markerfacecolor="white", label="extrapolated")
+    ax.axhline(curve.target, color=GREY, linestyle="--", label=f"power {curve.target:g}")
+    ax.axvspan(*curve.interval, color=VERMILION, alpha=0.12, linewidth=0.0, label="rows needed, 90% interval")
+    ax.set_ylim(0.0, 1.02)
+    ax.set_xlabel("rows per sample")
+    ax.set_ylabel("power")
+    return finished(ax, columns=2)

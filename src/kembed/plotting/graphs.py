@@ -9,7 +9,8 @@ import numpy as np
 
 from kembed.core.text import counted, listing
 from kembed.graphs.graph import CausalGraph
-from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, axes_or_new, finished, literal
+from kembed.plotting import style
+from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, finished, literal
 
 # Of every mark of an edge: colours of line and arrowheads, arrow, dashes, words.
 MARKS: dict[str, tuple[str, str, str, Any, str]] = {
@@ -41,7 +42,7 @@ def plot_graph(graph: CausalGraph, ax: Any = None, *, beside: Iterable[CausalGra
     """
     from matplotlib.patches import FancyArrowPatch
 
-    ax = axes_or_new(ax, (5.6, 4.4))
+    ax = style.axes_or_new(ax, (5.6, 4.4))
     at = _places(graph, list(beside))
     texts = {name: _wrapped(name) for name in graph.names}
     size = _fit(ax, at, texts)
@@ -148,18 +149,9 @@ def _legend(graph: CausalGraph, missing: bool) -> list[Any]:
     handles = []
     for mark, (colour, pointed, arrow, dashes, words) in MARKS.items():
         if mark in marks:
-            head: dict[str, Any] = {
-                "marker": "none" if arrow == "-" else ">",
-                "markersize": 5.0,
-                "markerfacecolor": pointed,
-            }
-            line: dict[str, Any] = {
-                "color": colour,
-                "linewidth": 2.0,
-                "linestyle": dashes,
-                "markeredgewidth": 0.0,
-            }
-            handles.append(Line2D([], [], label=words, **head, **line))
+            head: Any = {"marker": ">", "markersize": 5.0, "markerfacecolor": pointed, "markeredgewidth": 0.0}
+            line: Any = {"color": colour, "linewidth": 2.0, "linestyle": dashes}
+            handles.append(Line2D([], [], label=words, **line, **(head if arrow != "-" else {})))
     if missing:
         words = f"not in the graph, but in ≥ {SHOWN:.0%} of {graph.counted}"
         handles.append(Line2D([], [], color=PALE, linewidth=2.0, linestyle=":", label=words))

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.text import RAISED, plain, rows, shortened
+from kembed.core.text import RAISED, plain, shortened
+from kembed.tables.table import Table
 from kembed.tables.times import DAYS
 
 # Okabe & Ito's colours, safe for colour-blind readers. Blue is x and vermilion y wherever both appear.
@@ -14,6 +15,7 @@ GREY, PALE = "#767676", "#D4D4D4"
 
 # Longer names are cut in the middle.
 NAME_WIDTH, AXIS_WIDTH, LABEL_WIDTH = 24, 30, 16
+TICKS = 15  # levels that fit along an axis
 # Axes show the whole range unless it is more than this many times the central one: the middle 90% of the
 # values and three quarters of that on either side, which is ±4.1 sd for normal data.
 CENTRAL, MARGIN, STRETCH = 0.9, 0.75, 2.0
@@ -129,6 +131,16 @@ def count_in(axis: Any, unit: str) -> None:
         axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
+def name_axis(axis: Any, table: Table, d: int) -> None:
+    """A column along an axis: its name, dates where it counts days, the levels of a category."""
+    axis.set_label_text(literal(table.names[d], AXIS_WIDTH))
+    count_in(axis, table.unit(d))
+    if table.categorical[d]:
+        levels = table.levels[d]
+        codes = range(0, len(levels), -(-len(levels) // TICKS))
+        axis.set_ticks(list(codes), [literal(levels[code], LABEL_WIDTH) for code in codes])
+
+
 def log_ticks(axis: Any) -> None:
     """Plain numbers on a logarithmic axis, also where it spans less than two decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
@@ -189,19 +201,6 @@ def rug(ax: Any, values: Any, height: float, **style: Any) -> None:
     faint = float(np.clip(60.0 / max(len(shown), 1), 0.25, 0.9))  # the more ticks, the fainter
     place = {"transform": ax.get_xaxis_transform(), "alpha": faint}
     ax.plot(shown, np.full(len(shown), height), "|", **{**place, **style})
-
-
-def label_with_notes(
-    ax: Any, name: str, inside: Any, axes: str, level: float, sure: bool, more: str | None = None
-) -> None:
-    """The name of the horizontal axis; under it how many rows lie beyond, and if the band is nowhere sure."""
-    beyond = int((~inside).sum())
-    notes = [f"{rows(beyond)} of {len(inside):,} beyond the {axes}"] if beyond else []
-    if more:
-        notes.append(more)
-    if not sure:
-        notes.append(f"the {percent(level)} band includes 0 everywhere")
-    ax.set_xlabel("\n".join([name, *(f"({note})" for note in notes)]))
 
 
 def lattice(*samples: np.ndarray) -> float:

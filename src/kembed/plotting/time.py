@@ -6,20 +6,8 @@ from typing import Any
 import numpy as np
 
 from kembed.comparing.change_points import ChangePoints
-from kembed.plotting.style import (
-    BLUE,
-    GREY,
-    LABEL_WIDTH,
-    PALE,
-    VERMILION,
-    axes_or_new,
-    count_in,
-    finished,
-    literal,
-    log_ticks,
-    short,
-)
-from kembed.tables.times import DAYS
+from kembed.plotting import style
+from kembed.plotting.style import BLUE, GREY, PALE, VERMILION, finished, literal, short
 from kembed.testing.monitor import Monitor
 
 MOST = 4  # columns that are shown
@@ -33,32 +21,24 @@ def plot_monitor(monitor: Monitor, ax: Any = None) -> Any:
     result = monitor.result
     if result is None:
         raise ValueError("the monitor has seen no batch, so there is nothing to draw; call update first")
-    ax = axes_or_new(ax, (6.4, 3.4))
+    ax = style.axes_or_new(ax, (6.4, 3.4))
     evidence = np.maximum(monitor.evidence, LOWEST)
     place = np.arange(1, len(evidence) + 1)
     ax.set_yscale("log")
     ax.axhline(result.threshold, color=GREY, linestyle="--", label=f"alarm at {short(result.threshold)}")
-    ax.plot(
-        place, evidence, color=BLUE, marker="o", markersize=3.0, linewidth=1.2, label="evidence for a change"
-    )
+    ax.plot(place, evidence, "o-", color=BLUE, markersize=3.0, linewidth=1.2, label="evidence for a change")
     if result.alarm:
         began, since = (monitor.labels.index(str(label)) + 1 for label in (result.began, result.since))
         ax.axvspan(began - 0.5, len(evidence) + 0.5, color=VERMILION, alpha=0.12, linewidth=0.0)
-        ax.plot(
-            since,
-            evidence[since - 1],
-            "o",
-            color=VERMILION,
-            label=f"alarm: {literal(result.since, LABEL_WIDTH)}",
-        )
+        label = f"alarm: {literal(result.since, style.LABEL_WIDTH)}"
+        ax.plot(since, evidence[since - 1], "o", color=VERMILION, label=label)
     ax.set_xlim(0.5, len(evidence) + 0.5)
     ax.set_ylim(min(evidence.min(), 0.1) / 1.5, max(evidence.max(), result.threshold) * 2.0)
     shown = np.unique(np.linspace(1, len(evidence), min(TICKS, len(evidence))).round().astype(int))
-    ax.set_xticks(
-        shown, [literal(monitor.labels[k - 1], LABEL_WIDTH) for k in shown], rotation=30, ha="right"
-    )
+    names = [literal(monitor.labels[k - 1], style.LABEL_WIDTH) for k in shown]
+    ax.set_xticks(shown, names, rotation=30, ha="right")
     ax.set_ylabel("evidence")
-    log_ticks(ax.yaxis)
+    style.log_ticks(ax.yaxis)
     return finished(ax, columns=3)
 
 
@@ -88,26 +68,15 @@ def plot_change_points(found: ChangePoints, ax: Any = None) -> Any:
 def _evidence(found: ChangePoints, ax: Any, *, last: bool) -> Any:
     times = _places(found)
     ax.plot(times[found.positions], found.evidence, color=BLUE, label="evidence for a change")
-    ax.axhline(
-        found.threshold,
-        color=GREY,
-        linestyle="--",
-        label=f"highest in {100 * (1.0 - found.alpha):g}% of shuffled tables",
-    )
+    label = f"highest in {100 * (1.0 - found.alpha):g}% of shuffled tables"
+    ax.axhline(found.threshold, color=GREY, linestyle="--", label=label)
+    look: Any = {"va": "top", "fontsize": "small", "color": VERMILION}
+    look |= {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
     for change in found.changes:
         low, high = change.interval
         ax.axvspan(times[low], times[high], color=PALE, zorder=0)
         ax.axvline(times[change.position], color=VERMILION)
-        ax.annotate(
-            change.label.removeprefix("at "),
-            (times[change.position], 1.0),
-            (3, -3),
-            va="top",
-            fontsize="small",
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            color=VERMILION,
-        )
+        ax.annotate(change.label.removeprefix("at "), (times[change.position], 1.0), (3, -3), **look)
     ax.set_ylabel("-log p")
     if last:
         _when(found, ax)
@@ -149,4 +118,4 @@ def _places(found: ChangePoints) -> np.ndarray:
 
 def _when(found: ChangePoints, ax: Any) -> None:
     ax.set_xlabel(found.times.name or "row")
-    count_in(ax.xaxis, DAYS if found.times.unit == DAYS else "")
+    style.count_in(ax.xaxis, found.times.unit)

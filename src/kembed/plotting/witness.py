@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from kembed.comparing.bands import Bands
+from kembed.comparing.difference import Bands
 from kembed.comparing.witness import Witness, column_place
-from kembed.core.backend import Float
+from kembed.core.text import counted
 from kembed.plotting import style
 from kembed.plotting.style import BLACK, BLUE, GREY, VERMILION, literal, percent
 
@@ -17,7 +17,6 @@ GRID = 50  # points to a side: contours look smooth
 STEPS = 12  # colours: neighbouring ones can just be distinguished
 # Rows of each sample that are drawn: on a map they lie under it, alone they are the picture.
 ON_MAP, ROWS = 200, 400
-TICKS = 15  # levels that fit along an axis
 JITTER = 0.28  # strips of neighbouring levels stay apart
 DARK = "#333333"  # edges of rows
 MARKERS = "o^"  # of x and of y
@@ -28,10 +27,10 @@ LEVELS = 15  # that fit one under the other
 def plot_witness(w: Witness, ax: Any = None, *, labels: Labels = ("x", "y"), columns: Any = None) -> Any:
     """The witness with its uncertainty: above 0, or blue, where there is more x.
 
-    One column: the mean, its pointwise and simultaneous bands, and shading where the simultaneous band
-    excludes 0, dashed by another scale where that one decides; for categories a dot and intervals for each
-    level. Two numeric columns: a map. More columns: the rows, coloured by the witness, filled where the
-    simultaneous band excludes 0, in the plane of the two most sensitive columns.
+    One column: the mean, its pointwise and simultaneous bands, and shading where the simultaneous band of
+    any scale excludes 0; for categories a dot and intervals for each level. Two numeric columns: a map. More
+    columns: the rows, coloured by the witness, filled where the simultaneous band excludes 0, in the plane of
+    the two most sensitive columns.
 
     `labels` are the names of the samples. `columns` chooses the plane: two columns by name or place.
     """
@@ -77,38 +76,12 @@ def _curve(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
             ax.axvspan(start, stop, zorder=0, linewidth=0.0, **look)
         if spans:
             handles.append(Patch(linewidth=0.0, label=f"more {of}", **look))
-    if (decides := _another_scale(w, grid, bands, [region.box[name] for region in regions])) is not None:
-        ax.fill_between(grid, decides[1], decides[2], alpha=0.13, **shade)
-        (other,) = ax.plot(grid, decides[0], color=BLACK, linewidth=1.3, linestyle=(0, (3, 1.5)))
-        other.set_label("scale that decides there")
-        handles.insert(1, other)
-    style.label_with_notes(
-        ax,
-        literal(name, style.AXIS_WIDTH),
-        inside,
-        "axis",
-        w.level,
-        bool(regions),
-        f"shaded where any of {len(w.tried)} scales is sure" if decides is not None else None,
-    )
-    style.count_in(ax.xaxis, w.tables[0].unit(0))
+    style.name_axis(ax.xaxis, w.tables[0], 0)
+    _note(ax, w, inside, bool(regions))
     ax.set_ylabel(style.direction(labels), fontsize="small")
     if np.abs(ends).max() < style.NOTHING:
         ax.set_ylim(-0.1, 0.1)
     return style.finished(ax, handles, 3)
-
-
-def _another_scale(
-    w: Witness, grid: Float[np.ndarray, " p"], shown: Bands, spans: list[tuple[float, float]]
-) -> Float[np.ndarray, "3 p"] | None:
-    """Mean and ends of the band that decides in spans where the one that is shown does not; nan elsewhere."""
-    inside = np.any([(grid >= start) & (grid <= stop) for start, stop in spans], axis=0)
-    sure = w.sure_at(grid[:, None])
-    differ = inside & np.any([sure.outside(sign) & ~shown.outside(sign) for sign in (1, -1)], axis=0)
-    if not differ.any():
-        return None
-    ends = sure.simultaneous_lower, sure.simultaneous_upper
-    return np.where(differ, np.stack([sure.mean, *ends]), np.nan)
 
 
 def _levels(w: Witness, ax: Any, labels: tuple[str, str]) -> Any:
@@ -160,9 +133,7 @@ def _map(w: Witness, ax: Any, labels: Labels) -> Any:
         ax.contour(X, Y, margin, levels=[0.0], colors=BLACK, linewidths=1.8)
         what = f"{percent(w.level)} band excludes 0 inside"
         handles.append(Line2D([], [], color=BLACK, linewidth=1.8, label=what))
-    _set_axes(ax, [literal(name, style.AXIS_WIDTH) for name in w.names], ends, pooled, w.level, sure)
-    for d, axis in enumerate((ax.xaxis, ax.yaxis)):
-        style.count_in(axis, w.tables[0].unit(d))
+    _set_axes(ax, w, (0, 1), ends, pooled, sure)
     _colour_bar(ax, filled, labels)
     return style.finished(ax, handles)
 
@@ -174,7 +145,6 @@ def _rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
     from matplotlib.lines import Line2D
 
     shown = list(_most_sensitive(w) if columns is None else _named(w, columns))
-    names = [literal(w.names[d], style.AXIS_WIDTH) for d in shown]
     axis_levels = [w.tables[0].levels[d] for d in shown]
     ax = style.axes_or_new(ax, SIZE)
     rows, captions, rng = _some_rows(w, labels, ROWS)
@@ -200,12 +170,7 @@ def _rows(w: Witness, ax: Any, labels: Labels, columns: Any) -> Any:
         (-0.5, len(levels) - 0.5) if levels else style.limits(places[:, d])
         for d, levels in enumerate(axis_levels)
     ]
-    _set_axes(ax, names, ends, places, w.level, sure)
-    for axis, levels, d in zip((ax.xaxis, ax.yaxis), axis_levels, shown, strict=True):
-        style.count_in(axis, w.tables[0].unit(d))
-        if levels:
-            codes = range(0, len(levels), -(-len(levels) // TICKS))
-            axis.set_ticks(list(codes), [literal(levels[code], style.LABEL_WIDTH) for code in codes])
+    _set_axes(ax, w, shown, ends, places, sure)
     _colour_bar(ax, colours, labels)
     filled = f"filled: {percent(w.level)} band excludes 0"
     keys = [*zip(MARKERS, captions, ("none", "none"), strict=True), ("o", filled, DARK)]
@@ -253,12 +218,25 @@ def _colour_ends(mean: np.ndarray) -> tuple[float, float]:
     return (-top, top) if top > style.NOTHING else (-1.0, 1.0)
 
 
-def _set_axes(ax: Any, names: Any, ends: Any, places: np.ndarray, level: float, bands: Bands) -> None:
+def _set_axes(ax: Any, w: Witness, columns: Any, ends: Any, places: np.ndarray, bands: Bands) -> None:
     """The ends and the names of both axes, with notes under the horizontal one."""
     low, high = zip(ax.set_xlim(*style.padded(*ends[0])), ax.set_ylim(*style.padded(*ends[1])), strict=True)
-    inside = ((places >= low) & (places <= high)).all(axis=1)
-    style.label_with_notes(ax, names[0], inside, "axes", level, bool(bands.excludes_zero.any()))
-    ax.set_ylabel(names[1])
+    for axis, d in zip((ax.xaxis, ax.yaxis), columns, strict=True):
+        style.name_axis(axis, w.tables[0], d)
+    inside = np.all((places >= low) & (places <= high), axis=1)
+    _note(ax, w, inside, bool(bands.excludes_zero.any()))
+
+
+def _note(ax: Any, w: Witness, inside: Any, sure: bool) -> None:
+    """Under the horizontal axis: how many rows lie beyond, and whether and by which scales 0 is excluded."""
+    beyond = int((~inside).sum())
+    axes = "axis" if len(w.names) == 1 else "axes"
+    notes = [f"({counted(beyond, 'row')} of {len(inside):,} beyond the {axes})"] if beyond else []
+    if not sure:
+        notes.append(f"(the {percent(w.level)} band includes 0 everywhere)")
+    elif w.tried and len(w.names) == 1:
+        notes.append(f"(shaded where any of {len(w.tried)} scales is sure)")
+    ax.set_xlabel("\n".join([ax.get_xlabel(), *notes]))
 
 
 def _colour_bar(ax: Any, mappable: Any, labels: Labels) -> None:

@@ -40,10 +40,11 @@ def render(
     sentences that the reader should see, `left_out` has columns that were not compared, and why; `samples`
     is the code that reads x and y.
     """
-    from kembed.report.page import About, fill
+    from kembed.report.page import fill
 
     stage("drawing", 0.75)
     date = datetime.date.today() if date is None else date
-    shown_notes = tuple(notes) or comparison.test.notes  # those of the caller hold the result's as well
-    about = About(command, shown_notes, dict(left_out or {}), samples)
-    return fill(comparison, date if isinstance(date, str) else f"{date:%d %B %Y}".lstrip("0"), about)
+    date = date if isinstance(date, str) else f"{date:%d %B %Y}".lstrip("0")
+    shown: dict[str, Any] = {"date": date, "command": command, "not_compared": left_out or {}}
+    # Notes of the caller hold the result's as well.
+    return fill(comparison, samples, notes=tuple(notes) or comparison.test.notes, **shown)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from kembed import plotting
 from kembed.comparing.changes import Change
 from kembed.comparing.compare import Comparison
 from kembed.comparing.shift import Shift
+from kembed.comparing.summaries import ColumnSummary
 from kembed.comparing.witness import Witness
 from kembed.plotting.style import LEGEND
-from kembed.report.words import number, of_range, percent, short
+from kembed.report.words import number, of_range, of_unit, percent, short
+from kembed.tables.times import DAYS
 from kembed.testing.outcome import TestOutcome
 
 SHARE_ROWS = 2_000  # of each sample, for a share in words
@@ -30,6 +33,7 @@ LABEL = 46  # letters that fit along the vertical axis
 # Text stays text, in one size; nothing depends on chance.
 SETTINGS: Any = {"svg.fonttype": "none", "svg.hashsalt": "kembed", "font.size": 10, "axes.titlesize": 10}
 FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
+NUMBERS = 5  # below the bars; of dates, which are wide, three
 
 
 @dataclass(frozen=True)
@@ -182,4 +186,46 @@ def of_shift(shift: Shift) -> list[Picture]:
         caption += "Coloured: the band excludes 0, for all groups of all inputs at once."
         source = draw(partial(plotting.plot_shift, shift, column=column))
         found.append(Picture(source, alt, f"{short(shift.target)} along {short(column)}", caption))
+    return found
+
+
+def ticks(column: ColumnSummary) -> list[tuple[float, str]]:
+    """Numbers under some bars, values or edges, each with its place from 0 to 1."""
+    bars = column.histogram
+    assert bars is not None
+    values = np.array(bars.values or bars.edges)
+    places = (np.arange(len(values)) + (0.43 if bars.values else 0.0)) / len(bars.x)
+    count = min(3 if column.unit == DAYS else NUMBERS, len(values))
+    chosen = np.linspace(0, len(values) - 1, count).round().astype(int)
+    low, high = values[chosen[0]] / count, values[chosen[-1]] / count  # parts of 1e308 stay numbers
+    numbers = [of_unit(value, column.unit, 3, high - low) for value in values[chosen].tolist()]
+    return list(zip(places[chosen].tolist(), numbers, strict=True))
+
+
+def alt_of(column: ColumnSummary, labels: tuple[str, str]) -> str:
+    """What the picture of a column shows."""
+    sides = list(zip(map(short, labels), (column.x, column.y), strict=True))
+    if column.categorical:
+        level = next(iter(column.x))
+        return f"{short(level)}: {', '.join(f'{percent(side[level])} of {name}' for name, side in sides)}"
+    said = []
+    for name, side in sides:
+        keys = ("median", "quartile", "upper quartile")
+        median, low, high = (of_unit(side[key], column.unit) for key in keys)
+        said.append(f"{name}: median {median}, middle half {low} to {high}")
+    where = f" Significantly more: {', '.join(more[:4])}." if (more := _sure(column, sides)) else ""
+    return f"Bars of both samples. {'; '.join(said)}.{where}"
+
+
+def _sure(column: ColumnSummary, sides: list[tuple[str, dict[str, float]]]) -> list[str]:
+    """The runs of bars in which one sample has significantly more."""
+    if (bars := column.histogram) is None:
+        return []
+    starts, ends = (bars.values, bars.values) if bars.values else (bars.edges, bars.edges[1:])
+    found = []
+    for sign, run in groupby(range(len(bars.more)), bars.more.__getitem__):
+        places = list(run)
+        span = dict.fromkeys(of_unit(end, column.unit, 3) for end in (starts[places[0]], ends[places[-1]]))
+        if sign:
+            found.append(f"{sides[0 if sign > 0 else 1][0]} at {' to '.join(span)}")
     return found

@@ -1,19 +1,16 @@
 """What goes where on the page; the words and the layout are in `page.html`."""
 
 import platform
-from dataclasses import dataclass, field
-from importlib import resources
 from typing import Any
 
 import jinja2
 import numpy as np
-from markupsafe import Markup
 
 from kembed import __version__
 from kembed.comparing.compare import Comparison
 from kembed.comparing.regions import Region
 from kembed.core.text import counted, rows
-from kembed.report import figures, glyphs, words
+from kembed.report import figures, words
 from kembed.testing.effect import rounded
 from kembed.testing.outcome import fused_evidence
 
@@ -23,25 +20,16 @@ PAIRS = 2  # of columns with a picture; more are reported in words
 # A region that covers more than this share of a column's range says nothing about it.
 WIDE = 0.95
 # Functions that the template calls by their names.
-NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows, rounded)
-SENTENCES = (words.short, words.breakable, words.of_p, words.of_auc)
-EFFECTS = (words.of_mean, words.of_sd, words.of_difference, words.of_shift)
-DRAWINGS = (glyphs.gauge, glyphs.of_column, glyphs.large)
+NUMBERS = (words.number, words.of_unit, words.p_value, words.percent, rows, rounded, fused_evidence)
+SENTENCES = (words.short, words.of_p, words.of_auc)
+EFFECTS = (words.of_mean, words.of_difference, words.of_shift)
+DRAWINGS = (figures.alt_of, figures.ticks)
 
 
-@dataclass(frozen=True)
-class About:
-    """What only the caller knows: the command, notes, columns left out, and code that reads x and y."""
-
-    command: str | None = None
-    notes: tuple[str, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
-    samples: str | None = None
-
-
-def fill(comparison: Comparison, date: str, about: About) -> str:
-    """The page."""
+def template(name: str) -> Any:
+    """A template of this package; what is put into it is escaped, and harms no page."""
     environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kembed", "report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -49,32 +37,31 @@ def fill(comparison: Comparison, date: str, about: About) -> str:
         finalize=lambda value: words.clean(value) if type(value) is str else value,
     )
     environment.filters |= {made.__name__: made for made in (*NUMBERS, *SENTENCES, *EFFECTS, *DRAWINGS)}
-    files = resources.files("kembed.report")
-    page, style = (files.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "style.css"))
+    return environment.get_template(name)
+
+
+def fill(comparison: Comparison, samples: str | None, **about: Any) -> str:
+    """The page; `samples` is code that reads x and y, and `about` has names of the template."""
     columns, names = comparison.columns, [one.name for one in comparison.test.columns or ()]
     w = comparison.witness
     if not (comparison.differ or comparison.margin_given):  # no order that would point at a column
         columns = tuple(sorted(columns, key=lambda column: names.index(column.name)))
     pictured = comparison.changed if comparison.differ else ()
-    return environment.from_string(page).render(
+    return template("page.html").render(
         c=comparison,
-        style=Markup(style),
-        date=date,
         columns=columns[:COLUMNS],
         hidden=len(columns[COLUMNS:]),
         pairs=[figures.of_pair(comparison, pair) for pair in comparison.pairs[:PAIRS]] if w else [],
         pictures=[figures.of_witness(w, comparison.labels)] if w else [],
         pictured=pictured[:PICTURES],
         gaps=[column for column in comparison.columns if column.missing_pvalue is not None][:COLUMNS],
-        about=about,
         regions=_places(comparison),
         evidence=figures.evidence(comparison),
         shifted=figures.of_shift(comparison.shift) if comparison.shift else [],
         scale=_scale(comparison),
         null=figures.null(comparison.test),
-        method=_method(comparison),
-        python=in_python(comparison, about.samples),
-        shell=about.command,
+        python=in_python(comparison, samples),
+        **about,
         versions=f"kembed {__version__}, NumPy {np.__version__}, Python {platform.python_version()}",
     )
 
@@ -117,41 +104,6 @@ def _scale(comparison: Comparison) -> str | None:
         scales = counted(others, "other scale")
         said += f" {scales} had a local maximum of the predictive score too; the best was taken."
     return said
-
-
-def _method(comparison: Comparison) -> list[tuple[str, str]]:
-    test, w = comparison.test, comparison.witness
-    fused = test.fused
-    statistic = f"{test.name}, {f'features of rows in {sum(test.bins)} bins' if test.bins else 'unbiased'}"
-    value = words.number(test.statistic)
-    if fused:
-        statistic += f", {len(test.members)} members fused into one statistic"
-        value = fused_evidence(test)
-    effect = [] if fused else [("Effect", f"{test.name} = {words.number(test.effect_of_kernel)}")]
-    drawn = len(test.null_distribution)
-    resamples = f"all {drawn:,} arrangements" if test.enumerated else f"{drawn:,} resamples"
-    shown: list[tuple[str, str]] = []
-    if w is not None:
-        several = isinstance(w.kernel, list)
-        kernel = f"{len(w.kernel)} kernels drawn from their posterior" if several else repr(w.kernel)
-        shown = [("Kernel of the witness", kernel), ("Bands", f"{w.level:.0%}, holding everywhere at once")]
-    margin = []
-    if comparison.margin is not None:
-        usual = "" if comparison.margin_given else " (usual; none was given)"
-        limit = f"an effect size (MMD/√2) of {rounded(comparison.margin.effect)}"
-        margin = [("Margin", f"{comparison.margin.margin}{usual}, which is {limit}")]
-    unknown = "not known: a random generator was given"
-    return [
-        ("Test", f"two-sample test of kernel mean embeddings, level {comparison.alpha:g}"),
-        ("Statistic", f"{statistic}: {value}"),
-        *effect,
-        ("Null distribution", f"{test.null}, {resamples}"),
-        ("Kernel of the test" + (", strongest" if fused else ""), repr(test.kernel)),
-        *shown,
-        *margin,
-        ("Columns", "each tested by itself with the same resamples, step-down maximum over all columns"),
-        ("Seed", unknown if comparison.seed is None else str(comparison.seed)),
-    ]
 
 
 def in_python(comparison: Comparison, samples: str | None = None) -> str:

@@ -1,6 +1,5 @@
 """Numbers and names in words: what a person reads, and what cannot harm a page."""
 
-import re
 import unicodedata
 from typing import Any
 
@@ -11,7 +10,7 @@ from kembed.core.text import plain, shortened
 from kembed.tables import times
 from kembed.testing.outcome import TestOutcome
 
-SHORT, LONG = 48, 80  # letters of a name that fit into a line of text, and into a cell that may break
+SHORT = 48  # letters of a name that fit into a line of text
 COMMAS = 10_000  # smaller numbers are read without them, and years must be
 MINUS = "\N{MINUS SIGN}"
 # Bidirectional classes of characters that turn the reading direction of what follows.
@@ -54,16 +53,6 @@ def short(name: Any, width: int = SHORT) -> str:
     return shortened(clean(str(name)).strip() or "(no name)", width)
 
 
-def breakable(name: Any, width: int = LONG) -> Markup:
-    """A name that may be broken after the signs that join its words.
-
-    >>> breakable("od280/od<315>_wines")
-    Markup('od280/<wbr>od&lt;315&gt;_<wbr>wines')
-    """
-    parts = re.split(r"(?<=[_/.,:;|-])(?=\w)", short(name, width))
-    return Markup("<wbr>").join(parts)
-
-
 def number(value: float, digits: int = 4) -> str:
     """So many digits that count, without powers of ten where people need none; years have no comma.
 
@@ -80,17 +69,6 @@ def of_unit(value: float, unit: str, digits: int = 4, step: float = 1.0) -> str:
     ('2020-01-01', '18,262')
     """
     return times.shown(value, unit, step=step) if unit == times.DAYS else number(value, digits)
-
-
-def of_sd(column: ColumnSummary, side: int) -> str:
-    """The standard deviation of a column in one sample; of dates in days.
-
-    >>> dates = ColumnSummary("date", False, 1.0, 1.0, 0.0, {"sd": 30.4}, {"sd": 1.0}, "", unit=times.DAYS)
-    >>> of_sd(dates, 0)
-    '30.4 days'
-    """
-    sd = (column.x, column.y)[side]["sd"]
-    return f"{number(sd)} days" if column.unit == times.DAYS else number(sd)
 
 
 def p_value(p: float) -> str:
@@ -111,28 +89,13 @@ def percent(share: float) -> str:
     return f"{share:.1%}" if 0.0005 <= share < 0.0095 else f"{share:.0%}"
 
 
-def how_often(p: float) -> str:
-    """A chance as a count of times.
-
-    >>> how_often(0.43), how_often(0.012), how_often(0.001), how_often(1.0)
-    ('about 43 times in 100', 'about 12 times in 1,000', 'about once in 1,000', 'every time')
-    """
-    if p >= 0.995:
-        return "every time"
-    of = 100
-    while p * of < (9.5 if of == 100 else 0.5):
-        of *= 10
-    times = round(p * of)
-    return f"about {({1: 'once', 2: 'twice'}).get(times, f'{times} times')} in {of:,}"
-
-
 def of_p(test: TestOutcome) -> str:
     """What the p-value says, for a reader who never met one."""
     drawn = len(test.null_distribution)
     if test.enumerated:
         ways = f"of all {drawn:,} ways to share out the rows, {percent(test.pvalue)}"
         return f"If both came from one source: {ways} give a difference at least as large as this one."
-    often = how_often(test.pvalue)
+    often = f"{plain(100.0 * test.pvalue, 2)}% of the time"
     said = f"If both came from one source, a difference at least this large would appear {often}."
     least = drawn and test.pvalue * (drawn + 1) < 1.5
     return f"{said} This is the smallest value that {drawn:,} resamples can give." if least else said
