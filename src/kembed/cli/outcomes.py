@@ -82,18 +82,19 @@ def resampling(result: TestOutcome) -> str:
 
 def evidence(result: TestOutcome, testing: Testing) -> list[tuple[str, str]]:
     """The kernel and how strong its signal is."""
+    from kembed.kernels.words import in_words
     from kembed.testing.outcome import fused_evidence
 
     kernel, effect = testing.kernel, f"{result.name} = {result.effect_of_kernel:.3g}"
     if not result.fused:
-        used = f"{_CHOSEN.get(kernel, '')}{words.of_kernel(result.kernel)}"
+        used = f"{_CHOSEN.get(kernel, '')}{in_words(result.kernel)}"
         return [("kernel", used), ("statistic", effect)]
     # What is significant individually where the whole is not has not changed, as the verdict says.
     label = "changed" if result.pvalue <= testing.alpha else "by itself"
     label = "pairs" if result.name.endswith("HSIC") else label
     return [
         ("kernel", f"{kernel}, {len(result.members)} members in one test"),
-        ("strongest", words.of_kernel(result.kernel)),
+        ("strongest", in_words(result.kernel)),
         ("evidence", fused_evidence(result)),
         *([(label, " ".join(findings))] if (findings := _findings(result)) else []),
     ]

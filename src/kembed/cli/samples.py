@@ -83,6 +83,16 @@ class Samples:
         rows = [(name, f"{'' if n == all_ else f'{n:,} of '}{all_:,} rows") for name, n, all_ in each]
         return [*rows, ("columns", words.of_columns(self.columns))]
 
+    def count_values(self, column: str) -> str:
+        """How many values a column has in each sample."""
+        import numpy as np
+
+        from kembed.permutation.sums import take_column
+
+        place = self.sources[0].schema.names.index(column)
+        counts = (len(np.unique(source.fold(take_column, place).table)) for source in self.sources)
+        return f"{' and '.join(map(str, counts))} values of {column}"
+
     def described(self, sizes: tuple[int, ...]) -> dict[str, Any]:
         """The same for machines."""
         each = zip(self.labels, sizes, self.given, strict=True)

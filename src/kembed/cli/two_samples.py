@@ -81,7 +81,8 @@ def run_test(
         sentence = f"{result.margin.words}. {whole} {sentence}"
     sentence = loaded.with_left_out(loaded.schema + sentence, result.sizes)
     effect = [("effect size", result.effect.words)] if result.effect else []
-    facts = [*loaded.facts(result.sizes), *effect, *(probable.facts if probable else [])]
+    clusters = [("clusters", loaded.count_values(related.unit))] if related.unit else []
+    facts = [*loaded.facts(result.sizes), *clusters, *effect, *(probable.facts if probable else [])]
     more: dict[str, Any] = {"by_pair_of_samples": None, "bayes": probable and probable.to_dict()}
     decided = result.margin
     beyond = decided and bool(decided.verdict == "different" or loaded.differences)
@@ -129,6 +130,7 @@ def run_witness(
     outputs.check_target(output, outputs.FIGURES, (a, b))
     from kembed import witness
     from kembed.cli import samples
+    from kembed.kernels.words import in_words
     from kembed.tables.source import SAMPLE
 
     if kept := sketches.sketches_in(a, b):
@@ -154,16 +156,16 @@ def run_witness(
     sentence = pair.with_left_out(pair.schema + sentence, found.sizes)
     screen.remark(found.notes)
     screen.say(sentence)
-    for region in [] if screen.quiet else regions[:REGIONS]:
+    for region in regions[:REGIONS]:
         screen.say(f"  {region.describe(two(pair.names), REGION_COLUMNS)};", "")
         shown = ((name, region.shown(name, region.peak[name])) for name in order[:REGION_COLUMNS])
         point = ", ".join(f"{name} is {value}" for name, value in shown)
         screen.say(f"    most clearly where {point}", "")
-    if len(regions) > REGIONS and not screen.quiet:
+    if len(regions) > REGIONS:
         screen.say(f"  and {len(regions) - REGIONS} more (--json has all)", "")
     shares = [(o.name, o.sensitivity, o.pvalue, o.adjusted_pvalue) for o in relevance]
     screen.table({"column": "", "influence": ".0%", **PVALUES}, shares)
-    screen.facts([*pair.facts(found.sizes), ("kernel", words.of_kernel(found.kernel))])
+    screen.facts([*pair.facts(found.sizes), ("kernel", in_words(found.kernel))])
     payload: dict[str, Any] = {
         "verdict": sentence,
         "differ": bool(regions or pair.differences),

@@ -1,10 +1,10 @@
-"""Words for people at a shell: what errors, kernels and p-values are called there."""
+"""Words for people at a shell: what errors, columns and groups are called there."""
 
 import os
 import re
 from typing import Any
 
-from kembed.core.text import printable, shortened, visible
+from kembed.core.text import printable, visible
 
 SAYS_LITTLE = 2  # letters: "m" and "f", "NY" and "LA" need the column beside them
 ANSWERS = ("yes", "no", "true", "false", "none", "other")
@@ -52,33 +52,6 @@ def of_columns(names: list[str]) -> str:
     """
     shown = [printable(name) for name in names]
     return ", ".join(shown) if len(shown) <= 8 else f"{', '.join(shown[:6])} and {len(shown) - 6} more"
-
-
-def of_kernel(kernel: Any) -> str:
-    """A kernel in a few words; lengthscales as a range.
-
-    >>> import kembed
-    >>> of_kernel(kembed.Gaussian([1.0, 2.5]))
-    'Gaussian, lengthscales 1 to 2.5'
-    """
-    from kembed import Delta, Gaussian, OnColumns, Product
-
-    if isinstance(kernel, tuple):
-        return " with ".join(of_kernel(part) for part in kernel)
-    if hasattr(kernel, "ridge"):
-        return f"whitened {of_kernel(kernel.kernel)}"
-    if isinstance(kernel, Gaussian):
-        import numpy as np
-
-        scales = np.ravel(kernel.lengthscale)
-        if np.ptp(scales) == 0.0:
-            return f"Gaussian, lengthscale {scales[0]:.3g}"
-        return f"Gaussian, lengthscales {scales.min():.3g} to {scales.max():.3g}"
-    if isinstance(kernel, OnColumns):
-        return "equality of text" if isinstance(kernel.kernel, Delta) else of_kernel(kernel.kernel)
-    if isinstance(kernel, Product):
-        return " and ".join(of_kernel(part) for part in kernel.kernels)
-    return shortened(repr(kernel), 70)
 
 
 def short(label: str, labels: tuple[str, ...]) -> str:
