@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kembed.cli import words
 from kembed.cli.options import Testing
 from kembed.cli.screen import Screen
 

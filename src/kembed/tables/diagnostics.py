@@ -6,7 +6,7 @@ The test itself does not depend on any of them.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from kembed.tables.times import DAYS
 
 # Below so many rows nearly everything happens by chance.
 FEW = 5
+MANY = 20  # rows of either sample from which a column that separates them is noted
 # A correlation is reported if it is at least this large and so many standard errors (1/√n) from none, of the
 # numbers and of their ranks: rows of no order reach that once in a million columns.
 CORRELATED, ERRORS = 0.3, 5.0
@@ -93,10 +94,18 @@ def _beside(tables: list[Table]) -> Table:
 
 def of_columns(tables: list[Table]) -> Iterator[str]:
     """Columns of numbers that look like row numbers, identifiers or times."""
+    labels = [table.label for table in tables]
     for d in np.flatnonzero(~tables[0].categorical):
-        columns = [table.values[:, d] for table in tables]
-        if min(map(len, columns)) >= FEW and (what := counting(columns, tables[0].unit(int(d)))):
-            yield f"column {tables[0].names[d]!r} looks like {what}; consider excluding it"
+        name, columns = tables[0].names[d], [table.values[:, d] for table in tables]
+        if min(map(len, columns)) < FEW:
+            continue
+        if what := counting(columns, tables[0].unit(int(d))):
+            yield f"column {name!r} looks like {what}; consider excluding it"
+        elif len(columns) == 2 and min(map(len, columns)) >= MANY:
+            for (low, lower), (high, higher) in permutations(zip(labels, columns, strict=True)):
+                if lower.max() < higher.min():
+                    seen = f"every value of column {name!r} in {low} is below every one in {high}"
+                    yield f"{seen}; if it is a time or an identifier, exclude it"
 
 
 def counting(columns: list[Column], unit: str = "") -> str:

@@ -474,7 +474,9 @@ def refuse_gaps(opened: Opened, survey: Survey) -> None:
         return
     seen = f"{opened.label} has missing values in {survey.incomplete:,} of {counted_rows(survey.size)}"
     where = f"(first: {opened.row(survey, survey.gap)}), by column {_gaps_by_column(survey)}"
-    remedy = "leave those rows out (nan_policy='omit', --missing omit), or count missing values ('include')"
+    remedy = (
+        "leave those rows out (nan_policy='omit', --missing omit); tests of tables can count them ('include')"
+    )
     raise ValueError(f"{seen} {where}; {remedy}")
 
 
