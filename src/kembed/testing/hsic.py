@@ -44,6 +44,7 @@ from kembed.permutation.crossings import (
     normal_crossings,
     unit_rows,
 )
+from kembed.permutation.exchange import refuse_split
 from kembed.permutation.fusion import Values
 from kembed.permutation.rings import Star, draw_shifts, draw_star
 from kembed.permutation.series import crossed, principal_features
@@ -362,9 +363,7 @@ def _places(n: int, unit: Any, strata: Int[np.ndarray, " n"] | None, key: int, b
         if not (found := unit_rows(units, key, bins=bins)):
             raise ValueError("no two units have as many rows; name smaller units, or cut them to one size")
         return found
-    order = np.lexsort((strata, units))
-    if ((np.diff(units[order]) == 0) & (np.diff(strata[order]) != 0)).any():
-        raise ValueError("a unit has rows in two strata; name units that lie within one stratum")
+    refuse_split([units], [strata], {}, "a unit", "name units that lie within one stratum")
     if not (found := unit_rows(units, key, bins=STRATUM_BINS, strata=strata)):
         raise ValueError("no stratum has two units of as many rows; name coarser strata or smaller units")
     return found

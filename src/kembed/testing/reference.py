@@ -139,9 +139,3 @@ def take_kept(
     places = shuffled(np.arange(block.first, block.first + len(block.values)), size, key)
     kept = places < most
     return np.column_stack([block.values[kept][:, list(columns)], (places[kept] + 0.5) / size])
-
-
-def nothing_kept(D: int) -> tuple[Totals, KeptRows]:
-    """No totals and no rows, of so many columns."""
-    totals = Totals.of(np.empty((0, D)), np.stack([np.zeros(D), np.ones(D)]))
-    return totals, KeptRows(0, np.empty(0), np.empty((0, D)), ((),) * D)

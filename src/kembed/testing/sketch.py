@@ -24,7 +24,7 @@ from kembed.core.writing import jsonable
 from kembed.kernels.base import Kernel
 from kembed.permutation.bins import MOST, Bins
 from kembed.permutation.designs import TwoSamples
-from kembed.permutation.dyadic import DyadicBins, common_power, merge_bins, unions
+from kembed.permutation.dyadic import DyadicBins, common_power, merge_bins, union_indicators
 from kembed.permutation.fusion import refuse_non_finite
 from kembed.permutation.sums import Layout, Sums, stored, sum_features
 from kembed.tables.reader import MissingValuesError, read
@@ -43,9 +43,9 @@ from kembed.testing.specification import (
     digest,
     fit_specification,
     known,
+    left_out,
     recoding,
     stored_again,
-    sum_recoded,
 )
 
 HELD_OUT = 4_096  # rows that features are fitted on, about
@@ -264,9 +264,7 @@ class Sketch:
 
     def sums_of(self, power: int) -> Sums:
         """Sums over bins of 2^power rows, and over all other rows."""
-        own = unions(self.powers, power)
-        count = int(own.max(initial=-1)) + 1
-        indicators = np.append(np.where(own < 0, count, own), count) == np.arange(count + 1)[:, None]
+        indicators = union_indicators(self.powers, power)
         parts = zip(self.sums, self.specification.maps, strict=True)
         features = [indicators @ (sums * each.steps) for sums, each in parts]
         return Sums(self.rows, indicators @ self.weight, features)
@@ -412,24 +410,13 @@ def sketch_test(
             rows = (each.rows if isinstance(each, Sketch) else error.sizes[0] for each in (x, y))
             return outcome.nothing("MMD²", "permutation", tuple(rows))
         samples.append(source)
-        notes += source.notes
-        notes += tuple(
-            f"column {name!r} is left out: the sketch does not have it"
-            for c, name in enumerate(source.schema.names)
-            if name not in names and name != f"column {c}"
-        )
+        notes += (*source.notes, *left_out(source, names, "sketch"))
     power = common_power([each.powers if isinstance(each, Sketch) else each.size for each in samples])
     key = int(procedure.rng.integers(2**62))
     parts = [
         each.sums_of(power)
         if isinstance(each, Sketch)
-        else each.fold(
-            sum_recoded,
-            recoding(specification.schema, each),
-            Bins(each.size, 2**power, min(each.size >> power, MOST), key),
-            specification.basis,
-            specification.maps,
-        )
+        else specification.sums(each, Bins(each.size, 2**power, min(each.size >> power, MOST), key))
         for each in samples
     ]
     counts = [len(part.weight) for part in parts]  # the last bin of either sample keeps its label
