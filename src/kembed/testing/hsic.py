@@ -10,7 +10,6 @@ Features are fitted on each side's unordered rows, so that no pairing changes th
 """
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from math import factorial
 from typing import Any, NoReturn
 
@@ -49,7 +48,7 @@ from kembed.permutation.fusion import Values
 from kembed.permutation.rings import Star, draw_shifts, draw_star
 from kembed.permutation.series import crossed, principal_features
 from kembed.permutation.sums import Layout, take_sample
-from kembed.tables.source import HELD, Block, Source
+from kembed.tables.source import HELD, Block, Source, added
 from kembed.tables.table import Table
 from kembed.testing.dense import centred_moments, matrix_sums, one_kernel
 from kembed.testing.engine import MOST_LANDMARKS, single_ensemble
@@ -434,45 +433,22 @@ def _products(pairs: tuple[KernelPair, ...], samples: list[Sample]) -> int:
     return sum(one[pair.left] * other[pair.right] for pair in pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Sums of the features of either side, of their products within a side, and of those of pairs."""
-
-    rows: int
-    sums: list[Float[np.ndarray, " P"]]
-    squares: list[Float[np.ndarray, "P P"]]
-    cross: list[Float[np.ndarray, "p q"]]
-
-    def plus(self, other: "Moments") -> "Moments":
-        """Of both."""
-        parts = ((self.sums, other.sums), (self.squares, other.squares), (self.cross, other.cross))
-        lists = ([a + b for a, b in zip(one, two, strict=True)] for one, two in parts)
-        return Moments(self.rows + other.rows, *lists)
-
-
 def sum_moments(
     block: Block,
     columns: tuple[tuple[int, ...], tuple[int, ...]],
     fitted: list[Any],
-    members: list[tuple[FeatureMember, ...]],
-    centres: list[list[Float[np.ndarray, " p"]]],
-    pairs: list[tuple[int, int]],
-) -> Moments:
-    """First and second moments of the features of two sides over the rows of a block, about given centres."""
-    starts = [np.cumsum([0, *map(len, side)]).tolist() for side in centres]
-    cuts = [[slice(*ends) for ends in pairwise(at)] for at in starts]
-    total: Moments | None = None
-    for start in range(0, max(len(block.values), 1), CHUNK):
+    members: list[list[FeatureMember]],
+    centre: Float[np.ndarray, " P"],
+) -> dict[str, Any]:
+    """First and second moments of the features of both sides over the rows of a block, about a centre."""
+    P = len(centre)
+    total: Any = {"rows": 0, "sum": np.zeros(P), "squares": np.zeros((P, P))}
+    for start in range(0, len(block.values), CHUNK):
         values = block.values[start : start + CHUNK]
         rows = [Rows(basis, values[:, list(own)]) for basis, own in zip(fitted, columns, strict=True)]
-        a, b = (
-            np.hstack([member.of(own) for member in side]) - np.concatenate(centre)
-            for own, side, centre in zip(rows, members, centres, strict=True)
-        )
-        cross = [a[:, cuts[0][j]].T @ b[:, cuts[1][k]] for j, k in pairs]
-        part = Moments(len(a), [a.sum(axis=0), b.sum(axis=0)], [a.T @ a, b.T @ b], cross)
-        total = part if total is None else total.plus(part)
-    assert total is not None
+        F = np.hstack([each.of(own) for side, own in zip(members, rows, strict=True) for each in side])
+        F -= centre
+        total = added(total, {"rows": len(F), "sum": F.sum(axis=0), "squares": F.T @ F})
     return total
 
 
@@ -485,38 +461,31 @@ def _limit(
     procedure: Procedure,
 ) -> TestOutcome:
     """One pass for moments, and draws of the normal law of all cross-products."""
-    members = [tuple(side) for side in _members(pairs)]
-    places = [(members[0].index(pair.left), members[1].index(pair.right)) for pair in pairs]
-    fitted = [sample.fitted() for sample in samples]
+    members, fitted = _members(pairs), [sample.fitted() for sample in samples]
     rows = [Rows(basis, sample.values) for basis, sample in zip(fitted, samples, strict=True)]
-    centres = [[m.of(own).mean(axis=0) for m in side] for side, own in zip(members, rows, strict=True)]
-    found = source.fold(sum_moments, columns, fitted, members, centres, places)
-    n = found.rows
-    starts = [tuple(np.cumsum([0, *map(len, side)]).tolist()) for side in centres]
-    covariances = []
-    for second, sums, side in zip(found.squares, found.sums, centres, strict=True):
-        covariance = second / n - np.outer(sums, sums) / n**2
-        varied = np.sqrt(np.diagonal(covariance)) > FLAT * np.abs(np.concatenate(side) + sums / n)
-        covariances.append(covariance * np.outer(varied, varied))
-    factors = list(map(covariance_factor, covariances, starts))
-    own = []
-    for (j, k), cross in zip(places, found.cross, strict=True):
-        a, b = (slice(at[m], at[m + 1]) for at, m in zip(starts, (j, k), strict=True))
-        varied = [np.diagonal(c)[part] > 0.0 for c, part in zip(covariances, (a, b), strict=True)]
-        own.append(((cross - np.outer(found.sums[0][a], found.sums[1][b]) / n) * np.outer(*varied))[None])
+    means = [[each.of(own).mean(axis=0) for each in side] for side, own in zip(members, rows, strict=True)]
+    starts = [tuple(np.cumsum([0, *map(len, side)]).tolist()) for side in means]
+    middle, centre = starts[0][-1], np.concatenate([*means[0], *means[1]])
+    found = source.fold(sum_moments, columns, fitted, members, centre)
+    n, mean = found["rows"], found["sum"] / found["rows"]
+    covariance = found["squares"] / n - np.outer(mean, mean)
+    varied = np.sqrt(np.diagonal(covariance)) > FLAT * np.abs(centre + mean)
+    covariance *= np.outer(varied, varied)
+    halves = covariance[:middle, :middle], covariance[middle:, middle:]
+    factors = list(map(covariance_factor, halves, starts))
+    places = [(members[0].index(pair.left), members[1].index(pair.right)) for pair in pairs]
+    parts = [(slice(*starts[0][j : j + 2]), slice(*starts[1][k : k + 2])) for j, k in places]
+    own = [n * covariance[:middle, middle:][None, a, b] for a, b in parts]
     drawn = normal_crossings(factors[0], factors[1], places, procedure.n_resamples, procedure.rng)
     squares: list[list[Any]] = [[] for _ in pairs]
     for scale, batch in ((1.0, own), *((float(n), each) for each in drawn)):
         for kept, sums, pair in zip(squares, batch, pairs, strict=True):
             products = [(slice(0, sums.shape[1]), np.moveaxis(sums, 0, -1))]
             kept.append(scale * add_squares(products, pair, sums.shape[1]))
-    parts = []
-    for kept, pair, (j, k) in zip(squares, pairs, places, strict=True):
-        norms = (
-            n * np.diagonal(c)[at[m] : at[m + 1]]
-            for c, at, m in zip(covariances, starts, (j, k), strict=True)
-        )
+    values = []
+    for kept, pair, part in zip(squares, pairs, parts, strict=True):
+        norms = (n * np.diagonal(half)[own] for half, own in zip(halves, part, strict=True))
         size = trace_products(norms, (pair.left, pair.right), pair.cuts)
         table = np.concatenate(kept, axis=1).T - (0.0 if procedure.biased else size / (n - 1.0))
-        parts.append(Values(table / n**2, size / n**2).merged(True))
-    return resampled_outcome("HSIC", (n,), ensemble, _together(parts), LIMIT, False)
+        values.append(Values(table / n**2, size / n**2).merged(True))
+    return resampled_outcome("HSIC", (n,), ensemble, _together(values), LIMIT, False)
