@@ -67,9 +67,7 @@ def test_strata_are_compared_within(rng):
     table, design = pooled([*pairs, alone])
     assert sorted(set(design.strata)) == [0, 1]
     W = contrasts(design.labels[:, None], table[:, 0], design.strata)
-    within = [
-        total(block)[1:] / total(block)[0] - total(past)[1:] / total(past)[0] for past, block in pairs
-    ]
+    within = [total(block)[1:] / total(block)[0] - total(past)[1:] / total(past)[0] for past, block in pairs]
     assert (W.T @ table)[0, 1:] == pytest.approx(np.mean(within, axis=0))
     assert pooled([alone]) is None
 

@@ -92,9 +92,7 @@ class Series:
         sizes = np.diff(edges)
         classes = np.where(sizes == sizes[0], 0, -1)
         places, enumerated = Reordered(classes).draw(self.n_resamples, rng)
-        fitted = [
-            Fitted(with_matrices(ensemble, sums), entries(ensemble.members, sample)) for ensemble in ensembles
-        ]
+        fitted = [Fitted(ensemble, entries(ensemble.members, sample)) for ensemble in ensembles]
         found = evidence_at(positions, fitted, sums, places)
         T = [log_mean_exp(each) for each in found.evidence]
         columns = None
@@ -244,29 +242,6 @@ def clearest(evidence: Float[np.ndarray, " J"], excess: Float[np.ndarray, " J"],
     """
     least = min(evidence.max() - ALIKE, np.log(orders))
     return int(np.argmax(np.where(evidence >= least, excess, -np.inf)))
-
-
-@dataclass(frozen=True, eq=False)
-class BinMatrix:
-    """A kernel by its sums over pairs of bins: for more features than bins."""
-
-    matrix: Float[np.ndarray, "S S"]
-    map: Any = None
-
-    def statistics(self, contrast: Any) -> Float[np.ndarray, "1 C"]:
-        """Σ w_b K_bc w_c."""
-        return np.einsum("sc,sc->c", contrast.weights, self.matrix @ contrast.weights)[None]
-
-
-def with_matrices(ensemble: Ensemble, sums: BinSums) -> Ensemble:
-    """The same with matrices in place of more features than bins, which serve all positions."""
-    members = []
-    for member in ensemble.members:
-        if member.linear is not None and member.linear.shape[0] > len(sums.weight):
-            table = dense(sums.table(member.features) @ member.linear)
-            member = BinMatrix(table @ table.T) if member.cuts == (table.shape[1],) else member
-        members.append(member)
-    return ensemble._replace(members=tuple(members))
 
 
 class KernelFeatures(NamedTuple):
