@@ -1,7 +1,7 @@
 """Is a difference larger than a margin? Different beyond it, equivalent within it, or undecided."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,12 +36,13 @@ class Margin:
             if data.space.categorical.all() or not by.any():
                 seen = f"margin={self.text!r} shifts numeric columns, and there is none that varies"
                 raise ValueError(f"{seen}; give a share of rows such as margin='2%'")
-            moved = data.shares @ data.means_of(data.features.shifted(by))
+            features = data.features
+            moved = data.shares @ data.means_of(replace(features, landmarks=features.landmarks - by))
             return float(np.linalg.norm(pooled - moved)) / LARGEST
         # k of a row with one that is far away in every column: 0, unless all columns hold categories.
         cross = 0.0
         if data.space.categorical.all():
-            cross = np.exp(-0.5 * np.square(data.space.penalty / data.features.lengthscale).sum())
+            cross = np.exp(-0.5 * np.square(data.space.penalty / data.space.median()).sum())
         return self.amount * float(np.sqrt(pooled @ pooled + 1.0 - 2.0 * cross)) / LARGEST
 
     @property
