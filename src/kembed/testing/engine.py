@@ -4,6 +4,7 @@ Rows in memory are pooled and all of them fit the features; of any number of row
 brings back the sums. What is fitted never sees a label: that is what makes the test exact.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.ordering import sorted_rows
+from kembed.core.text import listing
 from kembed.features import fused_ensemble
 from kembed.features.bayes_factor import SCALES, bayes_factor
 from kembed.features.ensemble import Ensemble, merged, separate_plan
@@ -211,14 +213,8 @@ def pool_test(
     own, counts = np.empty(pool.size, dtype=int), [each.count for each in made]
     for part, each, start in zip(parts, made, np.cumsum([0, *counts[:-1]]), strict=True):
         own[part] = start + each.of(0, len(part))[0]
-    labels = np.repeat(numbers, counts)
-    classes = np.concatenate([each.classes for each in made])
-    groups = np.concatenate([each.strata for each in made])
-    design: Design = TwoSamples(labels, classes, groups)
-    if len(parts) > 2:
-        design = SeveralSamples(labels.astype(int), classes, groups)
-    test = test or design_test
-    result = test(pool, own, len(labels), design, kernel, procedure, by_column=by_column)
+    design, test = _exchanged(numbers, made), test or design_test
+    result = test(pool, own, sum(counts), design, kernel, procedure, by_column=by_column)
     movable = tuple(each.movable for each in made)
     if len(parts) > 2 or pool.labels.sum() != pool.sizes[0]:  # not in the order of the samples
         movable = movable[::-1]
@@ -263,6 +259,9 @@ def sources_test(
         if isinstance(value, tuple | list):
             seen = f"{argument} is a pair of arrays, but the rows of files come block by block"
             raise ValueError(f"{seen}; name a column of both samples, or read them into memory")
+    if strata is not None and strata not in schema.names:
+        seen = f"strata={strata!r} is not a column; the samples have {listing(schema.names)}"
+        raise ValueError(f"{seen}; name one of them")
     places = {each: schema.names.index(each) for each in (unit, strata) if isinstance(each, str)}
     layout = Layout(tuple(c for c in range(len(schema.names)) if c not in places.values()))
     sizes, key = tuple(source.size for source in sources), int(rng.integers(2**62))
@@ -310,15 +309,20 @@ def _test_bins(
     ]
     order = sorted(range(len(parts)), key=lambda k: totals[k].tolist())  # the same for swapped samples
     sums = stored([parts[k] for k in order], maps)
-    codes = np.repeat(np.arange(len(parts)), [bins[k].count for k in order])
-    classes = np.concatenate([bins[k].classes for k in order])
-    strata = np.concatenate([bins[k].strata for k in order])
-    design: Design = SeveralSamples(codes, classes, strata)
-    if len(parts) == 2:
-        design = TwoSamples((codes == 0).astype(float), classes, strata)
+    numbers = np.array([1.0, 0.0]) if len(parts) == 2 else np.arange(len(parts))
+    design = _exchanged(numbers, [bins[k] for k in order])
     sizes = tuple(part.rows for part in parts)
     result = fitted_test(fitted, columns, sample.names, sums, design, procedure, sizes)
     return replace(result, bins=tuple(own.movable for own in bins))
+
+
+def _exchanged(numbers: Any, bins: Sequence[AnyBins]) -> Design:
+    """Labels of the bins of two samples or more are exchanged; these are their numbers."""
+    labels = np.repeat(numbers, [own.count for own in bins])
+    classes, strata = (np.concatenate([getattr(own, name) for own in bins]) for name in ("classes", "strata"))
+    if len(bins) == 2:
+        return TwoSamples(labels, classes, strata)
+    return SeveralSamples(labels.astype(int), classes, strata)
 
 
 def _refuse_few(bins: tuple[AnyBins, ...], labels: list[str], unit: str) -> None:

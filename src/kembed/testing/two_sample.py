@@ -280,7 +280,7 @@ def _wild(pool: Pool, kernel: Any, procedure: Procedure, paired: bool, labels: l
     if ensemble is None:
         result = engine.design_test(pool, np.arange(pool.size), pool.size, Given(W), kernel, procedure)
     else:
-        values = dense.contrast_values(ensemble, W)
+        values = dense.values_of(ensemble, lambda matrix: dense.contrast_form(matrix, W))
         result = resampled_outcome("biased MMD²", pool.sizes, ensemble, values, "wild", False)
     return replace(result, name="biased MMD²", notes=hidden_notes(series, labels))
 
