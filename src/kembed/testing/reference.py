@@ -10,9 +10,7 @@ import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.core.shuffling import shuffled
-from kembed.tables.schema import Schema
 from kembed.tables.source import Block
-from kembed.tables.table import Table
 
 KEPT = 1_000  # rows that a sketch keeps: a share of them has a standard error of at most 1.6%
 
@@ -38,12 +36,6 @@ class Totals:
         none = np.zeros(values.shape[1], dtype=int)
         low, high = values.min(axis=0, initial=np.inf), values.max(axis=0, initial=-np.inf)
         return cls(0, none, z.sum(axis=0), np.square(z).sum(axis=0), low, high)
-
-    def fits(self, columns: int) -> bool:
-        """Whether these can be totals of so many columns."""
-        sums = (self.missing, self.first, self.second, self.low, self.high)
-        whole = self.missing.dtype.kind == "i" and 0 <= self.missing.min() <= self.missing.max() <= self.given
-        return whole and {each.shape for each in sums} == {(columns,)} and not np.isnan(sums).any()
 
     def plus(self, other: Self) -> Self:
         """Those of the rows of both."""
@@ -103,17 +95,6 @@ class KeptRows:
         order = np.argsort(places, kind="stable")[:most]
         return type(self)(most, places[order], values[order], levels)
 
-    def fits(self, schema: Schema) -> bool:
-        """Whether these can be rows of such columns."""
-        k, D = self.values.shape
-        codes = [
-            np.isin(column, range(len(own))).all()
-            for column, own, kind in zip(self.values.T, self.levels, schema.categorical, strict=True)
-            if kind
-        ]
-        shapes = self.places.shape == (k,) and len(self.levels) == D == len(schema.names)
-        return bool(shapes and all(codes) and np.isfinite(self.values).all() and k <= self.most)
-
 
 def recoded(
     values: Float[np.ndarray, "k D"], levels: tuple[tuple[Any, ...], ...], others: tuple[tuple[Any, ...], ...]
@@ -125,11 +106,6 @@ def recoded(
             codes = {level: float(code) for code, level in enumerate(other)}
             values[:, c] = np.array([codes[level] for level in own])[values[:, c].astype(int)]
     return values
-
-
-def with_levels(table: Table, levels: tuple[tuple[Any, ...], ...]) -> dict[str, Any]:
-    """Values and levels of a table in the codes of other levels, which hold all of its own."""
-    return {"values": recoded(table.values, table.levels, levels), "levels": levels}
 
 
 def take_kept(
