@@ -11,7 +11,7 @@ Features are fitted on each side's unordered rows, so that no pairing changes th
 
 from dataclasses import dataclass, field, replace
 from math import factorial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -193,11 +193,14 @@ def choose_pairs(
         _choose_side(kernel, side, rng) for kernel, side in zip(kernels, (left, right), strict=True)
     )
     pairs = tuple(KernelPair(a, b) for a in one.members for b in other.members)
+    return pairs, _named(one, other)
+
+
+def _named(one: Ensemble, other: Ensemble) -> Ensemble:
+    """What to call every kernel of one side with every one of the other, and what was learned of either."""
     names = tuple((a, b) for a in one.kernels for b in other.kernels)
-    learned: tuple[Any, ...] = ()
-    if one.learned or other.learned:
-        learned = tuple(side.learned[0] if side.learned else None for side in (one, other))
-    return pairs, Ensemble((), names, separate_plan(len(names)), learned)
+    learned = tuple(side.learned[0] if side.learned else None for side in (one, other))
+    return Ensemble((), names, separate_plan(len(names)), learned if any(learned) else ())
 
 
 def _choose_side(kernel: Any, sample: Sample, rng: np.random.Generator) -> Ensemble:
@@ -221,13 +224,10 @@ def rows_test(
     """The test of rows in memory, all of which fit the kernels and are re-paired one by one."""
     n, rng = len(tables[0].values), procedure.rng
     if n > MATRIX_ROWS:
-        said = (
-            f"null={procedure.null!r}"
-            if procedure.statistic == "auto"
-            else f"statistic={procedure.statistic!r}"
+        seen = f"statistic={procedure.statistic!r} with null={procedure.null!r}"
+        raise ValueError(
+            f"{seen} holds two matrices of {n:,} x {n:,} numbers; give fewer rows, or change these"
         )
-        seen = f"{said} holds two matrices of {n:,} x {n:,} numbers"
-        raise ValueError(f"{seen}; give fewer rows, or leave it out")
     spaces = [make_space(table.values, table.categorical) for table in tables]
     if procedure.approximate or procedure.null == "wild":
         return _one_kernel(kernels, spaces, procedure)
@@ -260,10 +260,7 @@ def _one_kernel(kernels: tuple[Any, Any], spaces: list[Space], procedure: Proced
     n HSIC → Σ_ab λ_a η_b z_ab², the eigenvalues of the two centred matrices.
     """
     sides = [one_kernel(kernel, space, procedure) for kernel, space in zip(kernels, spaces, strict=True)]
-    matrices, n = [side.members[0] for side in sides], len(spaces[0].values)
-    learned = tuple(side.learned[0] if side.learned else None for side in sides)
-    names = ((sides[0].kernels[0], sides[1].kernels[0]),)
-    ensemble = Ensemble((), names, separate_plan(1), learned if any(learned) else ())
+    matrices, n, ensemble = [side.members[0] for side in sides], len(spaces[0].values), _named(*sides)
     if procedure.null == "wild":
         (K, _), (L, _) = (centred(each.whole(), biased=True) for each in matrices)
         product, how = K * L, crossed(*map(principal_features, matrices))
@@ -272,15 +269,12 @@ def _one_kernel(kernels: tuple[Any, Any], spaces: list[Space], procedure: Proced
         table = np.einsum("ic,ic->c", W, product @ W)[:, None] / n**2
         values = Values(table, np.array([float(np.sqrt(np.mean(np.square(product))))]))
         return resampled_outcome("biased HSIC", (n,), ensemble, values, "wild", False)
-    whole = [each.whole() for each in matrices]
-    both = [centred(each.copy(), biased=True)[0] for each in whole]
     sums = (matrix_sums(each, np.zeros((n, 0))) for each in matrices)
     (trace_x, squares_x), (trace_y, squares_y) = map(centred_moments, sums)
     value, mean, variance = 0.0, trace_x * trace_y / n**3, 2.0 * squares_x * squares_y / n**6
     if mean > 0.0:  # else a side does not vary
-        divisor = n * (n if procedure.biased else n - 3.0)
-        K, L = both if procedure.biased else (centred(each, biased=False)[0] for each in whole)
-        value = float(np.vdot(K, L)) / divisor
+        K, L = (centred(each.whole(), biased=procedure.biased)[0] for each in matrices)
+        value = float(np.vdot(K, L)) / (n * (n if procedure.biased else n - 3.0))
 
     def weights() -> Float[np.ndarray, " L"]:
         spectra = [nulls.spectrum(each, procedure.rng) for each in matrices]
@@ -297,7 +291,7 @@ def columns_test(
     procedure: Procedure,
     *,
     unit: Any = 1,
-    strata: Int[np.ndarray, " n"] | None = None,
+    strata: Any = None,
 ) -> TestOutcome:
     """The test of some columns of a source against others by features, of any number of rows.
 
@@ -313,7 +307,9 @@ def columns_test(
         places = _places(len(rows), unit, strata, key, bins)
         sample = rows[_sampled(places, unit if isinstance(unit, int) and strata is None else 1)]
     elif not alone or procedure.null == "shift":
-        refuse_unit(unit if procedure.null != "shift" else None, source)
+        said = "null='shift'" if procedure.null == "shift" else "unit" if strata is None else "strata"
+        seen = f"{said} moves rows in memory, and {source.label} has more than {HELD:.0e} numbers"
+        raise ValueError(f"{seen}; take fewer rows or columns, or leave it out")
     else:
         few = Bins(source.size, SAMPLE, 1, key)
         sample = source.fold(take_sample, Layout(every), few, SAMPLE).table
@@ -376,13 +372,6 @@ def _sampled(places: list[Places], unit: int) -> Int[np.ndarray, " k"]:
         rows = -(-SAMPLE * own.size // whole)
         found.append(own[: -(-rows // (own.shape[1] * unit)) * unit].ravel())
     return np.concatenate(found)
-
-
-def refuse_unit(unit: Any, source: Source, name: str = "unit") -> NoReturn:
-    """Rows that stay where they are cannot move together, nor within strata, nor in time."""
-    said = "null='shift'" if unit is None else f"{name}={unit!r}" if isinstance(unit, int | str) else name
-    seen = f"{said} moves rows in memory, and {source.label} has more than {HELD:.0e} numbers"
-    raise ValueError(f"{seen}; take fewer rows or columns, or leave it out")
 
 
 def _members(pairs: tuple[KernelPair, ...]) -> tuple[list[FeatureMember], list[FeatureMember]]:

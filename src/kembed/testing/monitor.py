@@ -402,12 +402,10 @@ class Monitor(Drawn):
         state, limit = self.state, np.log(self.threshold)
         crossed = np.flatnonzero(state.evidence >= limit)
         alarm = len(crossed) > 0
-        sure = [
-            names
-            for names, peak, count in zip(self._subjects, state.peaks[1:], self._family, strict=True)
-            if alarm and peak >= limit + np.log(count)
-        ]
-        columns = {names[0] for names in sure if len(names) == 1}
+        peaks = dict(zip(self._subjects, state.peaks[1:].tolist(), strict=True))
+        limits = np.where(alarm, limit + np.log(self._family), np.inf)
+        sure = [names for names, least in zip(peaks, limits, strict=True) if peaks[names] >= least]
+        columns = tuple(names[0] for names in sure if len(names) == 1)
         return MonitorResult(
             label=state.labels[-1],
             batches=len(state.labels),
@@ -416,12 +414,12 @@ class Monitor(Drawn):
             threshold=self.threshold,
             since=state.labels[crossed[0]] if alarm else None,
             began=state.labels[self._beginning(limit)] if alarm else None,
-            columns=tuple(names[0] for names in sure if len(names) == 1),
-            pairs=tuple((names[0], names[1]) for names in sure if len(names) == 2 and not {*names} & columns),
+            columns=columns,
+            pairs=tuple((a, b) for a, *rest in sure for b in rest if not {a, b} & {*columns}),
             pvalue=float(state.processes[0].pvalues[-1]),
             by_column={
                 names[0]: float(np.exp(min(peak, LARGEST)))
-                for names, peak in zip(self._subjects, state.peaks[1:], strict=True)
+                for names, peak in peaks.items()
                 if len(names) == 1
             },
             alpha=self.alpha if self.mean_time is None else None,
@@ -468,29 +466,20 @@ class Monitor(Drawn):
             made._specified(parts["specification"], parts["notes"])
             made.state = State(**{name: parts[name] for name in State._fields})
             made.result = made._result(()) if made.labels else None
-            fits = made.specification.works and made.fits
+            widths = [width_of(made.specification)] * len(SCALES)
+            widths += [] if made._coordinates is None else [len(made._coordinates.places)]
+            pasts = [[past.bins.shape[1] for past in own.pasts] for own in made.state.strata.values()]
+            fits = (
+                made.specification.works
+                and all(each in ([], widths) for each in pasts)
+                and len(made.state.processes) == len(widths)
+                and len(made.labels) == len(made.evidence) == len(made.state.processes[0].sizes)
+            )
         except Exception:  # whatever forged parts lead to
             fits = False
         if not fits:
             raise FileError(f"{printable(str(path))} does not hold a monitor; make it again")
         return made
-
-    @property
-    def fits(self) -> bool:
-        """Whether the parts of what was read agree."""
-        width, count = width_of(self.specification), len(self.state.processes)
-        narrow = [] if self._coordinates is None else [len(self._coordinates.places)]
-        wanted = [width] * len(SCALES) + narrow
-        return (
-            count == len(wanted)
-            and all(
-                [part.bins.shape[1] for part in own.pasts] in ([], wanted)
-                for own in self.state.strata.values()
-            )
-            and all(each.log_sums.shape[0] == 1 + len(self._subjects) for each in self.state.processes)
-            and len(self.labels) == len(self.state.evidence) == len(self.state.processes[0].sizes)
-            and len(self.state.peaks) == 1 + len(self._subjects)
-        )
 
     def __repr__(self) -> str:
         if self.result is None:
