@@ -18,8 +18,7 @@ from kembed.permutation import nulls
 from kembed.permutation.designs import Design, draw_signs, exchange_labels
 from kembed.permutation.fusion import Values
 from kembed.permutation.pool import Pool
-from kembed.testing.engine import column_evidence
-from kembed.testing.outcome import TestOutcome, approximate_outcome, resampled_outcome
+from kembed.testing.outcome import TestOutcome, approximate_outcome, column_evidence, resampled_outcome
 from kembed.testing.procedure import Procedure, is_fused
 
 Vector = Float[np.ndarray, " C"]
@@ -138,8 +137,7 @@ def design_test(
     design: Design,
     kernel: Any,
     procedure: Procedure,
-    *,
-    by_column: bool = False,
+    by_column: bool,
 ) -> TestOutcome:
     """The biased statistic of pooled rows, the bin of each of them given, under any design."""
     weights = np.ones(pool.size) if pool.weights is None else pool.weights

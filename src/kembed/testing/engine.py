@@ -35,7 +35,7 @@ from kembed.permutation.exchange import (
     refuse_split,
     shared_strata,
 )
-from kembed.permutation.fusion import Values, fuse
+from kembed.permutation.fusion import Values
 from kembed.permutation.pool import Pool, row_weights
 from kembed.permutation.sums import (
     BinSums,
@@ -48,8 +48,9 @@ from kembed.permutation.sums import (
     take_sample,
 )
 from kembed.tables.source import Source, in_memory
-from kembed.testing.outcome import ColumnEvidence, TestOutcome, resampled_outcome
-from kembed.testing.procedure import Procedure
+from kembed.testing import dense
+from kembed.testing.outcome import TestOutcome, column_evidence, resampled_outcome
+from kembed.testing.procedure import Procedure, is_by_features
 
 # Rows that features are fitted on beyond memory, about: one in so many, at least and at most; and landmarks,
 # one for so many of those. Of 8,192 rows 2,048 with 128 landmarks have no less power than 4,096 with 256, and
@@ -165,13 +166,6 @@ def fitted_test(
     return resampled_outcome(name, sizes, ensemble, values, procedure.null, draws.enumerated, by_column)
 
 
-def column_evidence(names: tuple[str, ...], columns: list[Ensemble], values: list[Values]) -> ColumnEvidence:
-    """The tests of single columns: their fused statistics, and what is reported as their effect."""
-    fused = [fuse(own, each.plan) for own, each in zip(values, columns, strict=True)]
-    effects = tuple(float(each.statistic[0]) for each in fused)
-    return ColumnEvidence(names, effects, np.stack([each.whole for each in fused], axis=1))
-
-
 def tables_test(
     parts: Exchange, weights: Any, kernel: Any, procedure: Procedure, *, by_column: bool = False
 ) -> TestOutcome:
@@ -192,19 +186,14 @@ def tables_test(
     return _test_bins(tuple(sources), bins, layout, kernel, procedure, by_column)
 
 
-def pool_test(
-    pool: Pool,
-    kernel: Any,
-    procedure: Procedure,
-    *,
-    by_column: bool = False,
-    test: Any = None,
-    bins: int = BINS,
-) -> TestOutcome:
-    """The test of pooled rows in memory, of rows, clusters or strata, in about so many bins.
+def over_all_pairs(pool: Pool, kernel: Any, procedure: Procedure) -> bool:
+    """Whether the test is of kernel matrices."""
+    return not is_by_features(kernel, procedure.statistic) and procedure.complete(pool.size)
 
-    `test` is a function as `design_test`, which it is by default.
-    """
+
+def pool_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool = False) -> TestOutcome:
+    """The test of pooled rows in memory, of rows, clusters or strata."""
+    bins = pool.size if over_all_pairs(pool, kernel, procedure) else BINS  # of a matrix they need not be few
     numbers, key = np.unique(pool.labels)[::-1], int(procedure.rng.integers(2**62))
     parts = [np.flatnonzero(pool.labels == number) for number in numbers]
     clusters = parts if pool.units is None else [pool.units[part] for part in parts]
@@ -213,8 +202,8 @@ def pool_test(
     own, counts = np.empty(pool.size, dtype=int), [each.count for each in made]
     for part, each, start in zip(parts, made, np.cumsum([0, *counts[:-1]]), strict=True):
         own[part] = start + each.of(0, len(part))[0]
-    design, test = _exchanged(numbers, made), test or design_test
-    result = test(pool, own, sum(counts), design, kernel, procedure, by_column=by_column)
+    design = _exchanged(numbers, made)
+    result = design_test(pool, own, sum(counts), design, kernel, procedure, by_column=by_column)
     movable = tuple(each.movable for each in made)
     if len(parts) > 2 or pool.labels.sum() != pool.sizes[0]:  # not in the order of the samples
         movable = movable[::-1]
@@ -232,6 +221,8 @@ def design_test(
     by_column: bool = False,
 ) -> TestOutcome:
     """The test of pooled rows in memory, the bin of each of them given, under any design."""
+    if over_all_pairs(pool, kernel, procedure):
+        return dense.design_test(pool, own, count, design, kernel, procedure, by_column)
     points = min(MOST_LANDMARKS, max(LANDMARKS, pool.size // ROWS_A_LANDMARK))
     sample = Sample(pool.space, pool.names, points=points)
     fitted = choose_all(kernel, sample, procedure, by_column)

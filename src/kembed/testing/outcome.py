@@ -87,6 +87,13 @@ class ColumnEvidence(NamedTuple):
         return tuple(map(ColumnResult, self.names, self.effects, single.tolist(), adjusted.tolist()))
 
 
+def column_evidence(names: tuple[str, ...], columns: list[Ensemble], values: list[Values]) -> ColumnEvidence:
+    """The tests of single columns: their fused statistics, and what is reported as their effect."""
+    fused = [fuse(own, each.plan) for own, each in zip(values, columns, strict=True)]
+    effects = tuple(float(each.statistic[0]) for each in fused)
+    return ColumnEvidence(names, effects, np.stack([each.whole for each in fused], axis=1))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TestOutcome(Drawn):
     """The outcome of `mmd_test` or `hsic_test`; `statistic, pvalue = outcome` unpacks it.

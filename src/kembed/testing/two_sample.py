@@ -32,7 +32,7 @@ from kembed.testing import dense, engine, outcome
 from kembed.testing.effect import LEVEL, effect_data, effect_size
 from kembed.testing.margin import Margin, decide, read_margin
 from kembed.testing.outcome import ColumnResults, TestOutcome, resampled_outcome
-from kembed.testing.procedure import QUIETLY, Procedure, is_by_features, is_fused, is_sketch, read_procedure
+from kembed.testing.procedure import QUIETLY, Procedure, is_fused, is_sketch, read_procedure
 
 FEW_ARRANGEMENTS = 20  # fewer cannot reach p = .05
 DIAGNOSED = 5_000  # rows of a sample larger than memory that diagnostics look at
@@ -234,12 +234,10 @@ def exchange_test(
     if not procedure.complete(rows):
         return engine.tables_test(parts, weights, kernel, procedure, by_column=by_column)
     pool = make_pool(parts.tables, weights, "none", parts.clusters, parts.strata)
-    if is_by_features(kernel, procedure.statistic):
-        return engine.pool_test(pool, kernel, procedure, by_column=by_column)
-    if len(parts.tables) == 2 and parts.clusters is None and parts.strata is None:
+    plain = len(parts.tables) == 2 and parts.clusters is None and parts.strata is None
+    if plain and engine.over_all_pairs(pool, kernel, procedure):
         return dense.permutation_test(pool, kernel, procedure, by_column=by_column)
-    how: Any = {"test": dense.design_test, "bins": pool.size}  # which need not be few
-    return engine.pool_test(pool, kernel, procedure, by_column=by_column, **how)
+    return engine.pool_test(pool, kernel, procedure, by_column=by_column)
 
 
 def _larger_than_memory(
@@ -257,7 +255,7 @@ def _larger_than_memory(
 def _paired(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
     """Sides are swapped within pairs, or within bins of pairs where those are many."""
     n = pool.sizes[0]
-    if not is_by_features(kernel, procedure.statistic) and procedure.complete(pool.size):
+    if engine.over_all_pairs(pool, kernel, procedure):
         return dense.paired_test(pool, kernel, procedure, by_column=by_column)
     each = max(1, n // BINS)
     own = (procedure.rng.permutation(n) if each > 1 else np.arange(n)) // each
