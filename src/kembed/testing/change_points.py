@@ -16,7 +16,7 @@ from kembed.core.backend import Bool, Float, Int
 from kembed.core.ordering import comes_before
 from kembed.core.progress import progress_bar
 from kembed.features.ensemble import Ensemble
-from kembed.features.members import dense, entries
+from kembed.features.members import dense
 from kembed.features.rows import Rows, Sample
 from kembed.permutation import nulls
 from kembed.permutation.bins import ClusterBins, make_ordered_edges
@@ -29,9 +29,9 @@ from kembed.testing.engine import (
     MOST,
     SHARE,
     Fitted,
-    choose_columns,
-    choose_ensemble,
+    choose_all,
     evaluate,
+    maps_of,
     sample_of,
 )
 from kembed.testing.outcome import ColumnEvidence, ColumnResults, Finding, find_columns
@@ -85,14 +85,11 @@ class Series:
         rng = np.random.default_rng(self.seed)
         rows = values[fitted_rows(edges, rng)]
         sample = sample_of(rows, self.categorical, self.names)
-        ensembles = [choose_ensemble("fused", sample, rng)]
-        ensembles += choose_columns("fused", sample, rng) if by_column else []
-        maps = tuple(dict.fromkeys(each for ensemble in ensembles for each in ensemble.maps))
-        sums = sums_between(values, edges, sample, maps)
-        sizes = np.diff(edges)
+        whole, of_columns = choose_all("fused", sample, rng, by_column)
+        fitted, ensemble = [whole, *(of_columns or ())], whole.ensemble
+        sums, sizes = sums_between(values, edges, sample, maps_of(fitted)), np.diff(edges)
         classes = np.where(sizes == sizes[0], 0, -1)
         places, enumerated = Reordered(classes).draw(self.n_resamples, rng)
-        fitted = [Fitted(ensemble, entries(ensemble.members, sample)) for ensemble in ensembles]
         found = evidence_at(positions, fitted, sums, places)
         T = [log_mean_exp(each) for each in found.evidence]
         columns = None
@@ -103,10 +100,10 @@ class Series:
             )
         best = int(np.argmax(found.evidence[0][0]))
         number = clearest(found.kernels[best], found.excess[best], places.shape[1])
-        kernel = kernel_features(ensembles[0], number, sample)
+        kernel = kernel_features(ensemble, number, sample)
         return Scan(
             self, start, step, values, times, edges, edges[positions], found.evidence[0],
-            T[0], enumerated, columns, found.by_kernel, ensembles[0].kernels, sample, kernel,
+            T[0], enumerated, columns, found.by_kernel, ensemble.kernels, sample, kernel,
         )  # fmt: skip
 
 
@@ -128,7 +125,7 @@ class Scan:
     by_kernel: Float[np.ndarray, "C J"]
     kernels: tuple[Any, ...]
     sample: Sample
-    kernel: "KernelFeatures"  # the most significant
+    kernel: tuple[Any, slice]  # the most significant
 
     @property
     def pvalue(self) -> float:
@@ -157,8 +154,10 @@ class Scan:
     ) -> tuple[Int[np.ndarray, " E+1"], Float[np.ndarray, "E q"], Int[np.ndarray, " k"], int]:
         """Bins, in parts near the change; their features; edges a change can be at; and the likeliest."""
         edges, unit, size = self.edges, self.series.unit, int(self.edges[1] - self.edges[0])
+        member, columns = self.kernel
         while True:
-            F = self.kernel.between(self.values, edges, self.sample)
+            sums = sums_between(self.values, edges, self.sample, (member.features,))
+            F = dense(member.turned(sums.table(member.features)))[:, columns]
             allowed = _inside(edges, self.series.least)
             if size == unit:
                 between = np.append(True, self.times[1:] != self.times[:-1])
@@ -244,30 +243,14 @@ def clearest(evidence: Float[np.ndarray, " J"], excess: Float[np.ndarray, " J"],
     return int(np.argmax(np.where(evidence >= least, excess, -np.inf)))
 
 
-class KernelFeatures(NamedTuple):
-    """The features of one kernel of an ensemble."""
-
-    member: Any
-    columns: slice
-
-    def between(
-        self, values: Float[np.ndarray, "m D"], edges: Int[np.ndarray, " E+1"], sample: Sample
-    ) -> Float[np.ndarray, "E q"]:
-        """Their sums over the rows between edges."""
-        features, linear = self.member.features, self.member.linear
-        table = sums_between(values, edges, sample, (features,)).table(features)
-        return dense(table if linear is None else table @ linear)[:, self.columns]
-
-
-def kernel_features(ensemble: Ensemble, number: int, sample: Sample) -> KernelFeatures:
-    """Those of the kernel of this number."""
+def kernel_features(ensemble: Ensemble, number: int, sample: Sample) -> tuple[Any, slice]:
+    """The member with the kernel of this number, and which of its features are those of the kernel."""
     row = Rows(sample, sample.values[:1])
     for member in ensemble.members:
         count = len(member.entry(row, {}))
         if number < count:
             block, cut = divmod(number, len(member.cuts))
-            start = block * member.width
-            return KernelFeatures(member, slice(start, start + member.cuts[cut]))
+            return member, slice(block * member.width, block * member.width + member.cuts[cut])
         number -= count
     raise IndexError(number)
 

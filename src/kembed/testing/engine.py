@@ -137,13 +137,18 @@ def evaluate(ensemble: Ensemble, sizes: Float[np.ndarray, " J"], sums: BinSums, 
 
 
 def choose_all(
-    kernel: Any, sample: Sample, procedure: Procedure, by_column: bool
+    kernel: Any, sample: Sample, rng: np.random.Generator, by_column: bool
 ) -> tuple[Fitted, list[Fitted] | None]:
     """The members of the test of all columns, and of those of single ones."""
-    ensembles = [choose_ensemble(kernel, sample, procedure.rng)]
-    ensembles += choose_columns(kernel, sample, procedure.rng) if by_column else []
+    ensembles = [choose_ensemble(kernel, sample, rng)]
+    ensembles += choose_columns(kernel, sample, rng) if by_column else []
     whole, *columns = (Fitted(each, entries(each.members, sample)) for each in ensembles)
     return whole, columns if by_column else None
+
+
+def maps_of(fitted: Sequence[Fitted]) -> tuple[Any, ...]:
+    """The feature maps of several ensembles, each once."""
+    return tuple(dict.fromkeys(each for part in fitted for each in part.ensemble.maps))
 
 
 def fitted_test(
@@ -225,7 +230,7 @@ def design_test(
         return dense.design_test(pool, own, count, design, kernel, procedure, by_column)
     points = min(MOST_LANDMARKS, max(LANDMARKS, pool.size // ROWS_A_LANDMARK))
     sample = Sample(pool.space, pool.names, points=points)
-    fitted = choose_all(kernel, sample, procedure, by_column)
+    fitted = choose_all(kernel, sample, procedure.rng, by_column)
     sums = pooled(sample, own, count, pool.weights)
     return fitted_test(*fitted, sample.names, sums, design, procedure, pool.sizes)
 
@@ -289,8 +294,8 @@ def _test_bins(
 ) -> TestOutcome:
     """The test of samples whose rows are in bins: a pass for the rows that fit the features, one for sums."""
     sample = _sample(sources, bins, layout)
-    fitted, columns = choose_all(kernel, sample, procedure, by_column)
-    maps = tuple(dict.fromkeys(each for part in (fitted, *(columns or ())) for each in part.ensemble.maps))
+    fitted, columns = choose_all(kernel, sample, procedure.rng, by_column)
+    maps = maps_of([fitted, *(columns or ())])
     basis = sample.fitted()
     parts = [
         source.fold(sum_features, layout, own, basis, maps) for source, own in zip(sources, bins, strict=True)

@@ -340,7 +340,7 @@ class Monitor(Drawn):
                 continue
             pairs = {}
             for name, each in strata.items():
-                if each.pasts and k == len(SCALES):
+                if each.pasts and places is not None and k == len(SCALES):
                     pairs[name] = each.pasts[k], split(each.recent[-1], places)[1]
                 elif each.pasts:
                     pairs[name] = each.pasts[k], joined(each.recent[-process.period :]).coarser(sizes[k])

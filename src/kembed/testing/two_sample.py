@@ -201,7 +201,11 @@ def samples_test(
     _check_combination(procedure.null, paired, weights, by_column, unit, strata)
     in_memory = all(source.held for source in sources) or paired or weights is not None
     if not in_memory and procedure.streams:
-        return _larger_than_memory(sources, kernel, procedure, by_column, unit, strata)
+        how: Any = {"by_column": by_column, "unit": unit, "strata": strata}
+        result = engine.sources_test(tuple(sources), kernel, procedure, **how)
+        drawn = (source.sample(DIAGNOSED)[0] for source in sources)
+        notes = diagnostics.of_two_samples(*drawn, ordered=unit is not None)
+        return replace(result, notes=(*result.notes, *notes))
     tables = tables_of(sources, paired, 2)
     ordered = procedure.null == "wild" or unit is not None
     notes = diagnostics.of_two_samples(*tables, ordered=ordered, paired=paired)
@@ -238,18 +242,6 @@ def exchange_test(
     if plain and engine.over_all_pairs(pool, kernel, procedure):
         return dense.permutation_test(pool, kernel, procedure, by_column=by_column)
     return engine.pool_test(pool, kernel, procedure, by_column=by_column)
-
-
-def _larger_than_memory(
-    sources: list[Source], kernel: Any, procedure: Procedure, by_column: bool, unit: Any, strata: Any
-) -> TestOutcome:
-    """The test by features of rows that stay where they are; diagnostics are of some of them."""
-    result = engine.sources_test(
-        tuple(sources), kernel, procedure, by_column=by_column, unit=unit, strata=strata
-    )
-    x, y = (source.sample(DIAGNOSED)[0] for source in sources)
-    notes = diagnostics.of_two_samples(x, y, ordered=unit is not None)
-    return replace(result, notes=(*result.notes, *notes))
 
 
 def _paired(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
