@@ -144,8 +144,7 @@ class Scan:
     def column_results(self) -> tuple[ColumnResults, tuple[Finding, ...]]:
         """The tests of columns and of pairs of them; none is more significant than that of all."""
         assert self.columns is not None
-        columns, overall = self.columns.results(), self.pvalue
-        columns = tuple(replace(one, adjusted_pvalue=max(one.adjusted_pvalue, overall)) for one in columns)
+        columns, overall = self.columns.results(self.pvalue), self.pvalue
         return columns, find_columns(self.kernels, self.by_kernel, overall, self.columns, columns)
 
     @cached_property

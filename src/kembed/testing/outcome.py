@@ -80,10 +80,11 @@ class ColumnEvidence(NamedTuple):
     effects: tuple[float, ...]
     neg_log_pvalues: Float[np.ndarray, "C D"]
 
-    def results(self) -> ColumnResults:
-        """P-values of every column, adjusted for all of them."""
+    def results(self, overall: float) -> ColumnResults:
+        """P-values of every column, adjusted for all of them: not below that of the test of all."""
         T = self.neg_log_pvalues
         single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
+        adjusted = np.maximum(adjusted, overall)
         return tuple(map(ColumnResult, self.names, self.effects, single.tolist(), adjusted.tolist()))
 
 
@@ -243,10 +244,10 @@ def resampled_outcome(
     if columns is not None:
         if len(columns.names) == 1:
             columns = columns._replace(effects=(float(shown[0]),), neg_log_pvalues=shown[:, None])
-        by_column = tuple(
-            replace(column, adjusted_pvalue=max(column.adjusted_pvalue, pvalue))
-            for column in columns.results()
-        )
+        by_column = columns.results(pvalue)
+    findings: tuple[Finding, ...] = ()
+    if ensemble.fused:
+        findings = find_columns(ensemble.kernels, fused.kernels, pvalue, columns, by_column)
     return TestOutcome(
         statistic=float(shown[0]),
         pvalue=pvalue,
@@ -261,9 +262,7 @@ def resampled_outcome(
         learned=ensemble.learned,
         columns=by_column,
         enumerated=enumerated,
-        findings=find_columns(ensemble.kernels, fused.kernels, pvalue, columns, by_column)
-        if ensemble.fused
-        else (),
+        findings=findings,
     )
 
 
