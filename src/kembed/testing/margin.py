@@ -10,7 +10,7 @@ from kembed.core.writing import jsonable
 from kembed.testing.effect import HALVINGS, LARGEST, LEVEL, EffectData, EffectSize, Moments, rounded
 
 POWER = 0.8  # with which so many rows would decide
-VERDICTS = ("different", "equivalent", "undecided")
+VERDICTS = {"different": "Different beyond", "equivalent": "Equivalent within", "undecided": "Undecided at"}
 MOST = 1e9  # rows: more need not be counted
 
 
@@ -138,11 +138,7 @@ class MarginResult:
     @property
     def title(self) -> str:
         """The verdict in a few words."""
-        return {
-            "different": f"Different beyond the margin of {self.margin}",
-            "equivalent": f"Equivalent within the margin of {self.margin}",
-            "undecided": f"Undecided at the margin of {self.margin}",
-        }[self.verdict]
+        return f"{VERDICTS[self.verdict]} the margin of {self.margin}"
 
     @property
     def confidence(self) -> str:

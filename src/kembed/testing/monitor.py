@@ -17,7 +17,6 @@ from kembed.permutation.designs import Draws
 from kembed.permutation.fusion import Values, combined, fuse
 from kembed.permutation.reservoir import Binned, Bins, joined, pooled
 from kembed.permutation.sums import StoredSums
-from kembed.tables.reader import read
 from kembed.tables.source import Source
 from kembed.testing.anytime import EvidenceProcess
 from kembed.testing.direction import Training, coordinates, directions, projected, split
@@ -309,9 +308,7 @@ class Monitor(Drawn):
     def _read(self, batch: Any) -> tuple[Source, np.ndarray, tuple[str, ...]]:
         """The rows of a batch, the stratum of each, and notes."""
         names = self.columns if self.by is None else (*self.columns, self.by)
-        source = batch
-        if not isinstance(batch, Source):
-            (source,) = read({"batch": batch}, nan_policy=self.nan_policy, minimum=1, keep=names)
+        source = as_rows(batch, "batch", self.nan_policy, names, 1)
         strata = np.full(source.size, WHOLE) if self.by is None else texts_of(source, self.by)
         ordered = of_order(source) if self.unit == "row" else ()
         return source, strata, (*source.notes, *left_out(source, names, "reference"), *ordered)

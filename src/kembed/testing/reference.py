@@ -3,6 +3,7 @@
 No test looks at these. They say what a difference that was found consists of.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -96,15 +97,24 @@ class KeptRows:
         return type(self)(most, places[order], values[order], levels)
 
 
+def new_codes(levels: Sequence[Any], others: Sequence[Any]) -> Int[np.ndarray, " L"]:
+    """The place of every level among others; their number where it is none of them.
+
+    >>> new_codes(("a", "c"), ("b", "a")).tolist()
+    [1, 2]
+    """
+    places = {level: place for place, level in enumerate(others)}
+    return np.array([places.get(level, len(places)) for level in levels], dtype=int)
+
+
 def recoded(
     values: Float[np.ndarray, "k D"], levels: tuple[tuple[Any, ...], ...], others: tuple[tuple[Any, ...], ...]
 ) -> Float[np.ndarray, "k D"]:
     """Rows in the codes of other levels, which hold all of their own."""
     values = values.copy()
     for c, (own, other) in enumerate(zip(levels, others, strict=True)):
-        if own and own != other:
-            codes = {level: float(code) for code, level in enumerate(other)}
-            values[:, c] = np.array([codes[level] for level in own])[values[:, c].astype(int)]
+        if own:
+            values[:, c] = new_codes(own, other)[values[:, c].astype(int)]
     return values
 
 

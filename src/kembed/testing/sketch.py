@@ -342,12 +342,14 @@ def load_reference(path: str | Path) -> Any:
         raise FileError(f"{printable(str(path))} does not hold a detector; make it again") from None
 
 
-def as_rows(value: Any, argument: str, nan_policy: str, keep: tuple[str, ...] = ()) -> Source:
+def as_rows(
+    value: Any, argument: str, nan_policy: str, keep: tuple[str, ...] = (), minimum: int = 2
+) -> Source:
     """Read a sample as a source of its complete rows; columns in `keep` are never left out."""
     if isinstance(value, Source):
         return value
     checks.choice(nan_policy, "nan_policy", ("raise", "omit", "propagate"))
-    (source,) = read({argument: value}, nan_policy=nan_policy, minimum=2, keep=keep)
+    (source,) = read({argument: value}, nan_policy=nan_policy, minimum=minimum, keep=keep)
     return source
 
 

@@ -289,9 +289,7 @@ def recoding(schema: Schema, source: Source, owner: str = "sketch") -> Recoding:
             written = schema.styles[c] or "plain numbers"
             has = f"text of {seen} reads as {style or 'plain numbers'} where that of the {owner} reads as"
             raise ValueError(f"{has} {written}; write it alike")
-        code = {level: number for number, level in enumerate(schema.levels[c])}
-        table = np.array([code.get(level, len(code)) for level in own.levels[place]], dtype=int)
-        codes.append(table if kind else None)
+        codes.append(reference.new_codes(own.levels[place], schema.levels[c]) if kind else None)
     return Recoding(places, tuple(codes))
 
 
