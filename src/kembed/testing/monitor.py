@@ -326,7 +326,7 @@ class Monitor(Drawn):
             strata[name] = stratum.fitting(units)
         binned = bin_batch(source, names, strata, self.specification, self.unit, rng)
         for name in (name for name, stratum in strata.items() if stratum.pasts):
-            strata[name] = strata[name].joined(binned.get(name), places, SCALES[-1][0])
+            strata[name] = strata[name].joined(binned.get(name), places, len(old.labels) % SCALES[-1][0] + 1)
         learned = None
         if self._coordinates is not None:
             training = [each.training for each in strata.values() if each.training is not None]

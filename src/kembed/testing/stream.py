@@ -84,7 +84,7 @@ class Stratum:
         return found
 
     def joined(self, batch: Binned | None, places: Int[np.ndarray, " q"] | None, most: int) -> "Stratum":
-        """The same with one more batch, which may have no rows here; `most` are kept for blocks."""
+        """The same with one more batch, which may have no rows here; the last `most` may be in a block."""
         batch = nothing(len(self.pasts[0].rest)) if batch is None else batch
         training = self.training
         if training is not None and places is not None:
