@@ -51,7 +51,7 @@ class PooledSums:
 
     sample: Sample
     indicators: Any  # sparse, bins by rows, with the rows' weights
-    grams: dict[int, Any] = field(default_factory=dict, repr=False)
+    grams: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
     def weight(self) -> Float[np.ndarray, " S"]:
@@ -78,7 +78,7 @@ class StoredSums:
 
     weight: Float[np.ndarray, " S"]
     features: dict[Any, Any]
-    grams: dict[int, Any] = field(default_factory=dict, repr=False)  # matrices of pairs of bins
+    grams: dict[Any, Any] = field(default_factory=dict, repr=False)  # matrices of pairs of bins
 
     @property
     def squares(self) -> Float[np.ndarray, " S"]:
@@ -142,10 +142,11 @@ class Contrast:
 
     def gram(self, features: Any, linear: Any) -> Float[np.ndarray, " C"]:
         """|Lᵀ Σ w_b S_b|², by the matrix of all pairs of bins: for more features than bins."""
-        if id(linear) not in self.sums.grams:  # which serves all contrasts of these bins
+        known, key = self.sums.grams, (features, id(linear))
+        if key not in known:  # it serves all contrasts of these bins
             table = self.table(features) @ linear
-            self.sums.grams[id(linear)] = linear, dense(table @ table.T)
-        return self._form(self.sums.grams[id(linear)][1])
+            known[key] = linear, dense(table @ table.T)  # what has an id must stay
+        return self._form(known[key][1])
 
     def form(self, matrix: Any) -> Float[np.ndarray, " C"]:
         """Σ w_b K_bc w_c, K_bc the sum of a matrix over the rows of two bins."""

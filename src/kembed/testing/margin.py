@@ -9,6 +9,8 @@ import numpy as np
 from kembed.core.writing import jsonable
 from kembed.testing.effect import HALVINGS, LARGEST, LEVEL, EffectData, EffectSize, Moments, rounded
 
+# By how a margin ends: what its number counts, what that is below, and how many of it are one.
+KINDS = {"sd": ("sd", np.inf, 1.0), "%": ("share", 100.0, 100.0), "": ("MMD/√2", 1.0, 1.0)}
 POWER = 0.8  # with which so many rows would decide
 VERDICTS = {"different": "Different beyond", "equivalent": "Equivalent within", "undecided": "Undecided at"}
 MOST = 1e9  # rows: more need not be counted
@@ -96,12 +98,9 @@ def read_margin(value: Any) -> Margin:
     found = re.fullmatch(rf"\s*\+?({number})\s*(sd|%|)\s*", str(value), re.IGNORECASE)
     amount, unit = (float(found[1]), found[2].lower()) if found else (0.0, "")
     text = f"{amount:g}{' sd' if unit == 'sd' else unit}"
-    if unit == "sd" and 0.0 < amount < float("inf"):
-        return Margin(text, "sd", amount)
-    if unit == "%" and 0.0 < amount < 100.0:
-        return Margin(text, "share", amount / 100.0)
-    if unit == "" and 0.0 < amount < 1.0:
-        return Margin(text, "MMD/√2", amount)
+    kind, most, per = KINDS[unit]
+    if 0.0 < amount < most:
+        return Margin(text, kind, amount / per)
     raise ValueError(f"{wanted} between 0 and 1 (MMD/√2), but {value!r} was given")
 
 
