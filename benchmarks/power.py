@@ -20,7 +20,7 @@ from kembed.permutation.designs import exchange_labels
 from kembed.permutation.nulls import column_pvalues, resampled_pvalue
 from kembed.permutation.pool import Pool, make_pool
 from kembed.tables.reader import read_tables
-from kembed.testing.dense import choose_kernels, labeled_values
+from kembed.testing.dense import choose_kernels, mmd2, values_of
 
 REPETITIONS = int(os.environ.get("KEMBED_REPETITIONS", "200"))
 SETS = os.environ.get("KEMBED_SETS")
@@ -38,7 +38,7 @@ def scale_statistics(pool: Pool, scales: np.ndarray, n_resamples: int, rng) -> n
     """The unbiased MMD² of single lengthscales, for the data (first row) and every resample."""
     ensemble = choose_kernels([space_kernel(pool.space, scale) for scale in scales], pool.space)
     labels, _ = exchange_labels(pool.labels, np.zeros(pool.size, dtype=int), n_resamples, rng)
-    return labeled_values(pool, ensemble, labels, biased=False).statistics
+    return values_of(ensemble, lambda matrix: mmd2(matrix, labels, biased=False)).statistics
 
 
 def single_scales(x, y, rng) -> tuple[np.ndarray, float, float]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kembed.permutation.designs import contrasts
-from kembed.permutation.reservoir import MOVABLE, Binned, Stream, grouped, nothing, pooled
+from kembed.permutation.reservoir import MOVABLE, Binned, joined, nothing, pooled
 
 
 def bins(rng, count, rows=2.0, width=4):
@@ -40,35 +40,17 @@ def test_what_stays_is_drawn_from_past_and_batch_alike(rng):
 
 @pytest.mark.parametrize("size", [1, 4])
 def test_a_block_of_batches_holds_all_their_rows(rng, size):
-    stream = Stream.begun(Binned(bins(rng, 20, 8.0), bins(rng, 1)[0]), size, rng)
     batches = [Binned(bins(rng, count), bins(rng, 1)[0]) for count in (5, 0, 7, 9)]
-    joined = stream
-    for batch in batches:
-        joined = joined.joined(batch)
-    assert len(joined.loose) == (0 if size == 1 else 1)
-    done = joined.completed()
-    assert total(done.block) == pytest.approx(total(*batches))
-    assert set(done.block.bins[:, 0]) == {2.0 * size}
-    assert len(done.block.bins) == 21 // size
-    after = done.absorbed(rng)
-    assert total(after.past) == pytest.approx(total(stream.past, *batches))
-    assert after.block.rows == 0.0
-    coarser = joined.coarser()
-    assert total(coarser.block) + coarser.loose.sum(axis=0) == pytest.approx(
-        total(joined.block) + joined.loose.sum(axis=0)
-    )
-    assert set(coarser.past.bins[:, 0]) == {16.0}
-
-
-def test_a_stratum_without_a_batch_stays_as_it_is(rng):
-    stream = Stream.begun(Binned(bins(rng, 5), np.zeros(4)), 1, rng)
-    assert stream.absorbed(rng) is stream
+    block = joined(batches).coarser(size)
+    assert total(block) == pytest.approx(total(*batches))
+    assert set(block.bins[:, 0]) == {2.0 * size}
+    assert len(block.bins) == 21 // size
 
 
 def test_the_contrast_is_the_difference_of_means(rng):
     """Of all rows of a block and all of its past, whatever can be exchanged."""
     past, block = (Binned(bins(rng, n), bins(rng, 1, 5.0)[0]) for n in (12, 6))
-    table, design = pooled([Stream(past, block, block.bins[:0], 1)])
+    table, design = pooled([(past, block)])
     W = contrasts(design.labels[:, None], table[:, 0], design.strata)
     means = [total(part)[1:] / total(part)[0] for part in (block, past)]
     assert (W.T @ table)[0, 1:] == pytest.approx(means[0] - means[1])
@@ -77,23 +59,20 @@ def test_the_contrast_is_the_difference_of_means(rng):
 
 def test_strata_are_compared_within(rng):
     """Two strata with levels far apart: the difference is that within strata."""
-    streams, level = [], np.array([0.0, 100.0, 100.0, 100.0])
+    pairs, level = [], np.array([0.0, 100.0, 100.0, 100.0])
     for k in range(2):
         past, block = (Binned(bins(rng, n) + 2.0 * k * level, np.zeros(4)) for n in (12, 4))
-        streams.append(Stream(past, block, block.bins[:0], 1))
-    alone = Stream(streams[0].past, nothing(4), streams[0].loose, 1)
-    table, design = pooled([*streams, alone])
+        pairs.append((past, block))
+    alone = pairs[0][0], nothing(4)
+    table, design = pooled([*pairs, alone])
     assert sorted(set(design.strata)) == [0, 1]
     W = contrasts(design.labels[:, None], table[:, 0], design.strata)
-    within = [
-        total(stream.block)[1:] / total(stream.block)[0] - total(stream.past)[1:] / total(stream.past)[0]
-        for stream in streams
-    ]
+    within = [total(block)[1:] / total(block)[0] - total(past)[1:] / total(past)[0] for past, block in pairs]
     assert (W.T @ table)[0, 1:] == pytest.approx(np.mean(within, axis=0))
     assert pooled([alone]) is None
 
 
 def test_groups_of_consecutive_bins():
-    merged, left = grouped(np.arange(14.0).reshape(7, 2), 3)
-    assert merged.tolist() == [[6.0, 9.0], [24.0, 27.0]]
-    assert left.tolist() == [[12.0, 13.0]]
+    found = Binned(np.arange(14.0).reshape(7, 2), np.ones(2)).coarser(3)
+    assert found.bins.tolist() == [[6.0, 9.0], [24.0, 27.0]]
+    assert found.rest.tolist() == [13.0, 14.0]

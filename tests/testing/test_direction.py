@@ -88,7 +88,7 @@ def test_the_direction_does_not_see_the_rows_it_is_tested_on(rng):
     other = batch.copy()
     other[10:, 1:] += 1.0
     places = monitor._coordinates.places
-    joined = [stratum.joined(Binned(bins, 0.0 * bins[0]), places) for bins in (batch, other)]
+    joined = [stratum.joined(Binned(bins, 0.0 * bins[0]), places, 16) for bins in (batch, other)]
     subject, count = monitor._coordinates.subject, len(monitor._subjects)
     found = [directions([each.training], subject, count) for each in joined]
     assert (found[0] == found[1]).all()

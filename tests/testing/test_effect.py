@@ -164,7 +164,7 @@ def test_landmarks_explain_the_kernel_and_find_outliers(rng):
     features = fit_features(make_space(rows, np.zeros(2, bool)))
     psi = features(rows)
     space = make_space(rows, np.zeros(2, bool))
-    gram = np.exp(space.distances(space.rows, space.rows) / (-2.0 * features.lengthscale**2))
+    gram = np.exp(space.distances(space.rows, space.rows) / (-2.0 * space.median() ** 2))
     np.testing.assert_allclose(psi @ psi.T, gram, atol=1e-3)
     assert psi.shape[1] < 256
 

@@ -19,9 +19,9 @@ def data_of(x, y, **how):
 
 def gram(data, rows, others):
     """The kernel of the effect size, entry by entry, from its printed form."""
-    features = data.features
-    squared = np.square((rows[:, None] - others) / features.unit).sum(axis=2)
-    return np.exp(-squared / (2.0 * features.lengthscale**2))
+    numeric = ~data.space.categorical
+    squared = np.square((rows[:, None] - others) / data.space.spread[numeric]).sum(axis=2)
+    return np.exp(-squared / (2.0 * data.space.median() ** 2))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_share_of_rows_of_categories(rng):
     levels = rng.choice(["a", "b", "c"], 200)
     x, y = (pl.DataFrame({"c": part}) for part in np.split(levels, 2))
     data = data_of(x, y)
-    unlike = np.exp(-0.5 * (data.space.penalty[0] / data.features.lengthscale) ** 2)
+    unlike = np.exp(-0.5 * (data.space.penalty[0] / data.space.median()) ** 2)
     shares = np.unique(levels, return_counts=True)[1] / 200
     within = 1.0 - (1.0 - np.square(shares).sum()) * (1.0 - unlike)
     expected = 0.1 * np.sqrt(0.5 * (within + 1.0 - 2.0 * unlike))

@@ -14,7 +14,7 @@ from tests.testing.alike import all_have
 from kembed import Gaussian, Monitor, Sketch
 from kembed.core.store import FileError
 from kembed.permutation.designs import Draws, contrasts
-from kembed.permutation.reservoir import Binned, Stream, pooled
+from kembed.permutation.reservoir import Binned, pooled
 from kembed.testing.stream import bin_batch
 
 KERNEL = Gaussian(1.0)  # of tests of the level, which holds for all kernels: a few milliseconds a batch
@@ -56,10 +56,10 @@ def test_pvalues_of_successive_batches_are_uniform_and_independent(rng, fixed):
     for order in permutations(range(5)):
         table = rows[list(order)]
         first, second = (Binned(table[[k]], 0.0 * table[0]) for k in (3, 4))
-        stream = Stream.begun(Binned(table[:3], 0.0 * table[0]), 1, rng)
-        p, size = monitor._test([stream.joined(first)], None, rng)
-        later = stream if fixed else stream.joined(first).absorbed(rng)
-        q, other = monitor._test([later.joined(second)], None, rng)
+        past = Binned(table[:3], 0.0 * table[0])
+        p, size = monitor._test([(past, first)], None, rng)
+        later = past if fixed else past.absorbing(first, rng)
+        q, other = monitor._test([(later, second)], None, rng)
         found[round(p[0] * size), round(q[0] * other)] += 1
     if fixed:
         assert max(found.values()) > 8
@@ -73,10 +73,10 @@ def test_bins_that_change_sides_are_rows_that_do(rng):
     monitor.update(rng.normal(size=(64, 2)))
     source, names, _ = monitor._read(rng.normal(size=(64, 2)) + 0.5)
     block = bin_batch(source, names, monitor.state.strata, monitor.specification, "row", rng)[""]
-    past = monitor.state.strata[""].streams[0].past
+    past = monitor.state.strata[""].pasts[0]
 
     def statistics(past, block, swap):
-        table, design = pooled([Stream(past, block, block.bins[:0], 1)])
+        table, design = pooled([(past, block)])
         labels, exchanged = design.labels.copy(), [3, len(past.bins) + 1 + 2]
         if swap:
             labels[exchanged] = labels[exchanged[::-1]]
@@ -426,9 +426,9 @@ def test_batches_of_other_sizes(rng):
         powers.append(monitor.state.strata[""].power)
     assert powers == [0, 5, 5]
     assert monitor.result.pvalue == 1.0
-    stream = monitor.state.strata[""].streams[0]
-    assert stream.past.rows == 1_500 + 2_006
-    assert set(stream.past.bins[:, 0]) == {32.0}
+    past = monitor.state.strata[""].pasts[0]
+    assert past.rows == 1_500 + 2_006
+    assert set(past.bins[:, 0]) == {32.0}
 
 
 def test_what_a_monitor_says(rng):

@@ -15,7 +15,7 @@ from kembed.permutation.pool import Pool, make_pool, row_weights
 from kembed.tables.reader import tables_of
 from kembed.tables.source import Source
 from kembed.tables.table import Table, Tables
-from kembed.testing.reference import with_levels
+from kembed.testing.reference import recoded
 from kembed.testing.sketch import Sketch, as_rows
 from kembed.testing.specification import recoding
 
@@ -52,7 +52,9 @@ def describe_sides(sides: list[Side], labels: tuple[str, str]) -> tuple[Tables, 
         tuple(dict.fromkeys([*own, *(level for table in tables for level in table.levels[c])]))
         for c, own in enumerate(schema.levels)
     )
-    first, second = (replace(table, **with_levels(table, levels)) for table in tables)
+    first, second = (
+        replace(table, values=recoded(table.values, table.levels, levels), levels=levels) for table in tables
+    )
     few = min(len(first.values), len(second.values)) < LEAST
     first = replace(first, notes=(*first.notes, *notes))
     return (first, second), None if few else make_pool([first, second], None, "none"), notes

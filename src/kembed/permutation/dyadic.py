@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kembed.core.backend import Float, Int
+from kembed.core.backend import Bool, Float, Int
 from kembed.core.shuffling import shuffled
 
 # Bins of every size that are kept of a reference. The file grows with it, and so do the rows of the reference
@@ -73,6 +73,17 @@ def unions(powers: Int[np.ndarray, " A"], power: int) -> Int[np.ndarray, " A"]:
     for number, places in enumerate(groups):
         found[places] = number
     return found
+
+
+def union_indicators(powers: Int[np.ndarray, " A"], power: int) -> Bool[np.ndarray, "S A+1"]:
+    """Which bins are in every union of 2^power rows, and in the rest; the last bin has rows in none.
+
+    >>> union_indicators(np.array([0, 0, 0]), 1).astype(int).tolist()
+    [[1, 1, 0, 0], [0, 0, 1, 1]]
+    """
+    own = unions(powers, power)
+    count = int(own.max(initial=-1)) + 1
+    return np.append(np.where(own < 0, count, own), count) == np.arange(count + 1)[:, None]
 
 
 def common_power(samples: list[Any]) -> int:

@@ -114,15 +114,21 @@ def exchange(tables: list[Table], unit: Any, strata: Any) -> Exchange:
     return Exchange(rest, clusters, groups, names, column)
 
 
-def refuse_split(clusters: list[np.ndarray], strata: list[np.ndarray], names: dict[int, str]) -> None:
+def refuse_split(
+    clusters: list[np.ndarray],
+    strata: list[np.ndarray],
+    names: dict[int, str],
+    what: str = "a cluster of unit",
+    remedy: str = "name clusters that lie within one stratum",
+) -> None:
     """Refuse a cluster that lies in two strata."""
     for own, groups in zip(clusters, strata, strict=True):
         order = np.lexsort((groups, own))
         same = (np.diff(own[order]) == 0) & (np.diff(groups[order]) != 0) & (own[order][:-1] >= 0)
         for place in np.flatnonzero(same)[:1]:
-            both = [names.get(int(groups[order[place + k]]), "another") for k in (0, 1)]
-            seen = f"a cluster of unit has rows in two strata, {both[0]!r} and {both[1]!r}"
-            raise ValueError(f"{seen}; name clusters that lie within one stratum")
+            both = [repr(names.get(int(groups[order[place + k]]), "another")) for k in (0, 1)]
+            which = f", {' and '.join(both)}" if names else ""
+            raise ValueError(f"{what} has rows in two strata{which}; {remedy}")
 
 
 def stratum_codes(tables: list[Table], strata: Any) -> tuple[list[Int[np.ndarray, " n"]], dict[int, str]]:

@@ -51,6 +51,7 @@ class PooledSums:
 
     sample: Sample
     indicators: Any  # sparse, bins by rows, with the rows' weights
+    grams: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
     def weight(self) -> Float[np.ndarray, " S"]:
@@ -77,6 +78,7 @@ class StoredSums:
 
     weight: Float[np.ndarray, " S"]
     features: dict[Any, Any]
+    grams: dict[Any, Any] = field(default_factory=dict, repr=False)  # matrices of pairs of bins
 
     @property
     def squares(self) -> Float[np.ndarray, " S"]:
@@ -140,9 +142,11 @@ class Contrast:
 
     def gram(self, features: Any, linear: Any) -> Float[np.ndarray, " C"]:
         """|Lᵀ Σ w_b S_b|², by the matrix of all pairs of bins: for more features than bins."""
-        table = self.table(features)
-        table = table if linear is None else table @ linear
-        return self._form(dense(table @ table.T))
+        known, key = self.sums.grams, (features, id(linear))
+        if key not in known:  # it serves all contrasts of these bins
+            table = self.table(features) @ linear
+            known[key] = linear, dense(table @ table.T)  # what has an id must stay
+        return self._form(known[key][1])
 
     def form(self, matrix: Any) -> Float[np.ndarray, " C"]:
         """Σ w_b K_bc w_c, K_bc the sum of a matrix over the rows of two bins."""

@@ -16,7 +16,7 @@ from kembed.core.backend import Bool, Float, Int
 from kembed.core.ordering import comes_before
 from kembed.core.progress import progress_bar
 from kembed.features.ensemble import Ensemble
-from kembed.features.members import dense, entries
+from kembed.features.members import dense
 from kembed.features.rows import Rows, Sample
 from kembed.permutation import nulls
 from kembed.permutation.bins import ClusterBins, make_ordered_edges
@@ -29,9 +29,9 @@ from kembed.testing.engine import (
     MOST,
     SHARE,
     Fitted,
-    choose_columns,
-    choose_ensemble,
+    choose_all,
     evaluate,
+    maps_of,
     sample_of,
 )
 from kembed.testing.outcome import ColumnEvidence, ColumnResults, Finding, find_columns
@@ -85,16 +85,11 @@ class Series:
         rng = np.random.default_rng(self.seed)
         rows = values[fitted_rows(edges, rng)]
         sample = sample_of(rows, self.categorical, self.names)
-        ensembles = [choose_ensemble("fused", sample, rng)]
-        ensembles += choose_columns("fused", sample, rng) if by_column else []
-        maps = tuple(dict.fromkeys(each for ensemble in ensembles for each in ensemble.maps))
-        sums = sums_between(values, edges, sample, maps)
-        sizes = np.diff(edges)
+        whole, of_columns = choose_all("fused", sample, rng, by_column)
+        fitted, ensemble = [whole, *(of_columns or ())], whole.ensemble
+        sums, sizes = sums_between(values, edges, sample, maps_of(fitted)), np.diff(edges)
         classes = np.where(sizes == sizes[0], 0, -1)
         places, enumerated = Reordered(classes).draw(self.n_resamples, rng)
-        fitted = [
-            Fitted(with_matrices(ensemble, sums), entries(ensemble.members, sample)) for ensemble in ensembles
-        ]
         found = evidence_at(positions, fitted, sums, places)
         T = [log_mean_exp(each) for each in found.evidence]
         columns = None
@@ -105,10 +100,10 @@ class Series:
             )
         best = int(np.argmax(found.evidence[0][0]))
         number = clearest(found.kernels[best], found.excess[best], places.shape[1])
-        kernel = kernel_features(ensembles[0], number, sample)
+        kernel = kernel_features(ensemble, number, sample)
         return Scan(
             self, start, step, values, times, edges, edges[positions], found.evidence[0],
-            T[0], enumerated, columns, found.by_kernel, ensembles[0].kernels, sample, kernel,
+            T[0], enumerated, columns, found.by_kernel, ensemble.kernels, sample, kernel,
         )  # fmt: skip
 
 
@@ -130,7 +125,7 @@ class Scan:
     by_kernel: Float[np.ndarray, "C J"]
     kernels: tuple[Any, ...]
     sample: Sample
-    kernel: "KernelFeatures"  # the most significant
+    kernel: tuple[Any, slice]  # the most significant
 
     @property
     def pvalue(self) -> float:
@@ -149,8 +144,7 @@ class Scan:
     def column_results(self) -> tuple[ColumnResults, tuple[Finding, ...]]:
         """The tests of columns and of pairs of them; none is more significant than that of all."""
         assert self.columns is not None
-        columns, overall = self.columns.results(), self.pvalue
-        columns = tuple(replace(one, adjusted_pvalue=max(one.adjusted_pvalue, overall)) for one in columns)
+        columns, overall = self.columns.results(self.pvalue), self.pvalue
         return columns, find_columns(self.kernels, self.by_kernel, overall, self.columns, columns)
 
     @cached_property
@@ -159,8 +153,10 @@ class Scan:
     ) -> tuple[Int[np.ndarray, " E+1"], Float[np.ndarray, "E q"], Int[np.ndarray, " k"], int]:
         """Bins, in parts near the change; their features; edges a change can be at; and the likeliest."""
         edges, unit, size = self.edges, self.series.unit, int(self.edges[1] - self.edges[0])
+        member, columns = self.kernel
         while True:
-            F = self.kernel.between(self.values, edges, self.sample)
+            sums = sums_between(self.values, edges, self.sample, (member.features,))
+            F = dense(member.turned(sums.table(member.features)))[:, columns]
             allowed = _inside(edges, self.series.least)
             if size == unit:
                 between = np.append(True, self.times[1:] != self.times[:-1])
@@ -246,53 +242,14 @@ def clearest(evidence: Float[np.ndarray, " J"], excess: Float[np.ndarray, " J"],
     return int(np.argmax(np.where(evidence >= least, excess, -np.inf)))
 
 
-@dataclass(frozen=True, eq=False)
-class BinMatrix:
-    """A kernel by its sums over pairs of bins: for more features than bins."""
-
-    matrix: Float[np.ndarray, "S S"]
-    map: Any = None
-
-    def statistics(self, contrast: Any) -> Float[np.ndarray, "1 C"]:
-        """Σ w_b K_bc w_c."""
-        return np.einsum("sc,sc->c", contrast.weights, self.matrix @ contrast.weights)[None]
-
-
-def with_matrices(ensemble: Ensemble, sums: BinSums) -> Ensemble:
-    """The same with matrices in place of more features than bins, which serve all positions."""
-    members = []
-    for member in ensemble.members:
-        if member.linear is not None and member.linear.shape[0] > len(sums.weight):
-            table = dense(sums.table(member.features) @ member.linear)
-            member = BinMatrix(table @ table.T) if member.cuts == (table.shape[1],) else member
-        members.append(member)
-    return ensemble._replace(members=tuple(members))
-
-
-class KernelFeatures(NamedTuple):
-    """The features of one kernel of an ensemble."""
-
-    member: Any
-    columns: slice
-
-    def between(
-        self, values: Float[np.ndarray, "m D"], edges: Int[np.ndarray, " E+1"], sample: Sample
-    ) -> Float[np.ndarray, "E q"]:
-        """Their sums over the rows between edges."""
-        features, linear = self.member.features, self.member.linear
-        table = sums_between(values, edges, sample, (features,)).table(features)
-        return dense(table if linear is None else table @ linear)[:, self.columns]
-
-
-def kernel_features(ensemble: Ensemble, number: int, sample: Sample) -> KernelFeatures:
-    """Those of the kernel of this number."""
+def kernel_features(ensemble: Ensemble, number: int, sample: Sample) -> tuple[Any, slice]:
+    """The member with the kernel of this number, and which of its features are those of the kernel."""
     row = Rows(sample, sample.values[:1])
     for member in ensemble.members:
         count = len(member.entry(row, {}))
         if number < count:
             block, cut = divmod(number, len(member.cuts))
-            start = block * member.width
-            return KernelFeatures(member, slice(start, start + member.cuts[cut]))
+            return member, slice(block * member.width, block * member.width + member.cuts[cut])
         number -= count
     raise IndexError(number)
 

@@ -18,12 +18,13 @@ from kembed.permutation import nulls
 from kembed.permutation.designs import Design, draw_signs, exchange_labels
 from kembed.permutation.fusion import Values
 from kembed.permutation.pool import Pool
-from kembed.testing.engine import column_evidence
-from kembed.testing.outcome import TestOutcome, approximate_outcome, resampled_outcome
+from kembed.testing.outcome import TestOutcome, approximate_outcome, column_evidence, resampled_outcome
 from kembed.testing.procedure import Procedure, is_fused
 
 Vector = Float[np.ndarray, " C"]
 Columns = Float[np.ndarray, "N C"]
+# Of one kernel, for the data and every resample; and the size of an entry of its matrix.
+Statistic = Callable[[KernelMatrix], tuple[Vector, float]]
 NOTHING = 1e-12  # a trace below this share of what was summed for it is rounding
 
 
@@ -90,32 +91,27 @@ def mmd2(matrix: KernelMatrix, labels: Columns, v: Any = None, *, biased: bool) 
     return values, sums.usual
 
 
-def contrast_values(ensemble: Ensemble, W: Columns) -> Values:
-    """w'Kw of every kernel and every column w of weights of the rows: the biased statistic."""
-    found, entry = [], []
-    for matrix in ensemble.members:
-        sums = matrix_sums(matrix, W)
-        found.append(sums.quadratic + sums.diagonal @ W**2)
-        entry.append(sums.usual)
-    return Values(np.stack(found, axis=1), np.array(entry)).merged(False)
+def contrast_form(matrix: KernelMatrix, W: Columns) -> tuple[Vector, float]:
+    """w'Kw of every column w of weights of the rows, the biased statistic, and the size of a kernel entry."""
+    sums = matrix_sums(matrix, W)
+    return sums.quadratic + sums.diagonal @ W**2, sums.usual
+
+
+def values_of(ensemble: Ensemble, statistic: Statistic) -> Values:
+    """A statistic of every kernel."""
+    values, entry = zip(*map(statistic, ensemble.members), strict=True)
+    return Values(np.stack(values, axis=1), np.array(entry)).merged(False)
 
 
 def permutation_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool) -> TestOutcome:
-    """MMD² for the data and labels of rows exchanged, of all columns together and each individually."""
+    """MMD² for the data and labels of rows exchanged."""
     same = np.zeros(pool.size, dtype=int)
     labels, enumerated = exchange_labels(pool.labels, same, procedure.n_resamples, procedure.rng)
 
-    def values_of(ensemble: Ensemble) -> Values:
-        return labeled_values(pool, ensemble, labels, biased=procedure.biased)
+    def statistic(matrix: KernelMatrix) -> tuple[Vector, float]:
+        return mmd2(matrix, labels, pool.weights, biased=procedure.biased)
 
-    return _tested(pool, kernel, by_column, values_of, not procedure.biased, enumerated)
-
-
-def labeled_values(pool: Pool, ensemble: Ensemble, labels: Columns, *, biased: bool) -> Values:
-    """MMD² of every kernel under every labeling."""
-    found = [mmd2(matrix, labels, pool.weights, biased=biased) for matrix in ensemble.members]
-    values, entry = zip(*found, strict=True)
-    return Values(np.stack(values, axis=1), np.array(entry)).merged(False)
+    return _tested(pool, kernel, by_column, statistic, not procedure.biased, enumerated)
 
 
 def paired_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool) -> TestOutcome:
@@ -123,19 +119,15 @@ def paired_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: boo
     signs, enumerated = draw_signs(pool.signs, procedure.n_resamples, procedure.rng)
     W, n = np.concatenate([signs, -signs]), len(signs)
 
-    def values_of(ensemble: Ensemble) -> Values:
+    def statistic(matrix: KernelMatrix) -> tuple[Vector, float]:
         if procedure.biased:
-            return contrast_values(ensemble, W / n)
-        found, entry = [], []
-        for matrix in ensemble.members:
-            sums = matrix_sums(matrix, W)
-            first, second = np.split(matrix.rows, 2)
-            between = sum(float(matrix.block(first[[i]], second[[i]])[0, 0]) for i in range(n))
-            found.append((sums.quadratic + 2.0 * between) / (n * (n - 1.0)))
-            entry.append(sums.usual)
-        return Values(np.stack(found, axis=1), np.array(entry)).merged(False)
+            return contrast_form(matrix, W / n)
+        sums = matrix_sums(matrix, W)
+        first, second = np.split(matrix.rows, 2)
+        between = sum(float(matrix.block(first[[i]], second[[i]])[0, 0]) for i in range(n))
+        return (sums.quadratic + 2.0 * between) / (n * (n - 1.0)), sums.usual
 
-    return _tested(pool, kernel, by_column, values_of, not procedure.biased, enumerated)
+    return _tested(pool, kernel, by_column, statistic, not procedure.biased, enumerated)
 
 
 def design_test(
@@ -145,39 +137,31 @@ def design_test(
     design: Design,
     kernel: Any,
     procedure: Procedure,
-    *,
-    by_column: bool = False,
+    by_column: bool,
 ) -> TestOutcome:
     """The biased statistic of pooled rows, the bin of each of them given, under any design."""
     weights = np.ones(pool.size) if pool.weights is None else pool.weights
     draws = design.draw(np.bincount(own, weights, count), procedure.n_resamples, procedure.rng)
 
-    def values_of(ensemble: Ensemble) -> Values:
-        parts = [(factor, contrast_values(ensemble, W[own] * weights[:, None])) for factor, W in draws.terms]
-        return Values(np.sum([factor * each.statistics for factor, each in parts], axis=0), parts[0][1].entry)
+    def statistic(matrix: KernelMatrix) -> tuple[Vector, float]:
+        parts = [(factor, *contrast_form(matrix, W[own] * weights[:, None])) for factor, W in draws.terms]
+        return np.sum([factor * values for factor, values, _ in parts], axis=0), parts[0][2]
 
-    return _tested(pool, kernel, by_column, values_of, False, draws.enumerated)
+    return _tested(pool, kernel, by_column, statistic, False, draws.enumerated)
 
 
 def _tested(
-    pool: Pool,
-    kernel: Any,
-    by_column: bool,
-    values_of: Callable[[Ensemble], Values],
-    unbiased: bool,
-    enumerated: bool,
+    pool: Pool, kernel: Any, by_column: bool, statistic: Statistic, unbiased: bool, enumerated: bool
 ) -> TestOutcome:
     """The test of all columns together, and of each individually."""
-    ensemble = choose_kernels(kernel, pool.space)
-    values, columns = values_of(ensemble), None
+    ensemble, columns = choose_kernels(kernel, pool.space), None
     if by_column:
-        spaces = [pool.space.column(c) for c in range(len(pool.names))]
         own = [
-            choose_kernels(for_one_column(kernel, name), space)
-            for name, space in zip(pool.names, spaces, strict=True)
+            choose_kernels(for_one_column(kernel, name), pool.space.column(c))
+            for c, name in enumerate(pool.names)
         ]
-        columns = column_evidence(pool.names, own, list(map(values_of, own)))
-    name = "MMD²" if unbiased else "biased MMD²"
+        columns = column_evidence(pool.names, own, [values_of(each, statistic) for each in own])
+    name, values = "MMD²" if unbiased else "biased MMD²", values_of(ensemble, statistic)
     return resampled_outcome(name, pool.sizes, ensemble, values, "permutation", enumerated, columns)
 
 

@@ -5,7 +5,6 @@ look for. Given all training halves the test halves are exchangeable, so the tes
 and its p-values are uniform given later ones by the argument of `permutation/reservoir.py`.
 """
 
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,8 +28,7 @@ class Coordinates(NamedTuple):
     subject: Int[np.ndarray, " q"]  # the column or pair that each looks at; -1 of the number of rows
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
+class Training(NamedTuple):
     """Sums over training halves: of recent batches with falling weights, and of all before and with them."""
 
     recent: Sum
@@ -38,11 +36,7 @@ class Training:
 
     def with_batch(self, batch: Sum) -> Self:
         """The same after one more batch."""
-        return type(self)(self.recent + batch, self.past + batch)
-
-    def later(self) -> Self:
-        """The same when the next batch comes."""
-        return replace(self, recent=RECENT * self.recent)
+        return type(self)(RECENT * self.recent + batch, self.past + batch)
 
 
 def coordinates(specification: Specification, subjects: dict[tuple[str, ...], int]) -> Coordinates | None:

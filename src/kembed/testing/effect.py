@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.core.backend import Bool, Float, Int
+from kembed.core.backend import Float, Int
 from kembed.core.linalg import log_sum_exp
 from kembed.core.text import plain
 from kembed.core.writing import jsonable
 from kembed.features.bayes_factor import amplitudes, bayes_factor
-from kembed.features.rows import Rows, Sample
+from kembed.features.rows import Sample
+from kembed.kernels.base import Kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import Space, make_space
 from kembed.permutation.designs import contrasts
@@ -169,27 +170,19 @@ def rounded(value: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class EffectFeatures:
-    """Features of a Gaussian of the distance of a space, at landmarks; `Rows` computes with its units."""
+    """Features of a Gaussian at landmarks, whose products approximate the kernel."""
 
-    categorical: Bool[np.ndarray, " D"]
-    centre: Float[np.ndarray, " E"]
-    unit: Float[np.ndarray, " E"]
-    penalty: Float[np.ndarray, " C"]
-    landmarks: Float[np.ndarray, "m E+C"]
-    lengthscale: float
+    kernel: Kernel
+    landmarks: Float[np.ndarray, "m D"]
     whitening: Float[np.ndarray, "m r"]
 
-    def kernel(self, values: Float[np.ndarray, "b D"]) -> Float[np.ndarray, "b m"]:
+    def between(self, values: Float[np.ndarray, "b D"]) -> Float[np.ndarray, "b m"]:
         """The kernel of rows with the landmarks."""
-        return Rows(self, values).gaussian(self.lengthscale)
+        return self.kernel._gram(values, self.landmarks)
 
     def __call__(self, values: Float[np.ndarray, "b D"]) -> Float[np.ndarray, "b r"]:
-        """Features whose products approximate the kernel."""
-        return self.kernel(values) @ self.whitening
-
-    def shifted(self, by: Float[np.ndarray, " E"]) -> "EffectFeatures":
-        """The features of rows whose numeric columns are moved by so many units."""
-        return replace(self, centre=self.centre - by * self.unit)
+        """The features of rows."""
+        return self.between(values) @ self.whitening
 
 
 def fit_features(space: Space) -> EffectFeatures:
@@ -199,9 +192,10 @@ def fit_features(space: Space) -> EffectFeatures:
     kernel k(x, x) = 1 of every row.
     """
     rng, lengthscale = np.random.default_rng(0), space.median()
-    rows = space.rows
+    rows, values = space.rows, space.values
     if len(rows) > CANDIDATES:
-        rows = rows[np.sort(rng.permutation(len(rows))[:CANDIDATES])]
+        some = np.sort(rng.permutation(len(rows))[:CANDIDATES])
+        rows, values = rows[some], values[some]
     residual, factor = np.ones(len(rows)), np.zeros((len(rows), LANDMARKS))
     chosen: list[int] = []
     while len(chosen) < LANDMARKS and residual.mean() > UNEXPLAINED:
@@ -213,9 +207,7 @@ def fit_features(space: Space) -> EffectFeatures:
         residual[pivot] = 0.0
         chosen.append(pivot)
     whitening = np.linalg.inv(factor[chosen, : len(chosen)]).T  # K = FFᵀ at the landmarks
-    numeric = ~space.categorical
-    units = np.median(space.values[:, numeric], axis=0), space.spread[numeric], space.penalty
-    return EffectFeatures(space.categorical, *units, rows[chosen], lengthscale, whitening)
+    return EffectFeatures(space_kernel(space, lengthscale), values[chosen], whitening)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +246,7 @@ class EffectData:
             parts = [source.fold(sum_kernel, features) for source in self.sources]
             means = np.stack([part["sum"] / part["rows"] for part in parts])
         else:
-            sums = summed(lambda rows: features.kernel(self.values[rows]), self.cells, self.weights)
+            sums = summed(lambda rows: features.between(self.values[rows]), self.cells, self.weights)
             means = sums / np.bincount(self.cells, self.weights)[:, None]
         return means @ features.whitening
 
@@ -265,17 +257,20 @@ class EffectData:
         return weights / weights.sum()
 
     @property
-    def deviations(self) -> Float[np.ndarray, " E"]:
-        """Standard deviations of the numeric columns in units of the space, values far out clipped."""
-        numeric = np.clip(make_space(self.values, self.space.categorical).numeric, -FAR_OUT, FAR_OUT)
+    def deviations(self) -> Float[np.ndarray, " D"]:
+        """Standard deviations of the numeric columns, values far out clipped; 0 of categories."""
+        space = make_space(self.values, self.space.categorical)
+        numeric, found = np.clip(space.numeric, -FAR_OUT, FAR_OUT), np.zeros(len(self.names))
         centred = numeric - np.average(numeric, axis=0, weights=self.weights)
-        return np.sqrt(np.average(np.square(centred), axis=0, weights=self.weights))
+        sd = np.sqrt(np.average(np.square(centred), axis=0, weights=self.weights))
+        found[~space.categorical] = sd[: len(self.names)] * space.spread[~space.categorical]
+        return found
 
 
 def sum_kernel(block: Block, features: EffectFeatures) -> dict[str, Any]:
     """Rows of a block, and the sum of their kernel with the landmarks."""
     starts = range(0, len(block.values), BLOCK)
-    parts = [features.kernel(block.values[start : start + BLOCK]).sum(axis=0) for start in starts]
+    parts = [features.between(block.values[start : start + BLOCK]).sum(axis=0) for start in starts]
     return {"rows": len(block.values), "sum": np.sum(parts, axis=0)}
 
 
@@ -343,9 +338,8 @@ def effect_size(data: EffectData, *, with_share: bool = True) -> EffectSize:
             values, labels = values[rows], labels[rows]
         sample = Sample(make_space(values, data.space.categorical), data.names, points=LANDMARKS)
         share = total_variation(sample, labels)
-    kernel = space_kernel(data.space, data.features.lengthscale)
     mmd = float(np.sqrt(max(moments.square, 0.0)))
-    return EffectSize(mmd, moments.interval(), kernel, share, data.sizes, moments)
+    return EffectSize(mmd, moments.interval(), data.features.kernel, share, data.sizes, moments)
 
 
 def contrast_moments(

@@ -4,6 +4,7 @@ Rows in memory are pooled and all of them fit the features; of any number of row
 brings back the sums. What is fitted never sees a label: that is what makes the test exact.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from kembed.core.backend import Bool, Float, Int
 from kembed.core.ordering import sorted_rows
+from kembed.core.text import listing
 from kembed.features import fused_ensemble
 from kembed.features.bayes_factor import SCALES, bayes_factor
 from kembed.features.ensemble import Ensemble, merged, separate_plan
@@ -33,7 +35,7 @@ from kembed.permutation.exchange import (
     refuse_split,
     shared_strata,
 )
-from kembed.permutation.fusion import Values, fuse
+from kembed.permutation.fusion import Values
 from kembed.permutation.pool import Pool, row_weights
 from kembed.permutation.sums import (
     BinSums,
@@ -46,8 +48,9 @@ from kembed.permutation.sums import (
     take_sample,
 )
 from kembed.tables.source import Source, in_memory
-from kembed.testing.outcome import ColumnEvidence, TestOutcome, resampled_outcome
-from kembed.testing.procedure import Procedure
+from kembed.testing import dense
+from kembed.testing.outcome import TestOutcome, column_evidence, resampled_outcome
+from kembed.testing.procedure import Procedure, is_by_features
 
 # Rows that features are fitted on beyond memory, about: one in so many, at least and at most; and landmarks,
 # one for so many of those. Of 8,192 rows 2,048 with 128 landmarks have no less power than 4,096 with 256, and
@@ -134,13 +137,18 @@ def evaluate(ensemble: Ensemble, sizes: Float[np.ndarray, " J"], sums: BinSums, 
 
 
 def choose_all(
-    kernel: Any, sample: Sample, procedure: Procedure, by_column: bool
+    kernel: Any, sample: Sample, rng: np.random.Generator, by_column: bool
 ) -> tuple[Fitted, list[Fitted] | None]:
     """The members of the test of all columns, and of those of single ones."""
-    ensembles = [choose_ensemble(kernel, sample, procedure.rng)]
-    ensembles += choose_columns(kernel, sample, procedure.rng) if by_column else []
+    ensembles = [choose_ensemble(kernel, sample, rng)]
+    ensembles += choose_columns(kernel, sample, rng) if by_column else []
     whole, *columns = (Fitted(each, entries(each.members, sample)) for each in ensembles)
     return whole, columns if by_column else None
+
+
+def maps_of(fitted: Sequence[Fitted]) -> tuple[Any, ...]:
+    """The feature maps of several ensembles, each once."""
+    return tuple(dict.fromkeys(each for part in fitted for each in part.ensemble.maps))
 
 
 def fitted_test(
@@ -163,13 +171,6 @@ def fitted_test(
     return resampled_outcome(name, sizes, ensemble, values, procedure.null, draws.enumerated, by_column)
 
 
-def column_evidence(names: tuple[str, ...], columns: list[Ensemble], values: list[Values]) -> ColumnEvidence:
-    """The tests of single columns: their fused statistics, and what is reported as their effect."""
-    fused = [fuse(own, each.plan) for own, each in zip(values, columns, strict=True)]
-    effects = tuple(float(each.statistic[0]) for each in fused)
-    return ColumnEvidence(names, effects, np.stack([each.whole for each in fused], axis=1))
-
-
 def tables_test(
     parts: Exchange, weights: Any, kernel: Any, procedure: Procedure, *, by_column: bool = False
 ) -> TestOutcome:
@@ -190,19 +191,14 @@ def tables_test(
     return _test_bins(tuple(sources), bins, layout, kernel, procedure, by_column)
 
 
-def pool_test(
-    pool: Pool,
-    kernel: Any,
-    procedure: Procedure,
-    *,
-    by_column: bool = False,
-    test: Any = None,
-    bins: int = BINS,
-) -> TestOutcome:
-    """The test of pooled rows in memory, of rows, clusters or strata, in about so many bins.
+def over_all_pairs(pool: Pool, kernel: Any, procedure: Procedure) -> bool:
+    """Whether the test is of kernel matrices."""
+    return not is_by_features(kernel, procedure.statistic) and procedure.complete(pool.size)
 
-    `test` is a function as `design_test`, which it is by default.
-    """
+
+def pool_test(pool: Pool, kernel: Any, procedure: Procedure, *, by_column: bool = False) -> TestOutcome:
+    """The test of pooled rows in memory, of rows, clusters or strata."""
+    bins = pool.size if over_all_pairs(pool, kernel, procedure) else BINS  # of a matrix they need not be few
     numbers, key = np.unique(pool.labels)[::-1], int(procedure.rng.integers(2**62))
     parts = [np.flatnonzero(pool.labels == number) for number in numbers]
     clusters = parts if pool.units is None else [pool.units[part] for part in parts]
@@ -211,14 +207,8 @@ def pool_test(
     own, counts = np.empty(pool.size, dtype=int), [each.count for each in made]
     for part, each, start in zip(parts, made, np.cumsum([0, *counts[:-1]]), strict=True):
         own[part] = start + each.of(0, len(part))[0]
-    labels = np.repeat(numbers, counts)
-    classes = np.concatenate([each.classes for each in made])
-    groups = np.concatenate([each.strata for each in made])
-    design: Design = TwoSamples(labels, classes, groups)
-    if len(parts) > 2:
-        design = SeveralSamples(labels.astype(int), classes, groups)
-    test = test or design_test
-    result = test(pool, own, len(labels), design, kernel, procedure, by_column=by_column)
+    design = _exchanged(numbers, made)
+    result = design_test(pool, own, sum(counts), design, kernel, procedure, by_column=by_column)
     movable = tuple(each.movable for each in made)
     if len(parts) > 2 or pool.labels.sum() != pool.sizes[0]:  # not in the order of the samples
         movable = movable[::-1]
@@ -236,9 +226,11 @@ def design_test(
     by_column: bool = False,
 ) -> TestOutcome:
     """The test of pooled rows in memory, the bin of each of them given, under any design."""
+    if over_all_pairs(pool, kernel, procedure):
+        return dense.design_test(pool, own, count, design, kernel, procedure, by_column)
     points = min(MOST_LANDMARKS, max(LANDMARKS, pool.size // ROWS_A_LANDMARK))
     sample = Sample(pool.space, pool.names, points=points)
-    fitted = choose_all(kernel, sample, procedure, by_column)
+    fitted = choose_all(kernel, sample, procedure.rng, by_column)
     sums = pooled(sample, own, count, pool.weights)
     return fitted_test(*fitted, sample.names, sums, design, procedure, pool.sizes)
 
@@ -263,6 +255,9 @@ def sources_test(
         if isinstance(value, tuple | list):
             seen = f"{argument} is a pair of arrays, but the rows of files come block by block"
             raise ValueError(f"{seen}; name a column of both samples, or read them into memory")
+    if strata is not None and strata not in schema.names:
+        seen = f"strata={strata!r} is not a column; the samples have {listing(schema.names)}"
+        raise ValueError(f"{seen}; name one of them")
     places = {each: schema.names.index(each) for each in (unit, strata) if isinstance(each, str)}
     layout = Layout(tuple(c for c in range(len(schema.names)) if c not in places.values()))
     sizes, key = tuple(source.size for source in sources), int(rng.integers(2**62))
@@ -299,8 +294,8 @@ def _test_bins(
 ) -> TestOutcome:
     """The test of samples whose rows are in bins: a pass for the rows that fit the features, one for sums."""
     sample = _sample(sources, bins, layout)
-    fitted, columns = choose_all(kernel, sample, procedure, by_column)
-    maps = tuple(dict.fromkeys(each for part in (fitted, *(columns or ())) for each in part.ensemble.maps))
+    fitted, columns = choose_all(kernel, sample, procedure.rng, by_column)
+    maps = maps_of([fitted, *(columns or ())])
     basis = sample.fitted()
     parts = [
         source.fold(sum_features, layout, own, basis, maps) for source, own in zip(sources, bins, strict=True)
@@ -310,15 +305,20 @@ def _test_bins(
     ]
     order = sorted(range(len(parts)), key=lambda k: totals[k].tolist())  # the same for swapped samples
     sums = stored([parts[k] for k in order], maps)
-    codes = np.repeat(np.arange(len(parts)), [bins[k].count for k in order])
-    classes = np.concatenate([bins[k].classes for k in order])
-    strata = np.concatenate([bins[k].strata for k in order])
-    design: Design = SeveralSamples(codes, classes, strata)
-    if len(parts) == 2:
-        design = TwoSamples((codes == 0).astype(float), classes, strata)
+    numbers = np.array([1.0, 0.0]) if len(parts) == 2 else np.arange(len(parts))
+    design = _exchanged(numbers, [bins[k] for k in order])
     sizes = tuple(part.rows for part in parts)
     result = fitted_test(fitted, columns, sample.names, sums, design, procedure, sizes)
     return replace(result, bins=tuple(own.movable for own in bins))
+
+
+def _exchanged(numbers: Any, bins: Sequence[AnyBins]) -> Design:
+    """Labels of the bins of two samples or more are exchanged; these are their numbers."""
+    labels = np.repeat(numbers, [own.count for own in bins])
+    classes, strata = (np.concatenate([getattr(own, name) for own in bins]) for name in ("classes", "strata"))
+    if len(bins) == 2:
+        return TwoSamples(labels, classes, strata)
+    return SeveralSamples(labels.astype(int), classes, strata)
 
 
 def _refuse_few(bins: tuple[AnyBins, ...], labels: list[str], unit: str) -> None:

@@ -10,9 +10,8 @@ Features are fitted on each side's unordered rows, so that no pairing changes th
 """
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from math import factorial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -44,11 +43,12 @@ from kembed.permutation.crossings import (
     normal_crossings,
     unit_rows,
 )
+from kembed.permutation.exchange import refuse_split
 from kembed.permutation.fusion import Values
 from kembed.permutation.rings import Star, draw_shifts, draw_star
 from kembed.permutation.series import crossed, principal_features
 from kembed.permutation.sums import Layout, take_sample
-from kembed.tables.source import HELD, Block, Source
+from kembed.tables.source import HELD, Block, Source, added
 from kembed.tables.table import Table
 from kembed.testing.dense import centred_moments, matrix_sums, one_kernel
 from kembed.testing.engine import MOST_LANDMARKS, single_ensemble
@@ -193,11 +193,14 @@ def choose_pairs(
         _choose_side(kernel, side, rng) for kernel, side in zip(kernels, (left, right), strict=True)
     )
     pairs = tuple(KernelPair(a, b) for a in one.members for b in other.members)
+    return pairs, _named(one, other)
+
+
+def _named(one: Ensemble, other: Ensemble) -> Ensemble:
+    """What to call every kernel of one side with every one of the other, and what was learned of either."""
     names = tuple((a, b) for a in one.kernels for b in other.kernels)
-    learned: tuple[Any, ...] = ()
-    if one.learned or other.learned:
-        learned = tuple(side.learned[0] if side.learned else None for side in (one, other))
-    return pairs, Ensemble((), names, separate_plan(len(names)), learned)
+    learned = tuple(side.learned[0] if side.learned else None for side in (one, other))
+    return Ensemble((), names, separate_plan(len(names)), learned if any(learned) else ())
 
 
 def _choose_side(kernel: Any, sample: Sample, rng: np.random.Generator) -> Ensemble:
@@ -221,13 +224,10 @@ def rows_test(
     """The test of rows in memory, all of which fit the kernels and are re-paired one by one."""
     n, rng = len(tables[0].values), procedure.rng
     if n > MATRIX_ROWS:
-        said = (
-            f"null={procedure.null!r}"
-            if procedure.statistic == "auto"
-            else f"statistic={procedure.statistic!r}"
+        seen = f"statistic={procedure.statistic!r} with null={procedure.null!r}"
+        raise ValueError(
+            f"{seen} holds two matrices of {n:,} x {n:,} numbers; give fewer rows, or change these"
         )
-        seen = f"{said} holds two matrices of {n:,} x {n:,} numbers"
-        raise ValueError(f"{seen}; give fewer rows, or leave it out")
     spaces = [make_space(table.values, table.categorical) for table in tables]
     if procedure.approximate or procedure.null == "wild":
         return _one_kernel(kernels, spaces, procedure)
@@ -260,10 +260,7 @@ def _one_kernel(kernels: tuple[Any, Any], spaces: list[Space], procedure: Proced
     n HSIC → Σ_ab λ_a η_b z_ab², the eigenvalues of the two centred matrices.
     """
     sides = [one_kernel(kernel, space, procedure) for kernel, space in zip(kernels, spaces, strict=True)]
-    matrices, n = [side.members[0] for side in sides], len(spaces[0].values)
-    learned = tuple(side.learned[0] if side.learned else None for side in sides)
-    names = ((sides[0].kernels[0], sides[1].kernels[0]),)
-    ensemble = Ensemble((), names, separate_plan(1), learned if any(learned) else ())
+    matrices, n, ensemble = [side.members[0] for side in sides], len(spaces[0].values), _named(*sides)
     if procedure.null == "wild":
         (K, _), (L, _) = (centred(each.whole(), biased=True) for each in matrices)
         product, how = K * L, crossed(*map(principal_features, matrices))
@@ -272,15 +269,12 @@ def _one_kernel(kernels: tuple[Any, Any], spaces: list[Space], procedure: Proced
         table = np.einsum("ic,ic->c", W, product @ W)[:, None] / n**2
         values = Values(table, np.array([float(np.sqrt(np.mean(np.square(product))))]))
         return resampled_outcome("biased HSIC", (n,), ensemble, values, "wild", False)
-    whole = [each.whole() for each in matrices]
-    both = [centred(each.copy(), biased=True)[0] for each in whole]
     sums = (matrix_sums(each, np.zeros((n, 0))) for each in matrices)
     (trace_x, squares_x), (trace_y, squares_y) = map(centred_moments, sums)
     value, mean, variance = 0.0, trace_x * trace_y / n**3, 2.0 * squares_x * squares_y / n**6
     if mean > 0.0:  # else a side does not vary
-        divisor = n * (n if procedure.biased else n - 3.0)
-        K, L = both if procedure.biased else (centred(each, biased=False)[0] for each in whole)
-        value = float(np.vdot(K, L)) / divisor
+        K, L = (centred(each.whole(), biased=procedure.biased)[0] for each in matrices)
+        value = float(np.vdot(K, L)) / (n * (n if procedure.biased else n - 3.0))
 
     def weights() -> Float[np.ndarray, " L"]:
         spectra = [nulls.spectrum(each, procedure.rng) for each in matrices]
@@ -297,7 +291,7 @@ def columns_test(
     procedure: Procedure,
     *,
     unit: Any = 1,
-    strata: Int[np.ndarray, " n"] | None = None,
+    strata: Any = None,
 ) -> TestOutcome:
     """The test of some columns of a source against others by features, of any number of rows.
 
@@ -313,7 +307,9 @@ def columns_test(
         places = _places(len(rows), unit, strata, key, bins)
         sample = rows[_sampled(places, unit if isinstance(unit, int) and strata is None else 1)]
     elif not alone or procedure.null == "shift":
-        refuse_unit(unit if procedure.null != "shift" else None, source)
+        said = "null='shift'" if procedure.null == "shift" else "unit" if strata is None else "strata"
+        seen = f"{said} moves rows in memory, and {source.label} has more than {HELD:.0e} numbers"
+        raise ValueError(f"{seen}; take fewer rows or columns, or leave it out")
     else:
         few = Bins(source.size, SAMPLE, 1, key)
         sample = source.fold(take_sample, Layout(every), few, SAMPLE).table
@@ -362,9 +358,7 @@ def _places(n: int, unit: Any, strata: Int[np.ndarray, " n"] | None, key: int, b
         if not (found := unit_rows(units, key, bins=bins)):
             raise ValueError("no two units have as many rows; name smaller units, or cut them to one size")
         return found
-    order = np.lexsort((strata, units))
-    if ((np.diff(units[order]) == 0) & (np.diff(strata[order]) != 0)).any():
-        raise ValueError("a unit has rows in two strata; name units that lie within one stratum")
+    refuse_split([units], [strata], {}, "a unit", "name units that lie within one stratum")
     if not (found := unit_rows(units, key, bins=STRATUM_BINS, strata=strata)):
         raise ValueError("no stratum has two units of as many rows; name coarser strata or smaller units")
     return found
@@ -378,13 +372,6 @@ def _sampled(places: list[Places], unit: int) -> Int[np.ndarray, " k"]:
         rows = -(-SAMPLE * own.size // whole)
         found.append(own[: -(-rows // (own.shape[1] * unit)) * unit].ravel())
     return np.concatenate(found)
-
-
-def refuse_unit(unit: Any, source: Source, name: str = "unit") -> NoReturn:
-    """Rows that stay where they are cannot move together, nor within strata, nor in time."""
-    said = "null='shift'" if unit is None else f"{name}={unit!r}" if isinstance(unit, int | str) else name
-    seen = f"{said} moves rows in memory, and {source.label} has more than {HELD:.0e} numbers"
-    raise ValueError(f"{seen}; take fewer rows or columns, or leave it out")
 
 
 def _members(pairs: tuple[KernelPair, ...]) -> tuple[list[FeatureMember], list[FeatureMember]]:
@@ -435,45 +422,22 @@ def _products(pairs: tuple[KernelPair, ...], samples: list[Sample]) -> int:
     return sum(one[pair.left] * other[pair.right] for pair in pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Sums of the features of either side, of their products within a side, and of those of pairs."""
-
-    rows: int
-    sums: list[Float[np.ndarray, " P"]]
-    squares: list[Float[np.ndarray, "P P"]]
-    cross: list[Float[np.ndarray, "p q"]]
-
-    def plus(self, other: "Moments") -> "Moments":
-        """Of both."""
-        parts = ((self.sums, other.sums), (self.squares, other.squares), (self.cross, other.cross))
-        lists = ([a + b for a, b in zip(one, two, strict=True)] for one, two in parts)
-        return Moments(self.rows + other.rows, *lists)
-
-
 def sum_moments(
     block: Block,
     columns: tuple[tuple[int, ...], tuple[int, ...]],
     fitted: list[Any],
-    members: list[tuple[FeatureMember, ...]],
-    centres: list[list[Float[np.ndarray, " p"]]],
-    pairs: list[tuple[int, int]],
-) -> Moments:
-    """First and second moments of the features of two sides over the rows of a block, about given centres."""
-    starts = [np.cumsum([0, *map(len, side)]).tolist() for side in centres]
-    cuts = [[slice(*ends) for ends in pairwise(at)] for at in starts]
-    total: Moments | None = None
-    for start in range(0, max(len(block.values), 1), CHUNK):
+    members: list[list[FeatureMember]],
+    centre: Float[np.ndarray, " P"],
+) -> dict[str, Any]:
+    """First and second moments of the features of both sides over the rows of a block, about a centre."""
+    P = len(centre)
+    total: Any = {"rows": 0, "sum": np.zeros(P), "squares": np.zeros((P, P))}
+    for start in range(0, len(block.values), CHUNK):
         values = block.values[start : start + CHUNK]
         rows = [Rows(basis, values[:, list(own)]) for basis, own in zip(fitted, columns, strict=True)]
-        a, b = (
-            np.hstack([member.of(own) for member in side]) - np.concatenate(centre)
-            for own, side, centre in zip(rows, members, centres, strict=True)
-        )
-        cross = [a[:, cuts[0][j]].T @ b[:, cuts[1][k]] for j, k in pairs]
-        part = Moments(len(a), [a.sum(axis=0), b.sum(axis=0)], [a.T @ a, b.T @ b], cross)
-        total = part if total is None else total.plus(part)
-    assert total is not None
+        F = np.hstack([each.of(own) for side, own in zip(members, rows, strict=True) for each in side])
+        F -= centre
+        total = added(total, {"rows": len(F), "sum": F.sum(axis=0), "squares": F.T @ F})
     return total
 
 
@@ -486,38 +450,31 @@ def _limit(
     procedure: Procedure,
 ) -> TestOutcome:
     """One pass for moments, and draws of the normal law of all cross-products."""
-    members = [tuple(side) for side in _members(pairs)]
-    places = [(members[0].index(pair.left), members[1].index(pair.right)) for pair in pairs]
-    fitted = [sample.fitted() for sample in samples]
+    members, fitted = _members(pairs), [sample.fitted() for sample in samples]
     rows = [Rows(basis, sample.values) for basis, sample in zip(fitted, samples, strict=True)]
-    centres = [[m.of(own).mean(axis=0) for m in side] for side, own in zip(members, rows, strict=True)]
-    found = source.fold(sum_moments, columns, fitted, members, centres, places)
-    n = found.rows
-    starts = [tuple(np.cumsum([0, *map(len, side)]).tolist()) for side in centres]
-    covariances = []
-    for second, sums, side in zip(found.squares, found.sums, centres, strict=True):
-        covariance = second / n - np.outer(sums, sums) / n**2
-        varied = np.sqrt(np.diagonal(covariance)) > FLAT * np.abs(np.concatenate(side) + sums / n)
-        covariances.append(covariance * np.outer(varied, varied))
-    factors = list(map(covariance_factor, covariances, starts))
-    own = []
-    for (j, k), cross in zip(places, found.cross, strict=True):
-        a, b = (slice(at[m], at[m + 1]) for at, m in zip(starts, (j, k), strict=True))
-        varied = [np.diagonal(c)[part] > 0.0 for c, part in zip(covariances, (a, b), strict=True)]
-        own.append(((cross - np.outer(found.sums[0][a], found.sums[1][b]) / n) * np.outer(*varied))[None])
+    means = [[each.of(own).mean(axis=0) for each in side] for side, own in zip(members, rows, strict=True)]
+    starts = [tuple(np.cumsum([0, *map(len, side)]).tolist()) for side in means]
+    middle, centre = starts[0][-1], np.concatenate([*means[0], *means[1]])
+    found = source.fold(sum_moments, columns, fitted, members, centre)
+    n, mean = found["rows"], found["sum"] / found["rows"]
+    covariance = found["squares"] / n - np.outer(mean, mean)
+    varied = np.sqrt(np.diagonal(covariance)) > FLAT * np.abs(centre + mean)
+    covariance *= np.outer(varied, varied)
+    halves = covariance[:middle, :middle], covariance[middle:, middle:]
+    factors = list(map(covariance_factor, halves, starts))
+    places = [(members[0].index(pair.left), members[1].index(pair.right)) for pair in pairs]
+    parts = [(slice(*starts[0][j : j + 2]), slice(*starts[1][k : k + 2])) for j, k in places]
+    own = [n * covariance[:middle, middle:][None, a, b] for a, b in parts]
     drawn = normal_crossings(factors[0], factors[1], places, procedure.n_resamples, procedure.rng)
     squares: list[list[Any]] = [[] for _ in pairs]
     for scale, batch in ((1.0, own), *((float(n), each) for each in drawn)):
         for kept, sums, pair in zip(squares, batch, pairs, strict=True):
             products = [(slice(0, sums.shape[1]), np.moveaxis(sums, 0, -1))]
             kept.append(scale * add_squares(products, pair, sums.shape[1]))
-    parts = []
-    for kept, pair, (j, k) in zip(squares, pairs, places, strict=True):
-        norms = (
-            n * np.diagonal(c)[at[m] : at[m + 1]]
-            for c, at, m in zip(covariances, starts, (j, k), strict=True)
-        )
+    values = []
+    for kept, pair, part in zip(squares, pairs, parts, strict=True):
+        norms = (n * np.diagonal(half)[own] for half, own in zip(halves, part, strict=True))
         size = trace_products(norms, (pair.left, pair.right), pair.cuts)
         table = np.concatenate(kept, axis=1).T - (0.0 if procedure.biased else size / (n - 1.0))
-        parts.append(Values(table / n**2, size / n**2).merged(True))
-    return resampled_outcome("HSIC", (n,), ensemble, _together(parts), LIMIT, False)
+        values.append(Values(table / n**2, size / n**2).merged(True))
+    return resampled_outcome("HSIC", (n,), ensemble, _together(values), LIMIT, False)

@@ -18,7 +18,7 @@ from kembed.permutation.exchange import beside, count_of_strata, notes_of_strata
 from kembed.tables import diagnostics
 from kembed.tables.source import in_memory
 from kembed.tables.table import Table
-from kembed.testing.hsic import columns_test, refuse_unit, rows_test
+from kembed.testing.hsic import columns_test, rows_test
 from kembed.testing.outcome import TestOutcome, nothing, swapped_outcome
 from kembed.testing.procedure import NULLS, QUIETLY, SERIES, read_procedure
 from kembed.testing.sided import open_sides, side_tables
@@ -118,14 +118,11 @@ def hsic_test(
         with showing_progress(progress):
             sides = open_sides(samples, data, nan_policy, MINIMUM)
             if not sides.held and procedure.by_features(sides.source.size):
-                if unit is not None and not (isinstance(unit, int) and unit == 1):
-                    refuse_unit(unit, sides.source)
-                if strata is not None:
-                    refuse_unit(strata, sides.source, "strata")
-                first, second = sides.columns
+                first, second, *_ = sides.columns
                 own = [tuple(sides.source.schema.names[c] for c in side) for side in (first, second)]
+                how: Any = {"unit": 1 if unit is None else unit, "strata": strata}  # which are refused
                 with np.errstate(**QUIETLY):
-                    return columns_test(sides.source, (first, second), own, tuple(kernels), procedure)
+                    return columns_test(sides.source, (first, second), own, tuple(kernels), procedure, **how)
             tables = sides.tables(MINIMUM)
     else:
         tables, missing = side_tables(samples, nan_policy, MINIMUM)
@@ -148,7 +145,7 @@ def hsic_test(
                 tables, groups = _in_this(tables, order), groups[order]
             both, cut = in_memory(beside(tables), "x and y"), len(names[0])
             columns = tuple(range(cut)), tuple(range(cut, cut + len(names[1])))
-            how: Any = {"unit": 1 if unit is None else unit, "strata": groups}
+            how = {"unit": 1 if unit is None else unit, "strata": groups}
             result = columns_test(both, columns, names, tuple(kernels), procedure, **how)
         else:
             if null not in SERIES:

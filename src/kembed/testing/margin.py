@@ -1,7 +1,7 @@
 """Is a difference larger than a margin? Different beyond it, equivalent within it, or undecided."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,10 @@ import numpy as np
 from kembed.core.writing import jsonable
 from kembed.testing.effect import HALVINGS, LARGEST, LEVEL, EffectData, EffectSize, Moments, rounded
 
+# By how a margin ends: what its number counts, what that is below, and how many of it are one.
+KINDS = {"sd": ("sd", np.inf, 1.0), "%": ("share", 100.0, 100.0), "": ("MMD/√2", 1.0, 1.0)}
 POWER = 0.8  # with which so many rows would decide
-VERDICTS = ("different", "equivalent", "undecided")
+VERDICTS = {"different": "Different beyond", "equivalent": "Equivalent within", "undecided": "Undecided at"}
 MOST = 1e9  # rows: more need not be counted
 
 
@@ -36,12 +38,13 @@ class Margin:
             if data.space.categorical.all() or not by.any():
                 seen = f"margin={self.text!r} shifts numeric columns, and there is none that varies"
                 raise ValueError(f"{seen}; give a share of rows such as margin='2%'")
-            moved = data.shares @ data.means_of(data.features.shifted(by))
+            features = data.features
+            moved = data.shares @ data.means_of(replace(features, landmarks=features.landmarks - by))
             return float(np.linalg.norm(pooled - moved)) / LARGEST
         # k of a row with one that is far away in every column: 0, unless all columns hold categories.
         cross = 0.0
         if data.space.categorical.all():
-            cross = np.exp(-0.5 * np.square(data.space.penalty / data.features.lengthscale).sum())
+            cross = np.exp(-0.5 * np.square(data.space.penalty / data.space.median()).sum())
         return self.amount * float(np.sqrt(pooled @ pooled + 1.0 - 2.0 * cross)) / LARGEST
 
     @property
@@ -95,12 +98,9 @@ def read_margin(value: Any) -> Margin:
     found = re.fullmatch(rf"\s*\+?({number})\s*(sd|%|)\s*", str(value), re.IGNORECASE)
     amount, unit = (float(found[1]), found[2].lower()) if found else (0.0, "")
     text = f"{amount:g}{' sd' if unit == 'sd' else unit}"
-    if unit == "sd" and 0.0 < amount < float("inf"):
-        return Margin(text, "sd", amount)
-    if unit == "%" and 0.0 < amount < 100.0:
-        return Margin(text, "share", amount / 100.0)
-    if unit == "" and 0.0 < amount < 1.0:
-        return Margin(text, "MMD/√2", amount)
+    kind, most, per = KINDS[unit]
+    if 0.0 < amount < most:
+        return Margin(text, kind, amount / per)
     raise ValueError(f"{wanted} between 0 and 1 (MMD/√2), but {value!r} was given")
 
 
@@ -137,11 +137,7 @@ class MarginResult:
     @property
     def title(self) -> str:
         """The verdict in a few words."""
-        return {
-            "different": f"Different beyond the margin of {self.margin}",
-            "equivalent": f"Equivalent within the margin of {self.margin}",
-            "undecided": f"Undecided at the margin of {self.margin}",
-        }[self.verdict]
+        return f"{VERDICTS[self.verdict]} the margin of {self.margin}"
 
     @property
     def confidence(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from kembed.core import checks
-from kembed.core.backend import Bool, Float
+from kembed.core.backend import Float
 from kembed.core.drawing import Drawn
 from kembed.core.store import FileError, read_store, write_store
 from kembed.core.text import listing, printable
@@ -15,18 +15,17 @@ from kembed.core.threads import few_rows_one_thread
 from kembed.permutation import nulls
 from kembed.permutation.designs import Draws
 from kembed.permutation.fusion import Values, combined, fuse
-from kembed.permutation.reservoir import Binned, Bins, Stream, pooled
+from kembed.permutation.reservoir import Binned, Bins, joined, pooled
 from kembed.permutation.sums import StoredSums
-from kembed.tables.reader import read
 from kembed.tables.source import Source
 from kembed.testing.anytime import EvidenceProcess
-from kembed.testing.direction import Training, coordinates, directions, projected
+from kembed.testing.direction import Training, coordinates, directions, projected, split
 from kembed.testing.engine import evaluate
 from kembed.testing.monitor_result import MonitorResult
 from kembed.testing.outcome import subjects
 from kembed.testing.procedure import QUIETLY
 from kembed.testing.sketch import Sketch, as_rows
-from kembed.testing.specification import Specification, known
+from kembed.testing.specification import Specification, known, left_out
 from kembed.testing.stream import (
     ENOUGH_BATCHES,
     WHOLE,
@@ -37,6 +36,7 @@ from kembed.testing.stream import (
     bin_batch,
     is_several,
     of_order,
+    of_sketch,
     read_reference,
     texts_of,
     width_of,
@@ -169,12 +169,12 @@ class Monitor(Drawn):
             if isinstance(reference, Sketch):
                 if self.by is not None or self.unit == "batch" or batches is not None:
                     raise ValueError("a sketch has no strata and no batches; give the rows of the reference")
-                self._start(reference.specification, {WHOLE: Stratum(reference)}, ())
+                self._start(reference.specification, {WHOLE: of_sketch(reference)}, ())
             elif self.by is None and batches is None and not is_several(reference) and self.unit == "row":
                 source = as_rows(reference, "reference", self.nan_policy)
                 sketch = Sketch.of(source, kernel=self.kernel, rng=rng)
                 notes = (*source.notes, *of_order(source))
-                self._start(sketch.specification, {WHOLE: Stratum(sketch)}, notes)
+                self._start(sketch.specification, {WHOLE: of_sketch(sketch)}, notes)
             else:
                 rows = read_reference(reference, self.by, batches, self.nan_policy)
                 notes = (*rows.source.notes, *self._of_batches(rows))
@@ -218,8 +218,9 @@ class Monitor(Drawn):
         """Begin with these features and this past, and no evidence."""
         self._specified(specification, notes)
         hypotheses, restarting = 1 + len(self._subjects), self.mean_time is not None
-        periods = [(period, share * (1.0 - self._learned)) for period, share in SCALES]
-        periods += [(1, DIRECTED)] if self._learned else []
+        periods = list(SCALES)
+        if self._coordinates is not None:
+            periods = [*((period, share * (1.0 - DIRECTED)) for period, share in SCALES), (1, DIRECTED)]
         processes = tuple(
             EvidenceProcess.begun(share, period, restarting, hypotheses) for period, share in periods
         )
@@ -231,26 +232,11 @@ class Monitor(Drawn):
         self.specification, self.notes = specification, notes
         self._subjects, self._places = subjects(specification.fitted.ensemble.kernels)
         self._coordinates = coordinates(specification, self._subjects) if self.unit == "row" else None
-
-    @property
-    def _log_shares(self) -> Float[np.ndarray, " Q"]:
-        """Logarithms of the shares of all hypotheses in the level: all columns together, each, and pairs."""
-        single = self._single
-        families = [kind for kind in (single, ~single) if kind.any()]
-        found = np.full(1 + len(single), 1.0 if not families else WHOLE_SHARE)
-        for kind in families:
-            found[1:][kind] = (1.0 - WHOLE_SHARE) / len(families) / kind.sum()
-        return np.log(found)
-
-    @property
-    def _single(self) -> Bool[np.ndarray, " Q-1"]:
-        """Which hypotheses but the first are about one column."""
-        return np.array([len(names) == 1 for names in self._subjects], dtype=bool)
-
-    @property
-    def _learned(self) -> float:
-        """The share of the level of tests in a learned direction."""
-        return 0.0 if self._coordinates is None else DIRECTED
+        # The hypotheses but the first are about one column each, or a pair.
+        self._single = single = np.array([len(names) == 1 for names in self._subjects], dtype=bool)
+        self._family = np.where(single, single.sum(), (~single).sum())
+        rest = (1.0 - WHOLE_SHARE) / max(len(np.unique(single)), 1) / self._family
+        self._log_shares = np.log([WHOLE_SHARE if len(rest) else 1.0, *rest])
 
     def _generator(self) -> np.random.Generator:
         """Random numbers that nothing else has used."""
@@ -322,32 +308,25 @@ class Monitor(Drawn):
     def _read(self, batch: Any) -> tuple[Source, np.ndarray, tuple[str, ...]]:
         """The rows of a batch, the stratum of each, and notes."""
         names = self.columns if self.by is None else (*self.columns, self.by)
-        source = batch
-        if not isinstance(batch, Source):
-            (source,) = read({"batch": batch}, nan_policy=self.nan_policy, minimum=1, keep=names)
+        source = as_rows(batch, "batch", self.nan_policy, names, 1)
         strata = np.full(source.size, WHOLE) if self.by is None else texts_of(source, self.by)
-        notes = tuple(
-            f"column {name!r} is left out: the reference does not have it"
-            for c, name in enumerate(source.schema.names)
-            if name not in names and name != f"column {c}"
-        )
         ordered = of_order(source) if self.unit == "row" else ()
-        return source, strata, (*source.notes, *notes, *ordered)
+        return source, strata, (*source.notes, *left_out(source, names, "reference"), *ordered)
 
     def _after(self, source: Source, names: np.ndarray, label: str, rng: np.random.Generator) -> State:
         """The state after a batch."""
         old, rows = self.state, self.unit == "row"
         places = None if self._coordinates is None else self._coordinates.places
-        sizes = tuple(period if rows else 1 for period, _ in SCALES)
-        strata = dict(old.strata)
+        sizes = [period if rows else 1 for period, _ in SCALES]
+        strata, width = dict(old.strata), width_of(self.specification)
         for name, count in zip(*np.unique(names, return_counts=True), strict=True):
-            stratum, units = strata.get(name, Stratum(None)), int(count) if rows else 1
-            if not stratum.streams:
-                stratum = stratum.begun(units, sizes, width_of(self.specification), places, rng)
+            stratum, units = strata.get(name, Stratum.without_rows(width)), int(count) if rows else 1
+            if not stratum.pasts:
+                stratum = stratum.begun(units, sizes, places, rng)
             strata[name] = stratum.fitting(units)
         binned = bin_batch(source, names, strata, self.specification, self.unit, rng)
-        for name, batch in binned.items():
-            strata[name] = strata[name].joined(batch, places)
+        for name in (name for name, stratum in strata.items() if stratum.pasts):
+            strata[name] = strata[name].joined(binned.get(name), places, len(old.labels) % SCALES[-1][0] + 1)
         learned = None
         if self._coordinates is not None:
             training = [each.training for each in strata.values() if each.training is not None]
@@ -356,26 +335,33 @@ class Monitor(Drawn):
         for k, process in enumerate(processes):
             if number % process.period:
                 continue
-            blocks = {name: each.streams[k].completed() for name, each in strata.items() if each.streams}
+            pairs = {}
+            for name, each in strata.items():
+                if each.pasts and places is not None and k == len(SCALES):
+                    pairs[name] = each.pasts[k], split(each.recent[-1], places)[1]
+                elif each.pasts:
+                    pairs[name] = each.pasts[k], joined(each.recent[-process.period :]).coarser(sizes[k])
             direction = learned if k == len(SCALES) else None
-            processes[k] = process.after(*self._test(list(blocks.values()), direction, rng))
-            for name, block in blocks.items():
-                strata[name] = strata[name].with_stream(k, block.absorbed(rng))
-        strata = {name: each.later() for name, each in strata.items()}
+            processes[k] = process.after(*self._test(list(pairs.values()), direction, rng))
+            for name, (_, block) in pairs.items():
+                strata[name] = strata[name].absorbed(k, block, rng)
         log_evidence = np.max([process.log_evidence for process in processes], axis=0)
         evidence = np.append(old.evidence, (log_evidence + self._log_shares).max())
         peaks = np.maximum(old.peaks, log_evidence)
         return State(strata, tuple(processes), (*old.labels, label), evidence, peaks)
 
     def _test(
-        self, streams: list[Stream], learned: Float[np.ndarray, "q Q"] | None, rng: np.random.Generator
+        self,
+        pairs: list[tuple[Binned, Binned]],
+        learned: Float[np.ndarray, "q Q"] | None,
+        rng: np.random.Generator,
     ) -> tuple[Float[np.ndarray, " Q"], int]:
-        """P-values of all hypotheses: a block against its past; and the size of the grid they are on.
+        """P-values of all hypotheses: blocks against their pasts; and the size of the grid they are on.
 
         With `learned` directions the statistics are differences of means along these. Where no resample
         reaches the data, `FINER` times as many are drawn: p is then their rank among these, else as at first.
         """
-        made = pooled(streams)
+        made = pooled(pairs)
         if made is None:  # nothing to compare with
             return np.ones(1 + len(self._subjects)), 1
         draws = made[1].draw(made[0][:, 0], self.n_resamples, rng)
@@ -413,14 +399,10 @@ class Monitor(Drawn):
         state, limit = self.state, np.log(self.threshold)
         crossed = np.flatnonzero(state.evidence >= limit)
         alarm = len(crossed) > 0
-        single = self._single
-        family = np.where(single, single.sum(), (~single).sum())
-        sure = [
-            names
-            for names, peak, count in zip(self._subjects, state.peaks[1:], family, strict=True)
-            if alarm and peak >= limit + np.log(count)
-        ]
-        columns = {names[0] for names in sure if len(names) == 1}
+        peaks = dict(zip(self._subjects, state.peaks[1:].tolist(), strict=True))
+        limits = np.where(alarm, limit + np.log(self._family), np.inf)
+        sure = [names for names, least in zip(peaks, limits, strict=True) if peaks[names] >= least]
+        columns = tuple(names[0] for names in sure if len(names) == 1)
         return MonitorResult(
             label=state.labels[-1],
             batches=len(state.labels),
@@ -429,12 +411,12 @@ class Monitor(Drawn):
             threshold=self.threshold,
             since=state.labels[crossed[0]] if alarm else None,
             began=state.labels[self._beginning(limit)] if alarm else None,
-            columns=tuple(names[0] for names in sure if len(names) == 1),
-            pairs=tuple((names[0], names[1]) for names in sure if len(names) == 2 and not {*names} & columns),
+            columns=columns,
+            pairs=tuple((a, b) for a, *rest in sure for b in rest if not {a, b} & {*columns}),
             pvalue=float(state.processes[0].pvalues[-1]),
             by_column={
                 names[0]: float(np.exp(min(peak, LARGEST)))
-                for names, peak in zip(self._subjects, state.peaks[1:], strict=True)
+                for names, peak in peaks.items()
                 if len(names) == 1
             },
             alpha=self.alpha if self.mean_time is None else None,
@@ -453,13 +435,10 @@ class Monitor(Drawn):
 
     def restart(self, reference: Any, batches: str | None = None) -> None:
         """Start again with a new reference: features, past and evidence; labels that were seen stay so."""
-        before, labels = self.counter, self.labels
-        try:
-            self._begin(reference, batches)
-        except BaseException:
-            self.counter = before
-            raise
-        self.earlier += labels
+        made = copy(self)
+        made._begin(reference, batches)
+        made.earlier += self.labels
+        self.__dict__ = made.__dict__
 
     def save(self, path: str | Path) -> Path:
         """Write the monitor to a file, atomically: arrays and JSON, no code."""
@@ -484,27 +463,20 @@ class Monitor(Drawn):
             made._specified(parts["specification"], parts["notes"])
             made.state = State(**{name: parts[name] for name in State._fields})
             made.result = made._result(()) if made.labels else None
-            fits = made.specification.works and made.fits
+            widths = [width_of(made.specification)] * len(SCALES)
+            widths += [] if made._coordinates is None else [len(made._coordinates.places)]
+            pasts = [[past.bins.shape[1] for past in own.pasts] for own in made.state.strata.values()]
+            fits = (
+                made.specification.works
+                and all(each in ([], widths) for each in pasts)
+                and len(made.state.processes) == len(widths)
+                and len(made.labels) == len(made.evidence) == len(made.state.processes[0].sizes)
+            )
         except Exception:  # whatever forged parts lead to
             fits = False
         if not fits:
             raise FileError(f"{printable(str(path))} does not hold a monitor; make it again")
         return made
-
-    @property
-    def fits(self) -> bool:
-        """Whether the parts of what was read agree."""
-        width, count = width_of(self.specification), len(self.state.processes)
-        streams = [(k, each) for own in self.state.strata.values() for k, each in enumerate(own.streams)]
-        narrow = 0 if self._coordinates is None else len(self._coordinates.places)
-        return (
-            count == len(SCALES) + bool(self._learned)
-            and all(len(own.streams) in (0, count) for own in self.state.strata.values())
-            and all(each.past.bins.shape[1] == (width if k < len(SCALES) else narrow) for k, each in streams)
-            and all(each.log_sums.shape[0] == 1 + len(self._subjects) for each in self.state.processes)
-            and len(self.labels) == len(self.state.evidence) == len(self.state.processes[0].sizes)
-            and len(self.state.peaks) == 1 + len(self._subjects)
-        )
 
     def __repr__(self) -> str:
         if self.result is None:
@@ -514,5 +486,5 @@ class Monitor(Drawn):
 
 def _known() -> dict[str, Any]:
     """What a file may hold."""
-    own = (EvidenceProcess, Sketch, Binned, Stream, Stratum, Training)
+    own = (EvidenceProcess, Binned, Stratum, Training)
     return known() | {each.__name__: each for each in own}

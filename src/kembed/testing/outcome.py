@@ -22,8 +22,19 @@ SURE = 0.05  # findings at this level are reported
 SHOWN = 5  # and so many of them
 
 
-@dataclass(frozen=True, eq=False)
-class MemberResult:
+class Rounded:
+    """A record that is shown with four digits of every number."""
+
+    def __repr__(self) -> str:
+        shown = {
+            name: f"{each:.4g}" if isinstance(each, float) else repr(each)
+            for name, each in vars(self).items()
+        }
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in shown.items())})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MemberResult(Rounded):
     """One member of a fused test: its strongest kernel, that kernel's statistic, and -log p of the member.
 
     `neg_log_p` is -log p under a gamma law fitted to the data and all resamples: 3 is p = .05, 7 is p = .001.
@@ -33,14 +44,9 @@ class MemberResult:
     statistic: float  # MMD² or HSIC with this kernel
     neg_log_p: float
 
-    def __repr__(self) -> str:
-        return (
-            f"MemberResult({self.kernel!r}, statistic={self.statistic:.4g}, neg_log_p={self.neg_log_p:.2f})"
-        )
 
-
-@dataclass(frozen=True, eq=False)
-class Finding:
+@dataclass(frozen=True, eq=False, repr=False)
+class Finding(Rounded):
     """A column, or a pair of them, that is significant individually.
 
     `adjusted_pvalue` is adjusted for all columns and pairs (step-down, on the resamples of the test) and is
@@ -51,23 +57,15 @@ class Finding:
     pvalue: float
     adjusted_pvalue: float
 
-    def __repr__(self) -> str:
-        which = " and ".join(map(repr, self.columns))
-        return f"Finding({which}, pvalue={self.pvalue:.4g}, adjusted_pvalue={self.adjusted_pvalue:.4g})"
 
-
-@dataclass(frozen=True, eq=False)
-class ColumnResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnResult(Rounded):
     """The test of one column, and its p-value corrected for looking at all of them."""
 
     name: str
     statistic: float
     pvalue: float
     adjusted_pvalue: float  # step-down max-T (Westfall & Young 1993), at least the p-value of the test
-
-    def __repr__(self) -> str:
-        numbers = (f"{name}={getattr(self, name):.4g}" for name in ("statistic", "pvalue", "adjusted_pvalue"))
-        return f"ColumnResult({self.name!r}, {', '.join(numbers)})"
 
 
 ColumnResults = tuple[ColumnResult, ...]
@@ -80,11 +78,19 @@ class ColumnEvidence(NamedTuple):
     effects: tuple[float, ...]
     neg_log_pvalues: Float[np.ndarray, "C D"]
 
-    def results(self) -> ColumnResults:
-        """P-values of every column, adjusted for all of them."""
+    def results(self, overall: float) -> ColumnResults:
+        """P-values of every column, adjusted for all of them: not below that of the test of all."""
         T = self.neg_log_pvalues
         single, adjusted = nulls.column_pvalues(T[0], T[1:]), nulls.step_down(T[0], T[1:])
+        adjusted = np.maximum(adjusted, overall)
         return tuple(map(ColumnResult, self.names, self.effects, single.tolist(), adjusted.tolist()))
+
+
+def column_evidence(names: tuple[str, ...], columns: list[Ensemble], values: list[Values]) -> ColumnEvidence:
+    """The tests of single columns: their fused statistics, and what is reported as their effect."""
+    fused = [fuse(own, each.plan) for own, each in zip(values, columns, strict=True)]
+    effects = tuple(float(each.statistic[0]) for each in fused)
+    return ColumnEvidence(names, effects, np.stack([each.whole for each in fused], axis=1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -236,10 +242,10 @@ def resampled_outcome(
     if columns is not None:
         if len(columns.names) == 1:
             columns = columns._replace(effects=(float(shown[0]),), neg_log_pvalues=shown[:, None])
-        by_column = tuple(
-            replace(column, adjusted_pvalue=max(column.adjusted_pvalue, pvalue))
-            for column in columns.results()
-        )
+        by_column = columns.results(pvalue)
+    findings: tuple[Finding, ...] = ()
+    if ensemble.fused:
+        findings = find_columns(ensemble.kernels, fused.kernels, pvalue, columns, by_column)
     return TestOutcome(
         statistic=float(shown[0]),
         pvalue=pvalue,
@@ -254,9 +260,7 @@ def resampled_outcome(
         learned=ensemble.learned,
         columns=by_column,
         enumerated=enumerated,
-        findings=find_columns(ensemble.kernels, fused.kernels, pvalue, columns, by_column)
-        if ensemble.fused
-        else (),
+        findings=findings,
     )
 
 

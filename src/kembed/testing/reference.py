@@ -3,6 +3,7 @@
 No test looks at these. They say what a difference that was found consists of.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -10,9 +11,7 @@ import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.core.shuffling import shuffled
-from kembed.tables.schema import Schema
 from kembed.tables.source import Block
-from kembed.tables.table import Table
 
 KEPT = 1_000  # rows that a sketch keeps: a share of them has a standard error of at most 1.6%
 
@@ -38,12 +37,6 @@ class Totals:
         none = np.zeros(values.shape[1], dtype=int)
         low, high = values.min(axis=0, initial=np.inf), values.max(axis=0, initial=-np.inf)
         return cls(0, none, z.sum(axis=0), np.square(z).sum(axis=0), low, high)
-
-    def fits(self, columns: int) -> bool:
-        """Whether these can be totals of so many columns."""
-        sums = (self.missing, self.first, self.second, self.low, self.high)
-        whole = self.missing.dtype.kind == "i" and 0 <= self.missing.min() <= self.missing.max() <= self.given
-        return whole and {each.shape for each in sums} == {(columns,)} and not np.isnan(sums).any()
 
     def plus(self, other: Self) -> Self:
         """Those of the rows of both."""
@@ -103,16 +96,15 @@ class KeptRows:
         order = np.argsort(places, kind="stable")[:most]
         return type(self)(most, places[order], values[order], levels)
 
-    def fits(self, schema: Schema) -> bool:
-        """Whether these can be rows of such columns."""
-        k, D = self.values.shape
-        codes = [
-            np.isin(column, range(len(own))).all()
-            for column, own, kind in zip(self.values.T, self.levels, schema.categorical, strict=True)
-            if kind
-        ]
-        shapes = self.places.shape == (k,) and len(self.levels) == D == len(schema.names)
-        return bool(shapes and all(codes) and np.isfinite(self.values).all() and k <= self.most)
+
+def new_codes(levels: Sequence[Any], others: Sequence[Any]) -> Int[np.ndarray, " L"]:
+    """The place of every level among others; their number where it is none of them.
+
+    >>> new_codes(("a", "c"), ("b", "a")).tolist()
+    [1, 2]
+    """
+    places = {level: place for place, level in enumerate(others)}
+    return np.array([places.get(level, len(places)) for level in levels], dtype=int)
 
 
 def recoded(
@@ -121,15 +113,9 @@ def recoded(
     """Rows in the codes of other levels, which hold all of their own."""
     values = values.copy()
     for c, (own, other) in enumerate(zip(levels, others, strict=True)):
-        if own and own != other:
-            codes = {level: float(code) for code, level in enumerate(other)}
-            values[:, c] = np.array([codes[level] for level in own])[values[:, c].astype(int)]
+        if own:
+            values[:, c] = new_codes(own, other)[values[:, c].astype(int)]
     return values
-
-
-def with_levels(table: Table, levels: tuple[tuple[Any, ...], ...]) -> dict[str, Any]:
-    """Values and levels of a table in the codes of other levels, which hold all of its own."""
-    return {"values": recoded(table.values, table.levels, levels), "levels": levels}
 
 
 def take_kept(
@@ -139,9 +125,3 @@ def take_kept(
     places = shuffled(np.arange(block.first, block.first + len(block.values)), size, key)
     kept = places < most
     return np.column_stack([block.values[kept][:, list(columns)], (places[kept] + 0.5) / size])
-
-
-def nothing_kept(D: int) -> tuple[Totals, KeptRows]:
-    """No totals and no rows, of so many columns."""
-    totals = Totals.of(np.empty((0, D)), np.stack([np.zeros(D), np.ones(D)]))
-    return totals, KeptRows(0, np.empty(0), np.empty((0, D)), ((),) * D)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,9 +24,9 @@ from kembed.core.writing import jsonable
 from kembed.kernels.base import Kernel
 from kembed.permutation.bins import MOST, Bins
 from kembed.permutation.designs import TwoSamples
-from kembed.permutation.dyadic import DyadicBins, common_power, merge_bins, unions
+from kembed.permutation.dyadic import DyadicBins, common_power, merge_bins, union_indicators
 from kembed.permutation.fusion import refuse_non_finite
-from kembed.permutation.sums import Layout, Sums, stored, sum_features
+from kembed.permutation.sums import Sums, stored
 from kembed.tables.reader import MissingValuesError, read
 from kembed.tables.schema import LEVELS
 from kembed.tables.source import Block, Source, Stacked
@@ -42,6 +42,7 @@ from kembed.testing.specification import (
     digest,
     fit_specification,
     known,
+    left_out,
     recoding,
     stored_again,
     sum_recoded,
@@ -152,13 +153,13 @@ class Sketch:
             maps, coding = specification.maps, recoding(specification.schema, source)
             drawn = source.size, keep_rows, int(generator.integers(2**62))
             found = source.fold(sum_reference, coding, bins, specification, *drawn)
-        steps = zip(found.sums.features, maps, strict=True)
+        steps = zip(found["sums"].features, maps, strict=True)
         sums = tuple(in_steps(table[:-1], each.steps) for table, each in steps)  # without held-out rows
         missing = np.array(getattr(source, "missing", None) or [0] * len(source.schema.names))
-        totals = replace(found.totals, given=source.given, missing=missing[list(coding.places)])
+        totals = replace(found["totals"], given=source.given, missing=missing[list(coding.places)])
         levels = tuple(source.schema.levels[place] for place in coding.places)
-        kept = KeptRows.of(keep_rows, found.kept.table, levels)
-        return cls(specification, bins.powers, found.sums.weight[:-1], sums, totals, kept)
+        kept = KeptRows.of(keep_rows, found["kept"].table, levels)
+        return cls(specification, bins.powers, found["sums"].weight[:-1], sums, totals, kept)
 
     @property
     def rows(self) -> int:
@@ -237,22 +238,17 @@ class Sketch:
     def from_parts(cls, parts: dict[str, Any], path: str | Path) -> Self:
         """Make it from what was read, if the parts agree."""
         try:
-            own = {each.name: parts[each.name] for each in fields(cls)}
-            made = cls(**{**own, "sums": tuple(own["sums"])})
+            made = cls(**{each.name: parts[each.name] for each in fields(cls)})
             schema, powers, maps = made.specification.schema, made.powers, made.specification.maps
-            shapes = [(len(powers) + 1, len(each.steps)) for each in maps]
-            of_columns = (schema.names, schema.categorical, schema.levels, made.specification.margins.T)
             fits = (
-                [part.shape for part in made.sums] == shapes
+                [part.shape for part in made.sums] == [(len(powers) + 1, len(each.steps)) for each in maps]
                 and {part.dtype.kind for part in (powers, *made.sums)} == {"i"}
                 and np.isin(powers, range(LARGEST_POWER)).all()
                 and (np.diff(powers) >= 0).all()
                 and np.array_equal(made.weight[:-1], 2.0**powers)  # bins are full
                 and 0.0 <= made.weight[-1] < 2.0**LARGEST_POWER
-                and {len(column) for column in of_columns} == {len(made.specification.histograms)}
+                and len(schema.names) == made.kept.values.shape[1] == len(made.totals.first)
                 and max(map(len, schema.levels)) <= LEVELS
-                and made.kept.fits(schema)
-                and made.totals.fits(len(schema.names))
                 and made.specification.works
             )
         except Exception:  # whatever forged parts lead to
@@ -263,9 +259,7 @@ class Sketch:
 
     def sums_of(self, power: int) -> Sums:
         """Sums over bins of 2^power rows, and over all other rows."""
-        own = unions(self.powers, power)
-        count = int(own.max(initial=-1)) + 1
-        indicators = np.append(np.where(own < 0, count, own), count) == np.arange(count + 1)[:, None]
+        indicators = union_indicators(self.powers, power)
         parts = zip(self.sums, self.specification.maps, strict=True)
         features = [indicators @ (sums * each.steps) for sums, each in parts]
         return Sums(self.rows, indicators @ self.weight, features)
@@ -316,35 +310,17 @@ class Sketch:
         return f"Sketch of {rows_of(self.rows)}, {names} ({held_out})"
 
 
-class Summary(NamedTuple):
-    """What a pass over the rows of a reference brings back."""
-
-    sums: Sums
-    totals: Totals
-    kept: Stacked
-
-    def plus(self, other: "Summary") -> "Summary":
-        """Of both."""
-        totals, kept = self.totals.plus(other.totals), self.kept.plus(other.kept)
-        return Summary(self.sums.plus(other.sums), totals, kept)
-
-
 def sum_reference(
-    block: Block,
-    coding: Recoding,
-    bins: Any,
-    specification: Specification,
-    size: int,
-    most: int,
-    key: int,
-) -> Summary:
+    block: Block, coding: Recoding, bins: Any, specification: Specification, size: int, most: int, key: int
+) -> dict[str, Any]:
     """Sums by bin, totals of the same rows, and the rows that are kept."""
     coded = coding(block)
-    layout = Layout(tuple(range(len(coding.places))))
-    sums = sum_features(coded, layout, bins, specification.basis, specification.maps)
     summed = bins.of(block.first, len(block.values))[1] >= 0
-    totals = Totals.of(coded.values[summed], specification.scales)
-    return Summary(sums, totals, Stacked((take_kept(block, coding.places, size, most, key),)))
+    return {
+        "sums": sum_recoded(block, coding, bins, specification.basis, specification.maps),
+        "totals": Totals.of(coded.values[summed], specification.scales),
+        "kept": Stacked((take_kept(block, coding.places, size, most, key),)),
+    }
 
 
 def load_reference(path: str | Path) -> Any:
@@ -365,12 +341,14 @@ def load_reference(path: str | Path) -> Any:
         raise FileError(f"{printable(str(path))} does not hold a detector; make it again") from None
 
 
-def as_rows(value: Any, argument: str, nan_policy: str, keep: tuple[str, ...] = ()) -> Source:
+def as_rows(
+    value: Any, argument: str, nan_policy: str, keep: tuple[str, ...] = (), minimum: int = 2
+) -> Source:
     """Read a sample as a source of its complete rows; columns in `keep` are never left out."""
     if isinstance(value, Source):
         return value
     checks.choice(nan_policy, "nan_policy", ("raise", "omit", "propagate"))
-    (source,) = read({argument: value}, nan_policy=nan_policy, minimum=2, keep=keep)
+    (source,) = read({argument: value}, nan_policy=nan_policy, minimum=minimum, keep=keep)
     return source
 
 
@@ -411,24 +389,13 @@ def sketch_test(
             rows = (each.rows if isinstance(each, Sketch) else error.sizes[0] for each in (x, y))
             return outcome.nothing("MMD²", "permutation", tuple(rows))
         samples.append(source)
-        notes += source.notes
-        notes += tuple(
-            f"column {name!r} is left out: the sketch does not have it"
-            for c, name in enumerate(source.schema.names)
-            if name not in names and name != f"column {c}"
-        )
+        notes += (*source.notes, *left_out(source, names, "sketch"))
     power = common_power([each.powers if isinstance(each, Sketch) else each.size for each in samples])
     key = int(procedure.rng.integers(2**62))
     parts = [
         each.sums_of(power)
         if isinstance(each, Sketch)
-        else each.fold(
-            sum_recoded,
-            recoding(specification.schema, each),
-            Bins(each.size, 2**power, min(each.size >> power, MOST), key),
-            specification.basis,
-            specification.maps,
-        )
+        else specification.sums(each, Bins(each.size, 2**power, min(each.size >> power, MOST), key))
         for each in samples
     ]
     counts = [len(part.weight) for part in parts]  # the last bin of either sample keeps its label

@@ -10,7 +10,7 @@ digit, sketches add up without error, and a file holds whole numbers.
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from importlib import import_module
@@ -116,6 +116,12 @@ class Specification:
     def maps(self) -> tuple[Any, ...]:
         """All that is summed: features of the ensemble, then counts of every column."""
         return (*self.fitted.ensemble.maps, *self.histograms)
+
+    def sums(self, source: Source, bins: Any, maps: tuple[Any, ...] = (), owner: str = "sketch") -> Sums:
+        """Sums by bin over the rows of a source; of all maps unless some are given."""
+        return source.fold(
+            sum_recoded, recoding(self.schema, source, owner), bins, self.basis, maps or self.maps
+        )
 
     @property
     def works(self) -> bool:
@@ -284,10 +290,17 @@ def recoding(schema: Schema, source: Source, owner: str = "sketch") -> Recoding:
             written = schema.styles[c] or "plain numbers"
             has = f"text of {seen} reads as {style or 'plain numbers'} where that of the {owner} reads as"
             raise ValueError(f"{has} {written}; write it alike")
-        code = {level: number for number, level in enumerate(schema.levels[c])}
-        table = np.array([code.get(level, len(code)) for level in own.levels[place]], dtype=int)
-        codes.append(table if kind else None)
+        codes.append(reference.new_codes(own.levels[place], schema.levels[c]) if kind else None)
     return Recoding(places, tuple(codes))
+
+
+def left_out(source: Source, names: Sequence[str], owner: str) -> tuple[str, ...]:
+    """Notes on the named columns of a source that a sketch or reference does not have."""
+    return tuple(
+        f"column {name!r} is left out: the {owner} does not have it"
+        for c, name in enumerate(source.schema.names)
+        if name not in names and name != f"column {c}"
+    )
 
 
 @cache

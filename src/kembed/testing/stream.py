@@ -1,5 +1,6 @@
 """A stream of batches as bins: features are fitted on part of a reference, and summed over the rest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,23 +10,21 @@ from kembed.core import checks
 from kembed.core.backend import Bool, Int
 from kembed.core.text import listing
 from kembed.permutation.bins import MOST, ClusterBins
-from kembed.permutation.dyadic import FEW, DyadicBins, common_power
+from kembed.permutation.dyadic import FEW, DyadicBins, common_power, union_indicators
+from kembed.permutation.exchange import refuse_split
 from kembed.permutation.fusion import refuse_non_finite
-from kembed.permutation.reservoir import Binned, Stream, nothing
-from kembed.permutation.sums import Sums, take_column
+from kembed.permutation.reservoir import Binned, Bins, nothing
+from kembed.permutation.sums import take_column
 from kembed.tables.diagnostics import ordered_rows
 from kembed.tables.frames import level_text
 from kembed.tables.reader import is_files, read, tables_of
 from kembed.tables.source import SAMPLE, Memory, Source, in_memory
 from kembed.testing.direction import Training, split
-from kembed.testing.reference import nothing_kept
-from kembed.testing.sketch import HELD_OUT, LEAST_ROWS, SHARE, Sketch, in_steps
+from kembed.testing.sketch import HELD_OUT, LEAST_ROWS, SHARE, Sketch
 from kembed.testing.specification import (
     Specification,
     fit_specification,
-    recoding,
     stored_again,
-    sum_recoded,
 )
 
 # Of a reference whose batches are units: with fewer p-values are too large for an alarm to come soon.
@@ -40,69 +39,65 @@ Strata = dict[str, "Stratum"]
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """One stratum: a sketch of its reference until a first batch decides on the rows of a bin, then streams.
+    """One stratum: bins of its reference until a first batch decides on their rows, then all of its past.
 
-    There is one stream for each sequence of tests. The last is that of test halves if there is `training`.
+    There is one past for each sequence of tests. The last is that of test halves if there is `training`.
     """
 
-    reference: Sketch | None
+    powers: Int[np.ndarray, " A"]  # log₂ of the rows of the bins of the reference
+    reference: Bins  # these bins, and last the sum over rows in none
     power: int = 0  # log₂ of the rows of a bin
-    streams: tuple[Stream, ...] = ()
+    pasts: tuple[Binned, ...] = ()
+    recent: tuple[Binned, ...] = ()  # batches that the longest block may hold
     training: Training | None = None
 
+    @classmethod
+    def without_rows(cls, width: int) -> "Stratum":
+        """One that the reference does not have."""
+        return cls(np.zeros(0, dtype=int), np.zeros((1, width)))
+
     def begun(
-        self,
-        rows: int,
-        sizes: tuple[int, ...],
-        width: int,
-        places: Int[np.ndarray, " q"] | None,
-        rng: np.random.Generator,
+        self, rows: int, sizes: Sequence[int], places: Int[np.ndarray, " q"] | None, rng: np.random.Generator
     ) -> "Stratum":
-        """The same once a batch of so many rows has come; `sizes` of its bins make one of a stream.
+        """The same once a batch of so many rows has come; `sizes` of its bins make one of a block.
 
         `places` are the features in which directions are learned.
         """
-        known = [] if self.reference is None else [self.reference.powers]
-        power = common_power([*known, rows])
-        pasts = [self._past(power + size.bit_length() - 1, width) for size in sizes]
-        streams = [Stream.begun(past, size, rng) for past, size in zip(pasts, sizes, strict=True)]
-        if places is None:
-            return Stratum(None, power, tuple(streams))
-        training, test = split(pasts[0], places)
-        streams.append(Stream.begun(test, 1, rng))
-        return Stratum(None, power, tuple(streams), Training(np.zeros(len(places)), training))
-
-    def _past(self, power: int, width: int) -> Binned:
-        """The reference in bins of 2^power rows."""
-        if self.reference is None:
-            return nothing(width)
-        table = as_table(self.reference.sums_of(power))[:, :width]
-        return Binned(table[:-1], table[-1])
-
-    def joined(self, batch: Binned, places: Int[np.ndarray, " q"] | None) -> "Stratum":
-        """The same with one more batch in the blocks."""
-        parts, training = [batch] * len(self.streams), self.training
-        if training is not None and places is not None:
-            half, parts[-1] = split(batch, places)
-            training = training.with_batch(half)
-        streams = (stream.joined(part) for stream, part in zip(self.streams, parts, strict=True))
-        return replace(self, streams=tuple(streams), training=training)
-
-    def with_stream(self, k: int, stream: Stream) -> "Stratum":
-        """The same with another stream in place of one."""
-        return replace(self, streams=(*self.streams[:k], stream, *self.streams[k + 1 :]))
-
-    def later(self) -> "Stratum":
-        """The same when the next batch comes."""
-        return self if self.training is None else replace(self, training=self.training.later())
+        power = common_power([self.powers, rows] if len(self.powers) else [rows])
+        tables = [
+            union_indicators(self.powers, power + size.bit_length() - 1) @ self.reference for size in sizes
+        ]
+        references = [Binned(table[:-1], table[-1]) for table in tables]
+        training = None
+        if places is not None:
+            half, test = split(references[0], places)
+            training, references = Training(np.zeros(len(places)), half), [*references, test]
+        pasts = tuple(nothing(len(each.rest)).absorbing(each, rng) for each in references)
+        return Stratum(self.powers[:0], self.reference[:0], power, pasts, (), training)
 
     def fitting(self, rows: int) -> "Stratum":
         """The same with larger bins, if a batch has many times the rows of the first one."""
         found = self
         while rows >> found.power >= 4 * FEW:
-            streams = tuple(stream.coarser() for stream in found.streams)
-            found = replace(found, power=found.power + 1, streams=streams)
+            pasts, recent = (tuple(each.coarser(2) for each in part) for part in (found.pasts, found.recent))
+            found = replace(found, power=found.power + 1, pasts=pasts, recent=recent)
         return found
+
+    def joined(self, batch: Binned | None, places: Int[np.ndarray, " q"] | None, most: int) -> "Stratum":
+        """The same with one more batch, which may have no rows here; the last `most` may be in a block."""
+        batch = nothing(len(self.pasts[0].rest)) if batch is None else batch
+        training = self.training
+        if training is not None and places is not None:
+            training = training.with_batch(split(batch, places)[0])
+        return replace(self, recent=(*self.recent, batch)[-most:], training=training)
+
+    def absorbed(self, k: int, block: Binned, rng: np.random.Generator) -> "Stratum":
+        """The same with a block in the past of one of the sequences of tests."""
+        if not block.rows:
+            return self
+        pasts = list(self.pasts)
+        pasts[k] = pasts[k].absorbing(block, rng)
+        return replace(self, pasts=tuple(pasts))
 
 
 class Reference(NamedTuple):
@@ -185,9 +180,19 @@ def of_order(source: Source) -> tuple[str, ...]:
     return tuple(ordered_rows(replace(table, values=table.values[:SAMPLE]), ORDERED))
 
 
-def as_table(sums: Sums) -> Any:
-    """A bin each row: how many rows it holds, then its sums."""
-    return np.column_stack([sums.weight, *sums.features])
+def sum_table(specification: Specification, source: Source, bins: ClusterBins) -> Bins:
+    """A bin each row: how many rows it holds, then their sums of all features of the ensemble."""
+    sums = specification.sums(source, bins, specification.fitted.ensemble.maps, "reference")
+    table = np.column_stack([sums.weight, *sums.features])
+    refuse_non_finite(table)
+    return table
+
+
+def of_sketch(sketch: Sketch) -> Stratum:
+    """The only stratum, of the rows of a sketch."""
+    steps = zip(sketch.sums, sketch.specification.fitted.ensemble.maps, strict=False)  # then histograms
+    table = np.column_stack([sketch.weight, *(sums * each.steps for sums, each in steps)])
+    return Stratum(sketch.powers, table)
 
 
 def begin(
@@ -214,15 +219,8 @@ def begin(
     nowhere = np.zeros(start + 1, dtype=int)
     bins = ClusterBins(own, place, nowhere, nowhere)
     specification = stored_again(fit_specification(reference.source, bins, kernel, rng))
-    coding = recoding(specification.schema, reference.source, "reference")
-    found = reference.source.fold(sum_recoded, coding, bins, specification.basis, specification.maps)
-    D = len(specification.schema.names)
-    strata: Strata = {}
-    for name, (part, powers) in parts.items():
-        tables = zip(found.features, specification.maps, strict=True)
-        sums = tuple(in_steps(table[part], each.steps) for table, each in tables)
-        strata[name] = Stratum(Sketch(specification, powers, found.weight[part], sums, *nothing_kept(D)))
-    return specification, strata
+    table = sum_table(specification, reference.source, bins)
+    return specification, {name: Stratum(powers, table[part]) for name, (part, powers) in parts.items()}
 
 
 def _batches(reference: Reference) -> Int[np.ndarray, " n"]:
@@ -234,20 +232,15 @@ def _batches(reference: Reference) -> Int[np.ndarray, " n"]:
     if count < LEAST_BATCHES:
         seen = f"the reference has {count} batches, and unit='batch' needs at least {LEAST_BATCHES}"
         raise ValueError(f"{seen}, better {ENOUGH_BATCHES}; give more, or compare rows (unit='row')")
-    refuse_split(reference.batches, reference.strata)
+    _refuse_split(reference.batches, reference.strata)
     return reference.batches
 
 
-def refuse_split(batches: Int[np.ndarray, " n"], strata: Texts) -> None:
+def _refuse_split(batches: Int[np.ndarray, " n"], strata: Texts) -> None:
     """Refuse a batch that is a unit and lies in two strata."""
-    _, codes = np.unique(strata, return_inverse=True)
-    low, high = (np.full(int(batches.max()) + 1, start) for start in (len(strata), -1))
-    np.minimum.at(low, batches, codes)
-    np.maximum.at(high, batches, codes)
-    if (low < high).any():
-        both = np.unique(strata)[[low[low < high][0], high[low < high][0]]]
-        seen = f"a batch has rows in two strata, {both[0]!r} and {both[1]!r}"
-        raise ValueError(f"{seen}; with unit='batch' name strata that hold whole batches, or leave by= out")
+    names, codes = np.unique(strata, return_inverse=True)
+    remedy = "with unit='batch' name strata that hold whole batches, or leave by= out"
+    refuse_split([batches], [codes.ravel()], dict(enumerate(names)), "a batch", remedy)
 
 
 def width_of(specification: Specification) -> int:
@@ -264,10 +257,8 @@ def bin_batch(
     rng: np.random.Generator,
 ) -> dict[str, Binned]:
     """The rows of a batch in bins of the size of their stratum, by their numbers alone; or all in one."""
-    maps = specification.fitted.ensemble.maps
-    coding = recoding(specification.schema, source, "reference")
     if unit == "batch":
-        refuse_split(np.zeros(len(names), dtype=int), names)
+        _refuse_split(np.zeros(len(names), dtype=int), names)
     own, start, parts = np.empty(len(names), dtype=int), 0, {}
     for name in np.unique(names).tolist():
         rows = rng.permutation(np.flatnonzero(names == name))
@@ -278,6 +269,5 @@ def bin_batch(
         start += full + 1
     nowhere = np.zeros(start, dtype=int)
     bins = ClusterBins(own, own, nowhere, nowhere)
-    table = as_table(source.fold(sum_recoded, coding, bins, specification.basis, maps))
-    refuse_non_finite(table)
+    table = sum_table(specification, source, bins)
     return {name: Binned(table[first:last], table[last]) for name, (first, last) in parts.items()}

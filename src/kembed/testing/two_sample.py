@@ -32,7 +32,7 @@ from kembed.testing import dense, engine, outcome
 from kembed.testing.effect import LEVEL, effect_data, effect_size
 from kembed.testing.margin import Margin, decide, read_margin
 from kembed.testing.outcome import ColumnResults, TestOutcome, resampled_outcome
-from kembed.testing.procedure import QUIETLY, Procedure, is_by_features, is_fused, is_sketch, read_procedure
+from kembed.testing.procedure import QUIETLY, Procedure, is_fused, is_sketch, read_procedure
 
 FEW_ARRANGEMENTS = 20  # fewer cannot reach p = .05
 DIAGNOSED = 5_000  # rows of a sample larger than memory that diagnostics look at
@@ -201,7 +201,11 @@ def samples_test(
     _check_combination(procedure.null, paired, weights, by_column, unit, strata)
     in_memory = all(source.held for source in sources) or paired or weights is not None
     if not in_memory and procedure.streams:
-        return _larger_than_memory(sources, kernel, procedure, by_column, unit, strata)
+        how: Any = {"by_column": by_column, "unit": unit, "strata": strata}
+        result = engine.sources_test(tuple(sources), kernel, procedure, **how)
+        drawn = (source.sample(DIAGNOSED)[0] for source in sources)
+        notes = diagnostics.of_two_samples(*drawn, ordered=unit is not None)
+        return replace(result, notes=(*result.notes, *notes))
     tables = tables_of(sources, paired, 2)
     ordered = procedure.null == "wild" or unit is not None
     notes = diagnostics.of_two_samples(*tables, ordered=ordered, paired=paired)
@@ -234,30 +238,16 @@ def exchange_test(
     if not procedure.complete(rows):
         return engine.tables_test(parts, weights, kernel, procedure, by_column=by_column)
     pool = make_pool(parts.tables, weights, "none", parts.clusters, parts.strata)
-    if is_by_features(kernel, procedure.statistic):
-        return engine.pool_test(pool, kernel, procedure, by_column=by_column)
-    if len(parts.tables) == 2 and parts.clusters is None and parts.strata is None:
+    plain = len(parts.tables) == 2 and parts.clusters is None and parts.strata is None
+    if plain and engine.over_all_pairs(pool, kernel, procedure):
         return dense.permutation_test(pool, kernel, procedure, by_column=by_column)
-    how: Any = {"test": dense.design_test, "bins": pool.size}  # which need not be few
-    return engine.pool_test(pool, kernel, procedure, by_column=by_column, **how)
-
-
-def _larger_than_memory(
-    sources: list[Source], kernel: Any, procedure: Procedure, by_column: bool, unit: Any, strata: Any
-) -> TestOutcome:
-    """The test by features of rows that stay where they are; diagnostics are of some of them."""
-    result = engine.sources_test(
-        tuple(sources), kernel, procedure, by_column=by_column, unit=unit, strata=strata
-    )
-    x, y = (source.sample(DIAGNOSED)[0] for source in sources)
-    notes = diagnostics.of_two_samples(x, y, ordered=unit is not None)
-    return replace(result, notes=(*result.notes, *notes))
+    return engine.pool_test(pool, kernel, procedure, by_column=by_column)
 
 
 def _paired(pool: Pool, kernel: Any, procedure: Procedure, by_column: bool) -> TestOutcome:
     """Sides are swapped within pairs, or within bins of pairs where those are many."""
     n = pool.sizes[0]
-    if not is_by_features(kernel, procedure.statistic) and procedure.complete(pool.size):
+    if engine.over_all_pairs(pool, kernel, procedure):
         return dense.paired_test(pool, kernel, procedure, by_column=by_column)
     each = max(1, n // BINS)
     own = (procedure.rng.permutation(n) if each > 1 else np.arange(n)) // each
@@ -280,7 +270,7 @@ def _wild(pool: Pool, kernel: Any, procedure: Procedure, paired: bool, labels: l
     if ensemble is None:
         result = engine.design_test(pool, np.arange(pool.size), pool.size, Given(W), kernel, procedure)
     else:
-        values = dense.contrast_values(ensemble, W)
+        values = dense.values_of(ensemble, lambda matrix: dense.contrast_form(matrix, W))
         result = resampled_outcome("biased MMD²", pool.sizes, ensemble, values, "wild", False)
     return replace(result, name="biased MMD²", notes=hidden_notes(series, labels))
 
