@@ -105,14 +105,13 @@ CALLS = {
 }
 REFUSED = {
     "sample_kernel": ("kembed.sample_kernel(x)", "kembed[bayes]"),
-    "kembed reproduce": ("command('reproduce', 'figure3')", "kembed[bayes]"),
 }
 
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
     calls = CALLS | {name: call for name, (call, _) in REFUSED.items()}
-    code = [PROLOGUE, "import kembed.experiments"]
+    code = [PROLOGUE]
     code += [f"tried({name!r}, lambda: {call})" for name, call in calls.items()]
     code.append("print(json.dumps(said))")
     folder = tmp_path_factory.mktemp("plain")
