@@ -132,6 +132,8 @@ class Prepared(NamedTuple):
     scales: Float[np.ndarray, " L"]  # the grid to be scanned
     box: Float[np.ndarray, "P 2"]  # bounds of θ
     carried: float  # scale at n rows over that at the problem's
+    rows: Float[np.ndarray, "n E"] | None = None  # all of them in the frame
+    width: Float[np.ndarray, " E"] | None = None  # of the background
 
 
 def prepare(
@@ -158,7 +160,8 @@ def prepare(
         y = y + within_cells(gap * shared, n, rng) @ frame.axes / frame.scale
         number = np.arange(n) if rounded.all() else number
     cell = gap[0] / frame.scale[0] if rows.shape[1] == 1 and rounded[0] else None
-    log_background = log_cauchy(y, BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)]))
+    width = BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)])
+    log_background = log_cauchy(y, width)
     radius = np.sqrt((y**2).sum(axis=1))
     common: dict[str, Any] = {"cell": cell, "axes": frame.axes, "scale": frame.scale}
     if effort.grid and effort.bags > 1 and n**2 > effort.entries and E == 1 and family.cls is Gaussian:
@@ -179,7 +182,7 @@ def prepare(
         )
         scales = data_scales(nearest, radius, _diameter(y), 1, effort.per_decade)
         box = np.array(family.bounds(float(scales[0]), float(scales[-1]), 1))
-        return Prepared(grid, n, frame, scales, box, float((n / (in_all or n)) ** 0.2))
+        return Prepared(grid, n, frame, scales, box, float((n / (in_all or n)) ** 0.2), y, width)
     kept = np.arange(n) if n <= effort.centres else np.sort(rng.choice(n, effort.centres, replace=False))
     if number[kept[0]] == number[kept[-1]]:  # by chance one value only, of a column that hardly has another
         kept = np.sort(np.unique(number, return_index=True)[1])[: effort.centres]
@@ -209,7 +212,8 @@ def prepare(
         unit=np.float64(np.sqrt(np.median(squared[~tied])) if family.shape == "isotropic" else 1.0),
         **common,
     )
-    return Prepared(problem, n, frame, scales, box, float((M / (in_all or n)) ** (1.0 / (E + 4))))
+    carried = float((M / (in_all or n)) ** (1.0 / (E + 4)))
+    return Prepared(problem, n, frame, scales, box, carried, y, width)
 
 
 def _bags(
