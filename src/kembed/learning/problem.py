@@ -33,12 +33,11 @@ from kembed.learning.objective import (
     log_embedding,
     with_background,
 )
-from kembed.learning.paper.pseudolikelihood import has_slopes, paper_objective, value_and_slopes
+from kembed.learning.paper.pseudolikelihood import paper_objective
 
 # The prior's k. Gamma(1, 1) is the paper's; a stronger one takes back more of the much too small scales that
 # a few samples of one column get. Up to 4 single-kernel tests lose no power (`benchmarks scales`).
 GAMMA = 4.0
-STEP = 1e-5  # of the differences of a user's prior, in log scale
 
 
 @dataclass(frozen=True)
@@ -320,31 +319,6 @@ def objective(
         predicted = problem.log_predicted(spec, kernel)
         value = problem.weight * with_background(predicted, problem.log_background, background).sum()
     return value + log_prior(spec, kernel, problem), value
-
-
-def slopes_known(spec: Spec, theta: Float[np.ndarray, " P"], problem: Any) -> bool:
-    """Whether `objective_and_slopes` has a closed form."""
-    return spec.paper and has_slopes(spec.family.kernel(theta, problem.axes.shape[1]), problem.measure)
-
-
-def objective_and_slopes(
-    spec: Spec, theta: Float[np.ndarray, " P"], problem: Any
-) -> tuple[float, Float[np.ndarray, " P"]]:
-    """The published objective of a Gaussian plus the log prior, which is differentiated by differences."""
-
-    def kernel(at: Any) -> Any:
-        return spec.family.kernel(at, problem.axes.shape[1])
-
-    numbers = problem.noise, problem.x, problem.landmarks, problem.measure
-    value, slopes = value_and_slopes(kernel(theta), *numbers)
-    if spec.prior is None:
-        return value, slopes
-    ends = [
-        [log_prior(spec, kernel(theta + h), problem) for h in (step, -step)]
-        for step in STEP * np.eye(len(theta))
-    ]
-    prior = float(log_prior(spec, kernel(theta), problem))
-    return value + prior, slopes + np.subtract(*np.array(ends, dtype=float).T) / (2.0 * STEP)
 
 
 def log_prior(spec: Spec, kernel: Any, problem: Any) -> Any:
