@@ -22,7 +22,7 @@ from kembed import (
     median_lengthscale,
 )
 from kembed.learning.learn import drawn_rows, fit_kernel
-from kembed.learning.objective import log_cauchy, log_embedding
+from kembed.learning.objective import log_cauchy, normalised
 from kembed.learning.search import value_at
 from kembed.tables.source import SAMPLE
 
@@ -80,7 +80,7 @@ def test_left_out_the_density_is_what_was_maximised(pattern, rounded):
     p = np.exp(learned.predictive.log_density(rows))
     background = 0.02 * np.exp(log_cauchy(rows, learned.predictive.width))
     kernel = learned.predictive.kernel
-    own = np.exp(log_embedding(kernel, np.zeros((1, 1)), 1.0, 0.0, 2))  # κ(x, x)
+    own = np.exp(normalised(0.0, kernel, 2))  # κ(x, x)
     left_out = 0.98 * ((p - background) / 0.98 * n - own) / (n - 1) + background
     unit = learned.state.frame.log_unit
     assert np.log(left_out).mean() - unit == pytest.approx(learned.log_evidence / n, abs=1e-9)

@@ -38,15 +38,17 @@ GRID, REACH = 8, 8  # nodes a standard deviation, and how many of these a Gaussi
 TIED = 1e60  # added to the squared distance of ties, in the frame's units: beyond any kernel's reach
 
 
-def log_embedding(
-    kernel: Stationary, squared: Float[Array, "Q M"], factor: Any, log_count: Any, dimension: int
-) -> Float[Array, " Q"]:
-    """log of the mean of κ over M rows at Q points; `squared` times `factor` is NARROW² s."""
+def log_profiles(kernel: Stationary, squared: Float[Array, "Q M"], factor: Any) -> Float[Array, " Q"]:
+    """log Σ_j exp ψ over M rows at Q points; `squared` times `factor` is NARROW² s."""
     xp = namespace(squared, factor)
     size = max(BLOCK // squared.shape[1], 1) if xp is np else len(squared)
     blocks = (squared[start : start + size] * factor for start in range(0, len(squared), size))
-    total = xp.concatenate([log_sum_exp(kernel.profile(block), axis=1) for block in blocks]) - log_count
-    return total + dimension * np.log(NARROW) - kernel.log_integral(dimension)
+    return xp.concatenate([log_sum_exp(kernel.profile(block), axis=1) for block in blocks])
+
+
+def normalised(log_mean: Any, kernel: Stationary, dimension: int) -> Any:
+    """The same of κ: less the log integral of the kernel at half its width."""
+    return log_mean + dimension * np.log(NARROW) - kernel.log_integral(dimension)
 
 
 def gaussian_sums(
@@ -91,12 +93,14 @@ class Predictive(NamedTuple):
 
     def log_density(self, points: Float[np.ndarray, "k E"]) -> Float[np.ndarray, " k"]:
         """Its logarithm at points of the frame."""
-        size, log_count, E = max(AT_ONCE // len(self.rows), 1), np.log(len(self.rows)), len(self.width)
+        size = max(AT_ONCE // len(self.rows), 1)
+        log_count = np.log(len(self.rows))
         log_p = log_cauchy(points, self.width)
         for start in range(0, len(points), size):
             part = slice(start, start + size)
             squared = self.kernel.scaled_distances(points[part], self.rows)
-            inside = log_embedding(self.kernel, squared, NARROW**2, log_count, E)
+            log_mean = log_profiles(self.kernel, squared, NARROW**2) - log_count
+            inside = normalised(log_mean, self.kernel, len(self.width))
             log_p[part] = with_background(inside, log_p[part])
         return log_p
 
