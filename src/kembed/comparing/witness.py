@@ -213,7 +213,7 @@ class Witness(Drawn):
         if any(len(np.unique(column)) < FEW_VALUES for column in space.values[:, numeric].T):
             return {}
         try:
-            found, _ = learned_scales(space)
+            found, _ = learned_scales(space, "ard")
         except (ValueError, FloatingPointError, np.linalg.LinAlgError):
             return {}
         return {self.names[d]: float(ell) for d, ell in zip(numeric, found, strict=True)}
