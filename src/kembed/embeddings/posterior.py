@@ -131,7 +131,7 @@ def fit_embedding(
     noise
         What is known of μ̂(z) - μ(z), whose covariance is noise/n. `"full"`: the covariance
         Cov[φ_z(X)] that the central limit theorem gives, estimated (default). `"diagonal"`: its
-        diagonal only. A number: one τ² (the paper). A vector: τ²(z_l) for every landmark.
+        diagonal only. A number: one τ² (the paper).
     landmarks
         Where μ̂ is observed: None (at most 100 of the data), a number, or points.
     measure
@@ -158,7 +158,7 @@ def fit_embedding(
     x = np.asarray(checks.points(x, "x"))
     z = choose_landmarks(x, landmarks)
     nu = to_numpy(as_measure(measure, "data", x))
-    n, m = len(x) if source is None else source.size, len(z)
+    n = len(x) if source is None else source.size
     if isinstance(noise, str):
         checks.choice(noise, "noise", ("full", "diagonal"))
         if n < 2:
@@ -167,12 +167,9 @@ def fit_embedding(
         mean, covariance = feature_moments(kernel, x, z, True, source)
         given = covariance if noise == "full" else np.diag(np.diagonal(covariance))
         return condition(kernel, nu, z, n, mean, given, noise)
-    value = np.asarray(checks.positive(noise, "noise", ndim=(0, 1)))
+    value = float(checks.positive(noise, "noise"))
     mean, _ = feature_moments(kernel, x, z, False, source)
-    if value.ndim == 1:
-        given = np.diag(checks.vector(value, "noise", m))
-        return condition(kernel, nu, z, n, mean, given, "given")
-    return condition(kernel, nu, z, n, mean, float(value) * np.eye(m), f"{float(value):.6g}")
+    return condition(kernel, nu, z, n, mean, value * np.eye(len(z)), f"{value:.6g}")
 
 
 @np.errstate(over="ignore", invalid="ignore")  # `condition` refuses what is not finite
