@@ -1,7 +1,7 @@
 """The learning problem as arrays and one function of a vector θ: what search and sampler share.
 
 θ holds the family's numbers. Up to a size all rows predict all rows, and so they do for a Gaussian on one
-column of any size (`GridProblem`). Otherwise several bags are drawn, in each of which all predict all: a sum
+column of any size (`Grid`). Otherwise several bags are drawn, in each of which all predict all: a sum
 over bags scatters far less than one bag (Hall and Robinson 2009). The scale found is carried to all n by the
 rate at which bandwidths shrink, n^(-1/(E+4)).
 """
