@@ -7,9 +7,13 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-random coverage test-browser test-oldest test-newest lint docs release-check clean
+.PHONY: demo figures test test-random coverage test-browser test-oldest test-newest lint docs release-check clean
 demo: $(PLAIN_STAMP)
 	$(BIN)/kembed demo --output build/demo
+
+# The paper's figures, measured again: docs/reproduction.md.
+figures: $(STAMP)
+	$(BIN)/python -m experiments all --output build/figures
 
 # Two workers on two cores: a BLAS that starts threads of its own would only get in its own way.
 test: export OMP_NUM_THREADS = 1

@@ -28,7 +28,6 @@ PACKAGES = [
     "plotting",
     "report",
     "estimators",
-    "experiments",
     "cli",
 ]
 # What lies beside the packages: the public names, which only presentation may use, and two entries to them.

@@ -1,7 +1,6 @@
 """The command line: answers that agree with the library, one-line errors, exit codes, whole files."""
 
 import html
-import importlib.util
 import io
 import json
 import os
@@ -15,14 +14,12 @@ from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from unittest.mock import create_autospec
 
 import numpy as np
 import polars as pl
 import pytest
 
 import kembed
-from kembed import experiments
 from kembed.cli import options, run, tour
 from kembed.cli.app import COMMANDS
 from kembed.cli.samples import load_samples
@@ -366,8 +363,7 @@ def test_names_cannot_paint_the_terminal(call):
         ("when before.csv --block 0", "--block must be a whole number of at least 1, got '0'"),
         ("when before.csv --resamples 9", "use --resamples 19 or more"),
         ("when before.csv --plot curve.doc", "must end in .png or .svg or .pdf"),
-        ("reproduce figure9", "there is no figure 'figure9'; give figure1, figure2, figure3, ozone or all"),
-        ("reproduce figure1 -o before.csv", "is, or lies in, a file"),
+        ("demo -o before.csv", "is, or lies in, a file"),
         ("demo -o before.csv/x", "is, or lies in, a file"),
     ],
 )
@@ -582,21 +578,6 @@ def test_a_failed_report_leaves_the_old_one(call, place, monkeypatch):
     assert "no space left on device" in err
     assert (place / "old.html").read_text() == "old"
     assert not list(place.glob(".*"))
-
-
-def test_reproduce(call, tmp_path, monkeypatch):
-    def drawn(name, folder, *, say, quick, **_):
-        say(f"{name}: 92% [of the line]" if not quick else "few")
-        return [folder / f"{name}.png"]
-
-    monkeypatch.setattr(experiments, "reproduce", create_autospec(experiments.reproduce, side_effect=drawn))
-    folder = tmp_path / "new" / "folder"
-    for name in (*experiments.NAMES, "all"):
-        code, out, err = call("reproduce", name, "-o", str(folder))
-        assert (code, err) == (0, "")
-        assert out == f"{name}: 92% [of the line]\n\nwrote {folder / f'{name}.png'}\n"
-    assert folder.is_dir()
-    assert call("reproduce", "figure1", "--quick", "-o", str(folder))[1].startswith("few\n")
 
 
 def test_demo(call, tmp_path, monkeypatch):
@@ -962,15 +943,6 @@ def test_regions_of_dates_are_told_as_dates(call, place):
     _, said, _ = call("witness", "early.csv", "late.csv", "--kernel", "median")
     assert "day in [2020-" in said
     assert "most clearly where day is 2020-" in said
-
-
-def test_all_figures_are_those_that_can_be_made(monkeypatch):
-    """Without NumPyro the third figure is left out, and said so."""
-    said = []
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(experiments, "NAMES", ("figure3",))
-    assert experiments.reproduce("all", Path("."), say=said.append) == []
-    assert said[0].startswith("figure3 is left out: ")
 
 
 def test_nulls_that_do_not_go_with_the_rest(place, call):

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from experiments.figure2 import mode_scales, published
+from experiments.mixtures import grid_sample
 
-from kembed.experiments.figure2 import mode_scales, published
-from kembed.experiments.mixtures import grid_sample
-from kembed.learning.learn import learn_kernel
+from kembed import learn_kernel
 
 
 @pytest.fixture(scope="module")

@@ -1,38 +1,32 @@
-"""The experiments in small: what they measure, and that their files come whole."""
+"""The experiments in small: what they measure, and what is written."""
 
-import importlib.util
 import inspect
 import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from experiments.mixtures import grid_sample, mixture_embedding, true_witness
 
+from experiments import __main__ as command
+from experiments import figure2, figure3, ozone
 from kembed import Gaussian, learn_kernel, witness
-from kembed.core.writing import write_text
-from kembed.experiments import NAMES, QUICK_NOTE, figure2, figure3, output, ozone, reproduce
-from kembed.experiments.mixtures import grid_sample, mixture_embedding, true_witness
-
-PNG = b"\x89PNG\r\n\x1a\n"
-END = b"IEND\xaeB`\x82"
 
 
-def whole(path):
-    content = path.read_bytes()
-    return content.startswith(PNG) and content.endswith(END)
+def drawn(figure, path):
+    figure.savefig(path)
+    return path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
-def test_reproduce_writes_whole_files_and_says_what_it_measured(tmp_path):
-    said = []
-    folder = tmp_path / "new" / "folder"
-    paths = reproduce("figure1", folder, say=said.append)
-    assert [path.name for path in paths] == ["figure1.png", "figure1.txt"]
-    assert sorted(folder.iterdir()) == paths
-    assert whole(paths[0])
-    assert paths[1].read_text(encoding="utf-8").splitlines() == said
+def test_a_figure_is_a_picture_and_the_sentences_that_are_printed(tmp_path, capsys):
+    command.main(["figure1", "--output", str(tmp_path / "new" / "folder")])
+    said = capsys.readouterr().out
+    files = sorted((tmp_path / "new" / "folder").iterdir())
+    assert [file.name for file in files] == ["figure1.png", "figure1.txt"]
+    assert files[1].read_text(encoding="utf-8") == said
     # The paper: the posterior is slightly smoother than the empirical embedding, its interval goes below 0.
     smoother, below = (
-        [float(share) for share in re.findall(pattern, "\n".join(said))]
+        [float(share) for share in re.findall(pattern, said)]
         for pattern in (r"has ([\d.]+)% of the squared bend", r"below 0 on ([\d.]+)%")
     )
     assert len(smoother) == 2  # the text's lengthscale, and the caption's
@@ -41,82 +35,27 @@ def test_reproduce_writes_whole_files_and_says_what_it_measured(tmp_path):
     assert all(share > 20.0 for share in below)
 
 
-def test_reproduce_prints_unless_told_otherwise(tmp_path, capsys):
-    reproduce("figure1", tmp_path)
-    assert "holds the true embedding on" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", ["figure4", "", "Figure1", None])
-def test_another_name_is_refused(name, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"name must be one of 'figure1', 'figure2', 'figure3', 'ozone', 'all'"
-    ):
-        reproduce(name, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_all_is_every_name(tmp_path, monkeypatch):
-    stub = SimpleNamespace(
-        run=lambda progress, cache=None: progress, report=lambda result: [f"progress {result}"], FIGURES={}
-    )
-    monkeypatch.setattr("kembed.experiments.importlib.import_module", lambda name: stub)
-    said = []
-    paths = reproduce("all", tmp_path, progress=False, say=said.append)
-    assert [path.name for path in paths] == [f"{name}.txt" for name in NAMES]
-    assert said == ["progress False"] * len(NAMES)
-
-
-def test_a_quick_run_uses_the_small_plan_and_says_so(tmp_path, monkeypatch):
-    stub = SimpleNamespace(run=lambda progress, size=50: size, FIGURES={}, QUICK={"size": 5})
+def test_all_is_every_name_and_quick_says_so(tmp_path, monkeypatch, capsys):
+    figure = SimpleNamespace(savefig=lambda path: path.write_text("drawn"))
+    stub = SimpleNamespace(run=lambda size=50, cache=None: size, plot=lambda size: figure, QUICK={"size": 5})
     stub.report = lambda size: [f"size {size}"]
-    monkeypatch.setattr("kembed.experiments.importlib.import_module", lambda name: stub)
-    said = []
-    reproduce("figure2", tmp_path, quick=True, say=said.append)
-    assert said == [f"{QUICK_NOTE}: figure2.", "size 5"]
-    reproduce("figure2", tmp_path, say=said.append)
-    assert said[2:] == ["size 50"]
+    monkeypatch.setattr(command.importlib, "import_module", lambda name: stub)
+    command.main(["all", "--output", str(tmp_path)])
+    assert capsys.readouterr().out.split("\n")[:-1] == ["size 50"] * len(command.NAMES)
+    assert sorted(file.stem for file in tmp_path.glob("*.png")) == sorted(command.NAMES)
+    command.main(["figure2", "--quick", "--output", str(tmp_path)])
+    assert capsys.readouterr().out == f"{command.QUICK_NOTE}: figure2.\nsize 5\n"
+
+
+def test_another_name_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["figure4"])
+    assert "invalid choice: 'figure4'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("module", [figure2, figure3, ozone])
 def test_every_quick_plan_is_one_that_the_figure_takes(module):
-    inspect.signature(module.run).bind(progress=None, **module.QUICK)
-
-
-def test_a_folder_that_takes_no_files_is_refused_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("kembed.experiments.importlib.import_module", lambda name: pytest.fail("worked"))
-    file = tmp_path / "file"
-    file.write_text("mine")
-    with pytest.raises(OSError, match=r"folder must take files, but '.*file' does not"):
-        reproduce("figure1", file)
-    assert file.read_text() == "mine"
-
-
-def test_missing_numpyro_is_told_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'kembed\[bayes\]'"):
-        reproduce("figure3", tmp_path)
-
-
-def test_all_runs_what_is_installed_and_says_what_is_not(tmp_path, monkeypatch):
-    stub = SimpleNamespace(run=lambda progress, cache=None: None, report=lambda result: [], FIGURES={})
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr("kembed.experiments.importlib.import_module", lambda name: stub)
-    said = []
-    paths = reproduce("all", tmp_path, say=said.append)
-    assert [path.name for path in paths] == ["figure1.txt", "figure2.txt", "ozone.txt"]
-    assert "figure3 is left out" in said[0]
-
-
-def test_a_failed_write_leaves_the_old_file_and_no_debris(tmp_path):
-    path = write_text(tmp_path / "a.txt", "old")
-
-    def fail(name):
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        output.save(SimpleNamespace(savefig=fail), path)
-    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
-    assert path.read_text() == "old"
+    inspect.signature(module.run).bind(**module.QUICK)
 
 
 def test_mixture_embedding_is_the_mean_of_the_kernel():
@@ -162,7 +101,7 @@ def small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(figure2, "COUNTS", (100,))
         patch.setattr(figure2, "NOISES", (0.01, 1.0))
-        result = figure2.run(progress=False, rows=ROWS, repetitions=2, epsilons=(1.0, 40.0), resamples=39)
+        result = figure2.run(rows=ROWS, repetitions=2, epsilons=(1.0, 40.0), resamples=39)
         return result, figure2.report(result), figure2.plot(result)
 
 
@@ -190,7 +129,7 @@ def test_witness_is_large_where_the_samples_differ(small):
 
 def test_figure2_is_drawn_and_told(small, tmp_path):
     result, sentences, figure = small
-    assert whole(output.save(figure, tmp_path / "figure2.png"))
+    assert drawn(figure, tmp_path / "figure2.png")
     assert "learned, exactly 20 of each: " in "\n".join(sentences)
     chosen = {noise: float(one.kernel.lengthscale) for noise, one in result.given.items()}
     assert chosen[0.01] > 10.0 * chosen[1.0]  # the optimum follows τ²
@@ -207,7 +146,7 @@ def test_figure3_in_small(tmp_path):
         noises=np.geomspace(1e-8, 1.0, 5),
     )
     # The posterior by quadrature stands in for NUTS, which takes a minute.
-    result = figure3.run(progress=False, plan=plan, sample=lambda x, **options: learn_kernel(x).posterior)
+    result = figure3.run(plan=plan, sample=lambda x, **options: learn_kernel(x).posterior)
     lengthscale, _, _, (same, error) = result.local[20]
     assert lengthscale < 0.3 < result.witnesses[200].posterior.quantile(0.5)
     assert same - 3.0 * error > 0.2  # which would be right
@@ -221,7 +160,7 @@ def test_figure3_in_small(tmp_path):
     np.testing.assert_allclose(one.sampled.upper, one.bands.upper)  # both are the same here
     lower, upper = one.bands[2:4]
     assert one.excluded == np.mean((lower > 0.0) | (upper < 0.0), where=np.abs(plan.grid[:, 0]) <= 2.0)
-    assert whole(output.save(figure3.plot(result), tmp_path / "figure3.png"))
+    assert drawn(figure3.plot(result), tmp_path / "figure3.png")
     sentences = "\n".join(figure3.report(result))
     assert f"  the 80% band of the witness excludes 0 on {one.excluded:.0%} of [-2, 2];" in sentences
     assert "over 15 null data sets" in sentences

@@ -6,12 +6,11 @@ import shutil
 import joblib
 import numpy as np
 import pytest
+from experiments.ozone import Plan, mark, shares, take_out
 
+from experiments import ozone
 from kembed import Gaussian, Landmarks, learn_kernel
 from kembed.conditional.tester import ConditionalTester
-from kembed.experiments import ozone
-from kembed.experiments.output import save
-from kembed.experiments.ozone import Plan, mark, shares, take_out
 from kembed.graphs.graph import CausalGraph, Edge
 from kembed.graphs.pc import pc
 from kembed.kernels.space import make_space
@@ -31,7 +30,7 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(cache):
-    return ozone.run(progress=False, cache=cache, plan=SMALL, table=table())
+    return ozone.run(cache, SMALL, table())
 
 
 # What is measured.
@@ -139,7 +138,7 @@ def kept(folder):
 
 def test_a_second_run_computes_nothing(study, cache):
     before = kept(cache)
-    assert ozone.report(ozone.run(False, cache, SMALL, table())) == ozone.report(study)
+    assert ozone.report(ozone.run(cache, SMALL, table())) == ozone.report(study)
     assert kept(cache) == before != {}
 
 
@@ -150,7 +149,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(study, cache, tmp_path):
     for name in list(whole)[::2]:
         shutil.rmtree((tmp_path / "part" / name).parent)
     assert 0 < len(kept(tmp_path / "part")) < len(whole)
-    assert ozone.report(ozone.run(False, tmp_path / "part", SMALL, table())) == ozone.report(study)
+    assert ozone.report(ozone.run(tmp_path / "part", SMALL, table())) == ozone.report(study)
     again = kept(tmp_path / "part")
     assert {name: value for name, (value, _) in again.items()} == {
         n: value for n, (value, _) in whole.items()
@@ -186,4 +185,5 @@ def test_the_verdict_follows_the_graphs(study, learned, median, words):
 
 
 def test_what_is_written(study, tmp_path):
-    assert save(ozone.plot(study), tmp_path / "ozone.png").read_bytes().startswith(b"\x89PNG")
+    ozone.plot(study).savefig(tmp_path / "ozone.png")
+    assert (tmp_path / "ozone.png").read_bytes().startswith(b"\x89PNG")

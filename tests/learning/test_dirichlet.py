@@ -12,7 +12,7 @@ import pytest
 from kembed import EmpiricalMeasure, Gaussian
 from kembed.core.linalg import squared_distances
 from kembed.learning.families import family_of
-from kembed.learning.objective import BACKGROUND, NARROW, log_embedding, with_background
+from kembed.learning.objective import BACKGROUND, NARROW, log_profiles, normalised, with_background
 from kembed.learning.problem import Effort, Spec, objective, prepare
 
 ALPHA = 2.5
@@ -92,7 +92,8 @@ def test_the_objective_is_the_predictive_likelihood_of_the_model():
     log_background = np.log(
         [sum(w * kappa(row, u) for u, w in zip(SUPPORT, WEIGHTS, strict=True)) for row in rows]
     )
-    inside = log_embedding(KERNEL, squared, (NARROW / KERNEL.lengthscale) ** 2, np.log(8.0), 1)
+    sums = log_profiles(KERNEL, squared, (NARROW / KERNEL.lengthscale) ** 2)
+    inside = normalised(sums - np.log(8.0), KERNEL, 1)
     found = with_background(inside, log_background.ravel()).sum()
     assert found == pytest.approx(np.log(predictive).sum(), rel=1e-10)
 

@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 import pytest
+from experiments.mixtures import grid_sample
 
 from kembed import Gaussian, Landmarks, compare, conditional_test, hsic_test, learn_kernel, mmd_test, witness
-from kembed.experiments.mixtures import grid_sample
 from kembed.kernels.space import make_space
 from kembed.learning.kernel_words import PublishedRule, choose_kernel
 

@@ -22,7 +22,7 @@ from kembed import (
     median_lengthscale,
 )
 from kembed.learning.learn import drawn_rows, fit_kernel
-from kembed.learning.problem import objective_and_slopes
+from kembed.learning.objective import log_cauchy, normalised
 from kembed.learning.search import value_at
 from kembed.tables.source import SAMPLE
 
@@ -56,8 +56,53 @@ def test_density_is_right_on_new_points(D):
     result = learn_kernel(normal(500, D, 100 + D))
     new = normal(2000, D, 7)
     true = (-0.5 * (new**2).sum(axis=1) - 0.5 * D * np.log(2 * np.pi)).mean()
-    entropy = 0.5 * D * np.log(2 * np.pi * np.e)
-    assert abs(result.log_density(new).mean() - true) < 0.02 * entropy
+    # The loss of a kernel density at this n: about .01 nats a row in one dimension, .15 in five.
+    assert abs(result.log_density(new).mean() - true) < (0.03 if D == 1 else 0.2)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rounded"),
+    [
+        (Gaussian(), False),
+        (Gaussian(), True),
+        (Matern32(), False),
+        (RationalQuadratic(), False),
+        (MultiScale([1.0, 1.0]), False),
+        (Gaussian(np.ones(2)), False),
+        (Gaussian.from_covariance(np.eye(2)), True),
+    ],
+)
+def test_left_out_the_density_is_what_was_maximised(pattern, rounded):
+    """The mean of log p₋ᵢ(xᵢ) over rows is the objective at its maximum, for one observation."""
+    x = two_clusters(RNG(4), 60, 2)
+    learned = learn_kernel(x.round(1) if rounded else x, pattern)
+    rows, n = learned.predictive.rows, learned.n  # rounded values somewhere in their cells
+    p = np.exp(learned.predictive.log_density(rows))
+    background = 0.02 * np.exp(log_cauchy(rows, learned.predictive.width))
+    kernel = learned.predictive.kernel
+    own = np.exp(normalised(0.0, kernel, 2))  # κ(x, x)
+    left_out = 0.98 * ((p - background) / 0.98 * n - own) / (n - 1) + background
+    unit = learned.state.frame.log_unit
+    assert np.log(left_out).mean() - unit == pytest.approx(learned.log_evidence / n, abs=1e-9)
+
+
+@pytest.mark.parametrize("pattern", [Gaussian(), Matern32(), RationalQuadratic(), MultiScale([1.0, 1.0])])
+@pytest.mark.parametrize("levels", [None, 3.0])
+def test_density_integrates_to_one_on_the_line(pattern, levels):
+    x = cauchy(RNG(2), 1, n=200)
+    x = x if levels is None else np.round(levels * normal(200, 1)) / levels
+    u = np.linspace(-40.0, 40.0, 80_001)  # x = sinh(u): fine where rows are, far beyond them
+    log_p = learn_kernel(x, pattern).log_density(np.sinh(u)[:, None])
+    assert np.exp(log_p) @ np.cosh(u) * (u[1] - u[0]) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_of_many_rows_some_predict():
+    x = normal(12_000, 1)
+    learned = learn_kernel(x)
+    assert len(learned.predictive.rows) == 5_000
+    true = -0.5 * x[:, 0] ** 2 - 0.5 * np.log(2 * np.pi)
+    assert learned.log_density(x).mean() == pytest.approx(true.mean(), abs=0.02)
+    assert np.isfinite(learned.log_density([1e9])).all()
 
 
 def test_density_is_in_the_users_units_and_follows_the_metric():
@@ -69,7 +114,7 @@ def test_density_is_in_the_users_units_and_follows_the_metric():
     np.testing.assert_allclose(other.log_density(1000.0 * at), expected, rtol=1e-4)
     axes = [np.linspace(-6.0, 6.0, 121), np.linspace(-300.0, 300.0, 121)]
     points = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    assert np.exp(one.log_density(points)).sum() * 0.1 * 5.0 == pytest.approx(1.0, abs=0.03)
+    assert np.exp(one.log_density(points)).sum() * 0.1 * 5.0 == pytest.approx(0.99, abs=0.01)
 
 
 @pytest.mark.parametrize("factor", [1e-6, 7.0, 1e6])
@@ -190,14 +235,14 @@ def test_every_family_foretells_normal_rows(pattern):
     assert gaussian - 15 < learn_kernel(x, pattern).log_evidence < gaussian + 5
 
 
-def test_a_result_carries_the_density_and_not_the_data(plane):
+def test_a_stored_result_predicts_and_leaves_the_problem_behind(plane):
     x = np.tile(plane, (4, 1))[:1000] + normal(1000, 2, 1)
     learned = learn_kernel(x)
     stored = pickle.dumps(learned)
     again = pickle.loads(stored)
-    assert again.rows is None
+    assert again.prepared is None
     np.testing.assert_array_equal(again.log_density(plane[:5]), learned.log_density(plane[:5]))
-    assert x[0].tobytes() not in stored
+    assert len(stored) < 3 * x.nbytes  # the problem has a million squared distances
 
 
 def test_seeds():
@@ -270,14 +315,17 @@ class TestPaper:
 
     @pytest.mark.parametrize("prior", [None, lambda kernel: -np.sum(np.log(kernel.lengthscale) ** 2)])
     @pytest.mark.parametrize("kernel", [Gaussian(), Gaussian(np.ones(2))])
-    def test_slopes_vanish_at_the_maximum(self, plane, kernel, prior):
+    def test_slopes_vanish_at_the_maximum(self, plane, kernel, prior, numerical_gradient):
         how = {"prior": prior, "objective": "paper", "noise": 1.0}
         learned, prepared = fit_kernel(plane, kernel, **how)
         assert not learned.at_edge
         state = learned.state
-        value, slopes = objective_and_slopes(state.spec, state.thetas[0], prepared.problem)
-        assert value == pytest.approx(value_at(state.spec, state.thetas[0], prepared.problem)[0], rel=1e-12)
-        np.testing.assert_allclose(slopes, 0.0, atol=1e-5 * len(plane))
+        at, problem = state.thetas[0], prepared.problem
+
+        def value(theta):
+            return value_at(state.spec, theta, problem)[0]
+
+        np.testing.assert_allclose(numerical_gradient(value, at), 0.0, atol=1e-5 * len(plane))
 
     def test_it_follows_the_number_of_landmarks(self, rows, result):
         with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from kembed.learning import objective as module
 from kembed.learning.families import family_of
 from kembed.learning.learn import fit_kernel
 from kembed.learning.objective import gaussian_sums, log_beyond, log_cauchy
-from kembed.learning.problem import Effort, GridProblem, Spec, compiled, objective, prepare
+from kembed.learning.problem import Effort, Grid, Spec, compiled, objective, prepare
 from kembed.learning.search import local_maxima, scan, value_at
 
 RNG = np.random.default_rng
@@ -181,16 +181,13 @@ def test_so_many_pairs_at_a_time(block, heights, monkeypatch):
             seen.append(len(s))
             return Gaussian().profile(s)
 
-        def log_integral(self, dimension):
-            return Gaussian().log_integral(dimension)
-
     squared = RNG(0).uniform(size=(7, 6))
-    found = module.log_embedding(Watched(), squared, 4.0, np.log(6.0), 1)
+    found = module.log_profiles(Watched(), squared, 4.0)
     assert seen == heights
-    expected = np.exp(-2.0 * squared).mean(axis=1) * 2.0 / np.sqrt(2.0 * np.pi)
-    np.testing.assert_allclose(found, np.log(expected), rtol=1e-12)
+    np.testing.assert_allclose(found, np.log(np.exp(-2.0 * squared).sum(axis=1)), rtol=1e-12)
+    assert module.normalised(0.0, Gaussian(1.0), 1) == pytest.approx(np.log(2.0 / np.sqrt(2.0 * np.pi)))
     seen.clear()
-    module.log_embedding(Watched(), jax.numpy.asarray(squared), 4.0, np.log(6.0), 1)
+    module.log_profiles(Watched(), jax.numpy.asarray(squared), 4.0)
     assert seen == [7]
 
 
@@ -234,7 +231,7 @@ def test_a_part_of_the_rows_stands_for_all():
     part, found = fit_kernel(x, Gaussian(), effort=effort)
     assert part.kernel.lengthscale == pytest.approx(2.0 * (4.0 / 9_000) ** 0.2, rel=0.25)  # theory, all rows
     assert part.log_evidence == pytest.approx(-3_000 * 0.5 * np.log(2 * np.pi * np.e), rel=0.03)
-    assert found.problem.squared.shape == (300, 600)
+    assert found.problem.sums.squared.shape == (300, 600)
     assert found.carried == pytest.approx((600 / 3_000) ** 0.2)
 
 
@@ -243,10 +240,10 @@ def test_bags_are_summed():
     x = np.sort(RNG(0).normal(size=(90, 1)), axis=0)
     family = family_of(Gaussian(), 1)
     found = prepare(x, family, Effort(centres=20, entries=800, bags=3, grid=False), RNG(0))
-    assert found.problem.squared.shape == (60, 20)
+    assert found.problem.sums.squared.shape == (60, 20)
     assert found.carried == pytest.approx((20 / 90) ** 0.2)
     value = objective(Spec(family, None), np.log([0.7]), found.problem)[1]
-    bags = found.problem.rows.reshape(3, 20)
+    bags = found.problem.sums.rows.reshape(3, 20)
     assert len(np.unique(bags)) == 60
     slow, widths = (
         reference.gaussian(0.35**2 * np.eye(1)),
@@ -320,7 +317,7 @@ def test_all_rows_of_one_column_predict_all(digits):
     family = family_of(Gaussian(), 1)
     pairs = prepare(x, family, Effort(), RNG(0))
     grid = prepare(x, family, Effort(centres=100, entries=14_000), RNG(0))
-    assert isinstance(grid.problem, GridProblem)
+    assert isinstance(grid.problem.sums, Grid)
     assert grid.carried == 1.0
     for theta in np.log([0.05, 0.3, 2.0]):
         expected = objective(Spec(family, None), np.array([theta]), pairs.problem)[1]

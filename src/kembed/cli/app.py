@@ -33,7 +33,6 @@ COMMANDS = {
     "power": power.run_power,
     "graph": graphs.run_graph,
     "learn": one_sample.run_learn,
-    "reproduce": tour.run_reproduce,
     "demo": tour.run_demo,
 }
 

@@ -1,4 +1,4 @@
-"""`kembed demo` and `kembed reproduce`: real data shipped with scikit-learn, and the figures of the paper.
+"""`kembed demo`: a tour on real data shipped with scikit-learn.
 
 442 diabetes patients (Efron et al. 2004), ten measurements at the start and how far the disease had
 progressed a year later. Did patients whose disease progressed much differ at the start, and in what?
@@ -16,7 +16,6 @@ from kembed.cli.options import Quiet, command
 from kembed.cli.outcomes import verdict
 from kembed.cli.screen import Screen
 from kembed.cli.two_samples import print_summaries
-from kembed.cli.words import UsageError
 from kembed.core.writing import write_whole
 
 if TYPE_CHECKING:
@@ -63,30 +62,6 @@ def run_demo(
     screen.out.print()
     screen.say("Open the report in a browser, or ask yourself:", "dim")
     screen.say(f"  kembed test {files['slow.csv']} {files['fast.csv']} --by-column", "dim")
-
-
-@command(Quiet)
-def run_reproduce(
-    screen: Screen,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="figure1, figure2, figure3, ozone or all.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the figures.")
-    ] = Path("kembed-figures"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer repetitions: about two minutes for all figures.")
-    ] = False,
-) -> None:
-    """Redraw figures of the paper, from simulated or shipped data."""
-    from kembed import experiments
-
-    if name not in (*experiments.NAMES, "all"):
-        raise UsageError(f"there is no figure {name!r}; give {', '.join(experiments.NAMES)} or all")
-    place = outputs.folder(output)
-    with screen.waiting(f"computing {name}") as bar:
-        files = experiments.reproduce(
-            name, place, quick=quick, progress=bar, say=lambda text: screen.say(text, "")
-        )
-    screen.wrote(files)
 
 
 def patients() -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -16,7 +16,7 @@ from kembed.estimators.validation import as_tables, targets_of, validated_table
 from kembed.kernels.base import Kernel, check_kernel
 from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import Space, make_space
-from kembed.learning.kernel_words import choose_kernel, learned_lengthscale
+from kembed.learning.kernel_words import choose_kernel, learned_scales
 from kembed.tables.bags import Bags, Reading, bags_of, each_row, read_bags, read_column, stacked
 from kembed.tables.reader import open_value
 
@@ -195,7 +195,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     def _kernels(self, space: Space) -> tuple[list[Kernel], Any]:
         """The kernels among which the likelihood decides, and what was learned."""
         if self.kernel == "bkl":
-            scale, learned = learned_lengthscale(space)
+            scale, learned = learned_scales(space)
             return [space_kernel(space, multiple * scale) for multiple in MULTIPLES], learned
         kernel, learned = choose_kernel(self.kernel, space)
         return [to_numpy(check_kernel(kernel))], learned

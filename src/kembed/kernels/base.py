@@ -73,12 +73,15 @@ class Kernel(PairFunction):
     def _log_diagonal(self, X: Float[Array, "n D"]) -> Float[Array, " n"]:
         """log k(x_i, x_i)."""
 
-    @abstractmethod
     def components(self, dimension: int, *, finite: bool = True) -> Components:
         """The kernel on R^D as a mixture of squared exponentials, exact or by quadrature.
 
         `finite` says whether the measure it will be convolved with is finite.
         """
+        raise TypeError(
+            f"{type(self).__name__} is no mixture of squared exponentials, so that embeddings with priors "
+            "and kernel learning do not apply to it; use empirical, or a kernel such as Gaussian"
+        )
 
     def diagonal(self, X: Any) -> Float[Array, " n"]:
         """The vector k(x_i, x_i)."""

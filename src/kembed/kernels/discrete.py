@@ -13,22 +13,14 @@ import numpy as np
 
 from kembed.core import checks
 from kembed.core.backend import Float, is_traced, namespace
-from kembed.kernels.base import Components, Kernel, check_kernel, kernel_class
+from kembed.kernels.base import Kernel, check_kernel, kernel_class
 from kembed.kernels.composite import Product
 from kembed.kernels.space import Space
 from kembed.kernels.stationary import Gaussian
 
 
-class _NoMixture(Kernel):
-    def components(self, dimension: int, *, finite: bool = True) -> Components:
-        raise TypeError(
-            f"{type(self).__name__} is no mixture of squared exponentials, so that embeddings with priors "
-            "and kernel learning do not apply to it; use empirical, or a kernel such as Gaussian"
-        )
-
-
 @kernel_class
-class Delta(_NoMixture):
+class Delta(Kernel):
     """Equality of codes, k(x, y) = exp(-½ Σ_c penalty_c² [x_c ≠ y_c]), over the columns c.
 
     `penalty` is a positive number or a vector, one for each column: what a difference there costs, in
@@ -85,7 +77,7 @@ class Delta(_NoMixture):
 
 
 @kernel_class
-class OnColumns(_NoMixture):
+class OnColumns(Kernel):
     """A kernel that sees only some columns of a wider table, k(x, y) = k'(x_columns, y_columns).
 
     >>> from kembed import Delta, Gaussian, OnColumns

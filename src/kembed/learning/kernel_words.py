@@ -43,21 +43,6 @@ class PublishedRule:
 
     landmarks: int | None = None
 
-    def choose(self, space: Space) -> tuple[Kernel, Evidence | None]:
-        """Return the kernel for these rows, and what was learned: the best of all local maxima."""
-        from kembed.learning.learn import fit_kernel
-
-        rows = space.numeric[:, (space.numeric != space.numeric[0]).any(axis=0)]
-        if not rows.shape[1]:
-            return space_kernel(space, space.median()), None
-        marks = Landmarks("subset", self.landmarks)
-        try:
-            learned, _ = fit_kernel(rows, Gaussian(), objective="paper", noise=1.0, landmarks=marks)
-        except ValueError as error:
-            raise ValueError(f"kernel='paper': {error}; or give kernel='bkl'") from None
-        evidence = in_units(learned.evidence(SPREADS), space)
-        return space_kernel(space, float(learned.kernel.lengthscale)), evidence
-
 
 def choose_kernel(kernel: Any, space: Space, *, effort: Effort | None = None) -> tuple[Any, Evidence | None]:
     """The one kernel that a word, a kernel object, a `LearnedKernel` or a function stands for on these rows.
@@ -68,16 +53,15 @@ def choose_kernel(kernel: Any, space: Space, *, effort: Effort | None = None) ->
     if isinstance(kernel, list | tuple) and len(kernel) == 1:
         (kernel,) = kernel
     given, kernel = kernel, unwrapped(kernel)
-    if isinstance(kernel, str) and kernel == "paper":
-        kernel = PublishedRule()
-    if isinstance(kernel, PublishedRule):
-        return kernel.choose(space)
     if isinstance(kernel, Kernel):
         chosen = on_mixed_columns(to_numpy(kernel), space)
         refuse_size(chosen, space.values)
         return chosen, None if given is kernel else given.evidence()
-    if isinstance(kernel, str) and kernel in ("bkl", "ard"):
-        return _scanned(space, effort) if effort is not None else _learned(space, kernel == "ard")
+    if isinstance(kernel, PublishedRule) or (isinstance(kernel, str) and kernel in ("bkl", "ard", "paper")):
+        if effort is not None and kernel in ("bkl", "ard"):
+            return _scanned(space, effort)
+        scale, evidence = learned_scales(space, kernel)
+        return space_kernel(space, scale), evidence
     if isinstance(kernel, str) and kernel == "median":
         return space_kernel(space, space.median()), None
     if isinstance(kernel, str) and kernel == "median-raw":
@@ -128,28 +112,37 @@ def parts_of(kernel: Kernel) -> Iterator[Kernel]:
         yield from parts_of(part)
 
 
-def _learned(space: Space, ard: bool) -> tuple[Kernel, Evidence | None]:
-    """A Gaussian learned on the numeric columns in units of their spreads, times delta kernels."""
-    if ard and not (space.numeric == space.numeric[0]).all():
-        lengthscale, learned = learned_scales(space)
-        return space_kernel(space, lengthscale), learned and learned.evidence(SPREADS)
-    scale, evidence = learned_lengthscale(space)
-    return space_kernel(space, scale), evidence
+def learned_scales(space: Space, rule: str | PublishedRule = "bkl") -> tuple[Any, Evidence | None]:
+    """The lengthscale learned on the numeric columns in units of their spreads, and what was learned.
 
+    With "ard" one for each of them; columns that never differ then get 1: any would do.
+    """
+    from kembed.learning.learn import fit_kernel, learn_kernel
 
-def learned_lengthscale(space: Space) -> tuple[float, Evidence | None]:
-    """The lengthscale learned on the numeric columns in units of their spreads, and what was learned."""
-    from kembed.learning.learn import learn_kernel
-
-    if (space.numeric == space.numeric[0]).all():
+    varies = (space.numeric != space.numeric[0]).any(axis=0)
+    rows = space.numeric[:, varies]
+    if not varies.any():
         return space.median(), None
-    learned = learn_kernel(space.numeric)
-    return float(learned.kernel.lengthscale), in_units(learned.evidence(SPREADS), space)
+    if rule in ("bkl", "ard"):
+        one = rule == "bkl" or rows.shape[1] == 1
+        learned = learn_kernel(rows, Gaussian() if one else Gaussian(np.ones(rows.shape[1])))
+    else:
+        marks = Landmarks("subset", rule.landmarks if isinstance(rule, PublishedRule) else None)
+        try:
+            learned, _ = fit_kernel(rows, Gaussian(), objective="paper", noise=1.0, landmarks=marks)
+        except ValueError as error:
+            raise ValueError(f"kernel='paper': {error}; or give kernel='bkl'") from None
+    evidence = in_units(learned.evidence(SPREADS), space)
+    if rule != "ard":
+        return float(learned.kernel.lengthscale), evidence
+    lengthscale = np.ones(len(varies))
+    lengthscale[varies] = learned.kernel.lengthscale
+    return lengthscale, evidence
 
 
 def posterior_kernels(space: Space, size: int) -> tuple[Any, Evidence | None]:
     """Kernels drawn evenly from the posterior of that lengthscale, and what was learned."""
-    scale, evidence = learned_lengthscale(space)
+    scale, evidence = learned_scales(space)
     if evidence is None:
         return space_kernel(space, scale), None
     kernels = evidence.model.posterior.kernels(size)
@@ -172,24 +165,6 @@ def _scanned(space: Space, effort: Effort) -> tuple[Kernel, Evidence | None]:
 def says_nothing_of_scales(rows: Float[np.ndarray, "n E"]) -> bool:
     """Whether there are too few rows to learn scales, or rows that never differ."""
     return len(rows) < LEAST_ROWS or bool((rows == rows[0]).all())
-
-
-def learned_scales(space: Space) -> tuple[Float[np.ndarray, " E"], Any]:
-    """A lengthscale for every numeric column (ARD), in spreads, and what was learned.
-
-    Columns that do not vary get 1: they never differ, so any would do.
-    """
-    from kembed.learning.learn import learn_kernel
-
-    rows = space.numeric
-    varies = (rows != rows[0]).any(axis=0)
-    lengthscale = np.ones(rows.shape[1])
-    if not varies.any():
-        return lengthscale, None
-    pattern = Gaussian() if varies.sum() == 1 else Gaussian(np.ones(int(varies.sum())))
-    learned = learn_kernel(rows[:, varies], pattern)
-    lengthscale[varies] = learned.kernel.lengthscale
-    return lengthscale, learned
 
 
 def for_one_column(kernel: Any, name: str) -> Any:

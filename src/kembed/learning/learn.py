@@ -152,7 +152,7 @@ def fit_kernel(
         ground = Lebesgue() if measure is None else to_numpy(measure)
         prepared = prepare_paper(rows, family, effort, z, float(noise or 0.0), ground)
         learned = _learned(rows, spec, prepared)
-        return replace(learned, landmarks=z, noise=noise, measure=ground, rows=None), prepared
+        return replace(learned, landmarks=z, noise=noise, measure=ground), prepared
 
     if not isinstance(kernel, str):
         return learn(family_of(kernel, x.shape[1]))
@@ -274,7 +274,7 @@ def _learned(rows: Float[np.ndarray, "n D"], spec: Spec, prepared: Prepared) -> 
         parameters=spec.family.size(E),
         compared=compared - n * frame.log_unit,
         state=state,
-        rows=rows,
+        predictive=state.predictive(prepared),
         prepared=prepared,
         median=float(prepared.problem.unit * frame.scale[0]) if isotropic else None,
         range=float(np.ptp(rows)) if rows.shape[1] == 1 else None,

@@ -1,4 +1,4 @@
-"""What `learn_kernel` returns: the kernel with its evidence, every mode, and the density of the data."""
+"""What `learn_kernel` returns: the kernel with its evidence, every mode, and the density of new rows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import numpy as np
 from kembed.core import checks
 from kembed.core.backend import Float, to_numpy
 from kembed.core.drawing import Drawn
-from kembed.core.linalg import Cholesky
 from kembed.core.writing import jsonable
 from kembed.kernels.stationary import Stationary
 from kembed.learning.evidence import Evidence, typical_lengthscale
 from kembed.learning.frame import Frame
-from kembed.learning.problem import Spec, resolutions, within_cells
-from kembed.learning.quadrature import MOST_PARAMETERS, KernelPosterior, quadrature
+from kembed.learning.objective import Predictive
+from kembed.learning.problem import Prepared, Spec
+from kembed.learning.quadrature import KernelPosterior, quadrature
 
+CENTRES = 5_000  # rows that predict new ones, at most
 CLOSE = 3.0  # nats: a mode not further below the best is as good as it, and reported
 
 
@@ -43,7 +44,7 @@ class Curve(NamedTuple):
 
 
 class State(NamedTuple):
-    """The model in the frame: what densities and samplers need."""
+    """The model in the frame: what samplers need."""
 
     spec: Spec
     frame: Frame
@@ -54,6 +55,17 @@ class State(NamedTuple):
         """The kernel of a vector θ, in the user's units."""
         kernel = self.spec.family.kernel(theta, len(self.frame.scale))
         return to_numpy(self.spec.family.in_units(kernel, self.frame.axes, self.carried * self.frame.scale))
+
+    def predictive(self, prepared: Prepared) -> Predictive | None:
+        """The predictive density at the best mode; none of the published objective, nor in a flat."""
+        rows, width = prepared.rows, prepared.width
+        if rows is None or width is None or not self.frame.full_rank:
+            return None
+        if len(rows) > CENTRES:
+            rows = rows[np.sort(np.random.default_rng(0).choice(len(rows), CENTRES, replace=False))]
+        E, family = len(width), self.spec.family
+        kernel = family.in_units(family.kernel(self.thetas[0], E), np.eye(E), np.full(E, self.carried))
+        return Predictive(to_numpy(kernel), rows, width)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,7 +86,7 @@ class LearnedKernel(Mode, Drawn):
     parameters: int
     compared: float  # log evidence with hardly any background
     state: State = field(repr=False)
-    rows: Float[np.ndarray, "n D"] | None = field(repr=False)  # until the density is fitted
+    predictive: Predictive | None = field(repr=False)  # of new rows
     prepared: Any = field(repr=False)  # the problem that was solved, until the posterior is computed
     landmarks: Float[np.ndarray, "m D"] | None = None
     noise: float | None = None
@@ -112,30 +124,8 @@ class LearnedKernel(Mode, Drawn):
         return f"LearnedKernel({self.kernel!r}, log_evidence={self.log_evidence:.2f}, n={self.n}{others})"
 
     @cached_property
-    def density(self) -> Any:
-        """The density of the data by stacking simple densities, in the kernel's coordinates.
-
-        It has a scale of its own: that of log p is not that of the embedding (see the theory page).
-        """
-        if self.rows is None:
-            raise ValueError(
-                "the paper's objective comes with no density; learn with objective='leave-one-out'"
-            )
-        if not self.state.frame.full_rank:
-            raise ValueError(
-                "the data have constant or dependent columns, so they have no density; drop those columns"
-            )
-        from kembed.learning.density import fit_density
-
-        rows, rng = self.rows, np.random.default_rng(0)
-        gap, shared, _ = resolutions(rows)
-        if rows.shape[1] > 1 and shared.any():  # a shared value has a density as a cell alone
-            rows = rows + within_cells(gap * shared, len(rows), rng)
-        return fit_density(self._coordinates(rows)[0], rng)
-
-    @cached_property
     def posterior(self) -> KernelPosterior:
-        """The posterior of a kernel with one or two hyperparameters, by quadrature; in milliseconds.
+        """The posterior of a kernel with one hyperparameter, by quadrature; in milliseconds.
 
         >>> import numpy as np
         >>> from kembed import learn_kernel
@@ -146,38 +136,33 @@ class LearnedKernel(Mode, Drawn):
         return quadrature(self, self.prepared)
 
     def log_density(self, points: Any) -> Float[np.ndarray, " p"]:
-        """log p(x) of the data's density at new points, (p, D), in the units of the data: it integrates to 1.
+        """Log of the model's predictive density at new points, (p, D), in the units of the data.
+
+        It is the posterior mean of the embedding, by which the objective predicts every row from the others;
+        it integrates to 1. Of many rows a random 5,000 predict.
 
         >>> import numpy as np
         >>> from kembed import learn_kernel
         >>> x = np.random.default_rng(0).normal(size=(300, 1))
-        >>> grid = np.linspace(-6, 6, 1201)
+        >>> grid = np.linspace(-1e3, 1e3, 200_001)  # the background has wide tails
         >>> round(float(np.exp(learn_kernel(x).log_density(grid)).sum() * 0.01), 2)
         1.0
         """
-        points = np.asarray(checks.points(points, "points", dimension=len(self.state.frame.centre)))
-        y, log_unit = self._coordinates(points)
-        return self.density.log_density(y) - log_unit
-
-    def _coordinates(self, x: Float[np.ndarray, "n D"]) -> tuple[Float[np.ndarray, "n E"], float]:
-        """Points in coordinates in which the kernel's metric is round, and the log volume of their unit."""
-        frame, spec = self.state.frame, self.state.spec
-        y, log_unit = frame.into(x), frame.log_unit
-        kernel: Any = spec.family.kernel(self.state.thetas[0], y.shape[1])
-        if spec.family.shape == "ard":
-            return y / kernel.lengthscale, log_unit + float(np.log(kernel.lengthscale).sum())
-        if spec.family.shape == "full":
-            factor = Cholesky(kernel.cholesky)
-            return factor.half_solve(y.T).T, log_unit + 0.5 * float(factor.log_det)
-        return y, log_unit
+        frame = self.state.frame
+        points = np.asarray(checks.points(points, "points", dimension=len(frame.centre)))
+        if self.objective == "paper":
+            seen = "the paper's objective comes with no density"
+            raise ValueError(f"{seen}; learn with objective='leave-one-out'")
+        if self.predictive is None:
+            seen = "the data have constant or dependent columns, so they have no density"
+            raise ValueError(f"{seen}; drop those columns")
+        return self.predictive.log_density(frame.into(points)) - frame.log_unit
 
     def __getstate__(self) -> dict[str, Any]:
-        # A pickled result keeps the density (up to 1,000 rows as centres) and the posterior, not the data.
-        if self.rows is not None and self.state.frame.full_rank:
-            _ = self.density
-        if self.prepared is not None and len(self.state.thetas[0]) <= MOST_PARAMETERS:
+        # A pickled result keeps the rows that predict and the posterior, not the problem that was solved.
+        if self.prepared is not None and len(self.state.thetas[0]) == 1:
             _ = self.posterior
-        return {**vars(self), "rows": None, "prepared": None}
+        return {**vars(self), "prepared": None}
 
     def warn(self, *, edge: bool = True, stacklevel: int = 4) -> None:
         """Say what a reader of the result must know: an optimum at the edge, or two as good as each other."""

@@ -20,7 +20,7 @@ Everything here is written for NumPy and JAX alike.
 from __future__ import annotations
 
 from math import lgamma
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,19 +33,22 @@ COMPARED = 1e-4  # ε when families are compared: at .02 the background stands i
 BACKGROUND_WIDTH = 10.0  # of the background, a multivariate Cauchy, in spreads of the data
 NARROW = 2.0  # the lengthscale over that of κ: of √2, 2, 3, 4 the best on SUITE; √2 is as good on HELD_OUT
 BLOCK = 65_536  # pairs at a time, which stay in a processor's cache
+AT_ONCE = 4_194_304  # pairs of a new row and a row that are held at once: 32 MiB
 GRID, REACH = 8, 8  # nodes a standard deviation, and how many of these a Gaussian reaches
 TIED = 1e60  # added to the squared distance of ties, in the frame's units: beyond any kernel's reach
 
 
-def log_embedding(
-    kernel: Stationary, squared: Float[Array, "Q M"], factor: Any, log_count: Any, dimension: int
-) -> Float[Array, " Q"]:
-    """log of the mean of κ over M rows at Q points; `squared` times `factor` is NARROW² s."""
+def log_profiles(kernel: Stationary, squared: Float[Array, "Q M"], factor: Any) -> Float[Array, " Q"]:
+    """log Σ_j exp ψ over M rows at Q points; `squared` times `factor` is NARROW² s."""
     xp = namespace(squared, factor)
     size = max(BLOCK // squared.shape[1], 1) if xp is np else len(squared)
     blocks = (squared[start : start + size] * factor for start in range(0, len(squared), size))
-    total = xp.concatenate([log_sum_exp(kernel.profile(block), axis=1) for block in blocks]) - log_count
-    return total + dimension * np.log(NARROW) - kernel.log_integral(dimension)
+    return xp.concatenate([log_sum_exp(kernel.profile(block), axis=1) for block in blocks])
+
+
+def normalised(log_mean: Any, kernel: Stationary, dimension: int) -> Any:
+    """The same of κ: less the log integral of the kernel at half its width."""
+    return log_mean + dimension * np.log(NARROW) - kernel.log_integral(dimension)
 
 
 def gaussian_sums(
@@ -79,6 +82,27 @@ def gaussian_sums(
 def with_background(inside: Any, log_background: Any, share: float = BACKGROUND) -> Any:
     """log{(1-ε) p + ε b}."""
     return namespace(inside).logaddexp(np.log1p(-share) + inside, np.log(share) + log_background)
+
+
+class Predictive(NamedTuple):
+    """The predictive density of new rows, (1-ε) mean_j κ(x, x_j) + ε b(x), in the frame."""
+
+    kernel: Stationary
+    rows: Float[np.ndarray, "n E"]
+    width: Float[np.ndarray, " E"]  # of the background
+
+    def log_density(self, points: Float[np.ndarray, "k E"]) -> Float[np.ndarray, " k"]:
+        """Its logarithm at points of the frame."""
+        size = max(AT_ONCE // len(self.rows), 1)
+        log_count = np.log(len(self.rows))
+        log_p = log_cauchy(points, self.width)
+        for start in range(0, len(points), size):
+            part = slice(start, start + size)
+            squared = self.kernel.scaled_distances(points[part], self.rows)
+            log_mean = log_profiles(self.kernel, squared, NARROW**2) - log_count
+            inside = normalised(log_mean, self.kernel, len(self.width))
+            log_p[part] = with_background(inside, log_p[part])
+        return log_p
 
 
 def log_beyond(kernel: Stationary, cell: Any) -> Any:

@@ -1,7 +1,7 @@
 """The learning problem as arrays and one function of a vector θ: what search and sampler share.
 
 θ holds the family's numbers. Up to a size all rows predict all rows, and so they do for a Gaussian on one
-column of any size (`GridProblem`). Otherwise several bags are drawn, in each of which all predict all: a sum
+column of any size (`Grid`). Otherwise several bags are drawn, in each of which all predict all: a sum
 over bags scatters far less than one bag (Hall and Robinson 2009). The scale found is carried to all n by the
 rate at which bandwidths shrink, n^(-1/(E+4)).
 """
@@ -30,15 +30,15 @@ from kembed.learning.objective import (
     gaussian_sums,
     log_beyond,
     log_cauchy,
-    log_embedding,
+    log_profiles,
+    normalised,
     with_background,
 )
-from kembed.learning.paper.pseudolikelihood import has_slopes, paper_objective, value_and_slopes
+from kembed.learning.paper.pseudolikelihood import paper_objective
 
 # The prior's k. Gamma(1, 1) is the paper's; a stronger one takes back more of the much too small scales that
 # a few samples of one column get. Up to 4 single-kernel tests lose no power (`benchmarks scales`).
 GAMMA = 4.0
-STEP = 1e-5  # of the differences of a user's prior, in log scale
 
 
 @dataclass(frozen=True)
@@ -53,53 +53,52 @@ class Effort:
     grid: bool = True  # all rows of one column predict all rows, where a Gaussian is learned from many
 
 
+class Pairs(NamedTuple):
+    """Rows that are predicted, and rows that predict them; all arrays."""
+
+    rows: Float[Array, "Q E"]
+    centres: Float[Array, "M E"]  # with several bags, of the first
+    squared: Float[Array, "Q M"]  # their plain squared distances, ties TIED
+    ties: Float[Array, "Q M"]  # TIED where a row and a centre are equal, else 0
+
+    def log_sums(self, family: Family, kernel: Any) -> Float[Array, " Q"]:
+        """log Σ_j exp ψ(NARROW² s_ij) over rows of other values."""
+        if family.shape == "isotropic":
+            return log_profiles(kernel, self.squared, (NARROW / getattr(kernel, "lengthscale", 1.0)) ** 2)
+        return log_profiles(kernel, kernel.scaled_distances(self.rows, self.centres) + self.ties, NARROW**2)
+
+
+class Grid(NamedTuple):
+    """One column, of which all rows predict all rows through a Gaussian, by sums over a grid; all arrays."""
+
+    values: Float[np.ndarray, " K"]  # distinct, in the frame, rising
+    counts: Float[np.ndarray, " K"]
+    number: Int[np.ndarray, " n"]  # the place of every row's value
+
+    def log_sums(self, family: Family, kernel: Any) -> Float[np.ndarray, " n"]:
+        """The same."""
+        with np.errstate(divide="ignore"):  # rows far from all others: the background remains
+            sums = np.log(gaussian_sums(self.values, self.counts, float(kernel.lengthscale) / NARROW))
+        return sums[self.number]
+
+
 class Problem(NamedTuple):
     """Rows in the frame, what predicts them, and what priors need; all arrays."""
 
-    rows: Float[Array, "Q E"]  # that are predicted
-    centres: Float[Array, "M E"]  # that predict; with several bags, of the first
-    squared: Float[Array, "Q M"]  # their plain squared distances, ties TIED
-    ties: Float[Array, "Q M"]  # TIED where a row and a centre are equal, else 0
+    sums: Pairs | Grid
     cell: Float[Array, ""] | None  # what a value of the one column stands for, if it is rounded
-    log_count: Float[Array, " Q"]  # log of how many centres predict each
+    log_count: Float[Array, " Q"]  # log of how many rows predict each
     log_background: Float[Array, " Q"]
     weight: Float[Array, ""]  # rows that each stands for
     unit: Float[Array, ""]  # natural unit of lengthscales
     axes: Float[Array, "D E"]  # the frame, for priors in the user's units
     scale: Float[Array, " E"]
 
-    def log_predicted(self, spec: Spec, kernel: Any) -> Float[Array, " Q"]:
+    def log_predicted(self, family: Family, kernel: Any) -> Float[Array, " Q"]:
         """log of the mean of κ between every row and those that predict it."""
-        if spec.family.shape == "isotropic":
-            squared, factor = self.squared, (NARROW / getattr(kernel, "lengthscale", 1.0)) ** 2
-        else:
-            squared = kernel.scaled_distances(self.rows, self.centres) + self.ties
-            factor = NARROW**2
         beyond = 0.0 if self.cell is None else log_beyond(kernel, self.cell)
-        return log_embedding(kernel, squared, factor, self.log_count + beyond, self.axes.shape[1])
-
-
-class GridProblem(NamedTuple):
-    """One column, of which all rows predict all rows through a Gaussian, by sums over a grid; all arrays."""
-
-    values: Float[np.ndarray, " K"]  # distinct, in the frame, rising
-    counts: Float[np.ndarray, " K"]
-    number: Int[np.ndarray, " n"]  # the place of every row's value
-    cell: Float[Array, ""] | None  # as above, also what follows
-    log_count: Float[np.ndarray, " n"]
-    log_background: Float[np.ndarray, " n"]
-    weight: Float[np.ndarray, ""]
-    unit: Float[np.ndarray, ""]
-    axes: Float[np.ndarray, "D 1"]
-    scale: Float[np.ndarray, " 1"]
-
-    def log_predicted(self, spec: Spec, kernel: Any) -> Float[np.ndarray, " n"]:
-        """log of the mean of κ between every row and those of other values."""
-        width = float(kernel.lengthscale) / NARROW
-        beyond = 0.0 if self.cell is None else log_beyond(kernel, self.cell)
-        with np.errstate(divide="ignore"):  # rows far from all others: the background remains
-            sums = np.log(gaussian_sums(self.values, self.counts, width))[self.number]
-        return sums - 0.5 * np.log(2.0 * np.pi) - np.log(width) - self.log_count - beyond
+        mean = self.sums.log_sums(family, kernel) - (self.log_count + beyond)
+        return normalised(mean, kernel, self.axes.shape[1])
 
 
 class PaperProblem(NamedTuple):
@@ -132,6 +131,8 @@ class Prepared(NamedTuple):
     scales: Float[np.ndarray, " L"]  # the grid to be scanned
     box: Float[np.ndarray, "P 2"]  # bounds of θ
     carried: float  # scale at n rows over that at the problem's
+    rows: Float[np.ndarray, "n E"] | None = None  # all of them in the frame
+    width: Float[np.ndarray, " E"] | None = None  # of the background
 
 
 def prepare(
@@ -158,58 +159,59 @@ def prepare(
         y = y + within_cells(gap * shared, n, rng) @ frame.axes / frame.scale
         number = np.arange(n) if rounded.all() else number
     cell = gap[0] / frame.scale[0] if rows.shape[1] == 1 and rounded[0] else None
-    log_background = log_cauchy(y, BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)]))
+    width = BACKGROUND_WIDTH * robust_spread(y[distinct_rows(y)])
     radius = np.sqrt((y**2).sum(axis=1))
-    common: dict[str, Any] = {"cell": cell, "axes": frame.axes, "scale": frame.scale}
+    sums: Pairs | Grid
     if effort.grid and effort.bags > 1 and n**2 > effort.entries and E == 1 and family.cls is Gaussian:
+        chosen, M = np.arange(n), n
         values, counts = y[distinct_rows(y), 0], np.bincount(number)
+        sums, tied = Grid(values, counts.astype(float), number), counts[number]
         between = np.concatenate([[np.inf], np.diff(values), [np.inf]])
         nearest = np.minimum(between[:-1], between[1:])[number]
         evenly = y[np.linspace(0, n - 1, effort.centres).round().astype(int), 0]
         apart = np.abs(evenly[:, None] - evenly)
-        grid = GridProblem(
-            values=values,
-            counts=counts.astype(float),
-            number=number,
-            log_count=np.log(n - (counts[number] if cell is None else np.ones(n))),
-            log_background=log_background,
-            weight=np.asarray(1.0),
-            unit=np.asarray(np.median(apart[apart > 0.0])),
-            **common,
-        )
-        scales = data_scales(nearest, radius, _diameter(y), 1, effort.per_decade)
-        box = np.array(family.bounds(float(scales[0]), float(scales[-1]), 1))
-        return Prepared(grid, n, frame, scales, box, float((n / (in_all or n)) ** 0.2))
-    kept = np.arange(n) if n <= effort.centres else np.sort(rng.choice(n, effort.centres, replace=False))
-    if number[kept[0]] == number[kept[-1]]:  # by chance one value only, of a column that hardly has another
-        kept = np.sort(np.unique(number, return_index=True)[1])[: effort.centres]
-    bags = _bags(number, effort, rng) if family.shape == "isotropic" else None
-    among = bags or [kept]
-    if bags is None:
-        M = len(kept)
-        Q = max(min(M, effort.entries // M), 1)
-        bags = [kept if Q == M else kept[np.sort(rng.choice(M, Q, replace=False))]]
-    chosen, M = np.concatenate(bags), len(among[0])
-    both = list(zip(bags, among, strict=True))
-    tied = np.concatenate([number[some][:, None] == number[others] for some, others in both])
-    squared = np.concatenate([squared_distances(y[some], y[others]) for some, others in both])
-    squared[tied] = TIED
-    scales = data_scales(np.sqrt(squared.min(axis=1)), radius, _diameter(y), E, effort.per_decade)
+        unit = np.median(apart[apart > 0.0])
+    else:
+        bags, among = _rows_and_centres(number, effort, rng, family.shape == "isotropic")
+        chosen, M = np.concatenate(bags), len(among[0])
+        both = list(zip(bags, among, strict=True))
+        equal = np.concatenate([number[some][:, None] == number[others] for some, others in both])
+        squared = np.concatenate([squared_distances(y[some], y[others]) for some, others in both])
+        squared[equal] = TIED
+        sums, tied = Pairs(y[chosen], y[among[0]], squared, np.where(equal, TIED, 0.0)), equal.sum(axis=1)
+        nearest = np.sqrt(squared.min(axis=1))
+        unit = np.sqrt(np.median(squared[~equal])) if family.shape == "isotropic" else 1.0
+    scales = data_scales(nearest, radius, _diameter(y), E, effort.per_decade)
     box = np.array(family.bounds(float(scales[0]), float(scales[-1]), E))
     if family.shape == "ard":
         box[:E] = np.log(np.array([gap, np.ptp(rows, axis=0)]).T / frame.scale[:, None])
     problem = Problem(
-        rows=y[chosen],
-        centres=y[among[0]],
-        squared=squared,
-        ties=np.where(tied, TIED, 0.0),
-        log_count=np.log(M - (tied.sum(axis=1) if cell is None else np.ones(len(chosen)))),
-        log_background=log_background[chosen],
+        sums=sums,
+        cell=cell,
+        log_count=np.log(M - (tied if cell is None else np.ones(len(chosen)))),
+        log_background=log_cauchy(y[chosen], width),
         weight=np.float64(n / len(chosen)),
-        unit=np.float64(np.sqrt(np.median(squared[~tied])) if family.shape == "isotropic" else 1.0),
-        **common,
+        unit=np.float64(unit),
+        axes=frame.axes,
+        scale=frame.scale,
     )
-    return Prepared(problem, n, frame, scales, box, float((M / (in_all or n)) ** (1.0 / (E + 4))))
+    carried = float((M / (in_all or n)) ** (1.0 / (E + 4)))
+    return Prepared(problem, n, frame, scales, box, carried, y, width)
+
+
+def _rows_and_centres(
+    number: Int[np.ndarray, " n"], effort: Effort, rng: np.random.Generator, isotropic: bool
+) -> tuple[list[Int[np.ndarray, " Q"]], list[Int[np.ndarray, " M"]]]:
+    """Rows that are predicted and rows that predict, a pair for every bag."""
+    n = len(number)
+    kept = np.arange(n) if n <= effort.centres else np.sort(rng.choice(n, effort.centres, replace=False))
+    if number[kept[0]] == number[kept[-1]]:  # by chance one value only, of a column that hardly has another
+        kept = np.sort(np.unique(number, return_index=True)[1])[: effort.centres]
+    if isotropic and (bags := _bags(number, effort, rng)) is not None:
+        return bags, bags
+    M = len(kept)
+    Q = max(min(M, effort.entries // M), 1)
+    return [kept if Q == M else kept[np.sort(rng.choice(M, Q, replace=False))]], [kept]
 
 
 def _bags(
@@ -313,34 +315,9 @@ def objective(
     if spec.paper:
         value = paper_objective(kernel, problem.noise, problem.x, problem.landmarks, problem.measure)
     else:
-        predicted = problem.log_predicted(spec, kernel)
+        predicted = problem.log_predicted(spec.family, kernel)
         value = problem.weight * with_background(predicted, problem.log_background, background).sum()
     return value + log_prior(spec, kernel, problem), value
-
-
-def slopes_known(spec: Spec, theta: Float[np.ndarray, " P"], problem: Any) -> bool:
-    """Whether `objective_and_slopes` has a closed form."""
-    return spec.paper and has_slopes(spec.family.kernel(theta, problem.axes.shape[1]), problem.measure)
-
-
-def objective_and_slopes(
-    spec: Spec, theta: Float[np.ndarray, " P"], problem: Any
-) -> tuple[float, Float[np.ndarray, " P"]]:
-    """The published objective of a Gaussian plus the log prior, which is differentiated by differences."""
-
-    def kernel(at: Any) -> Any:
-        return spec.family.kernel(at, problem.axes.shape[1])
-
-    numbers = problem.noise, problem.x, problem.landmarks, problem.measure
-    value, slopes = value_and_slopes(kernel(theta), *numbers)
-    if spec.prior is None:
-        return value, slopes
-    ends = [
-        [log_prior(spec, kernel(theta + h), problem) for h in (step, -step)]
-        for step in STEP * np.eye(len(theta))
-    ]
-    prior = float(log_prior(spec, kernel(theta), problem))
-    return value + prior, slopes + np.subtract(*np.array(ends, dtype=float).T) / (2.0 * STEP)
 
 
 def log_prior(spec: Spec, kernel: Any, problem: Any) -> Any:

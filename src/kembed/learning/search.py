@@ -1,8 +1,7 @@
 """Finding every mode: scan a log grid of scales, refine each local maximum.
 
-One number is refined by Brent's method, several by L-BFGS: with slopes in closed form (the published
-objective of a Gaussian), by one compiled gradient where JAX is installed and differences would take longer
-(many numbers, the published objective of other kernels), else by differences.
+One number is refined by Brent's method, several by L-BFGS: by one compiled gradient where there are many and
+JAX is installed, else by differences.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from kembed.core.backend import Float, float64, installed
 from kembed.learning.objective import BACKGROUND
-from kembed.learning.problem import Prepared, Spec, compiled, objective, objective_and_slopes, slopes_known
+from kembed.learning.problem import Prepared, Spec, compiled, objective
 
 # θ -> the objective and its slopes.
 Slopes = Callable[[Float[np.ndarray, " P"]], tuple[float, Float[np.ndarray, " P"]]]
@@ -80,7 +79,7 @@ def refine(spec: Spec, prepared: Prepared, scanned: Scan) -> list[Found]:
         )
     found: list[Found] = []
     step = float(np.log(scanned.scales[1] / scanned.scales[0]))
-    slopes = _slopes(spec, prepared, scanned.starts[0])
+    slopes = _slopes(spec, prepared, len(scanned.starts[0]))
     for k in local_maxima(scanned.values)[:MAX_MODES]:
         theta = _maximum(spec, prepared, scanned.starts[k], step, slopes)
         if not any(np.abs(theta - other.theta).max() < SAME_MODE for other in found):
@@ -96,17 +95,14 @@ def _at_edge(spec: Spec, prepared: Prepared, theta: Float[np.ndarray, " P"]) -> 
     return spec.family.shape == "isotropic" and bool(below or (above and spec.paper))
 
 
-def _slopes(spec: Spec, prepared: Prepared, theta: Float[np.ndarray, " P"]) -> Slopes | None:
-    """The objective with its slopes, in closed form or compiled; None where they are taken by differences."""
-    problem = prepared.problem
-    if slopes_known(spec, theta, problem):
-        return lambda at: objective_and_slopes(spec, at, problem)
-    if not installed("jax") or (len(theta) <= FEW and not spec.paper):
+def _slopes(spec: Spec, prepared: Prepared, count: int) -> Slopes | None:
+    """The objective of so many numbers with its slopes, compiled; None where L-BFGS takes differences."""
+    if count <= FEW or not installed("jax"):
         return None
     gradient = float64("learn_kernel")(compiled())
 
     def slopes(at: Float[np.ndarray, " P"]) -> tuple[float, Float[np.ndarray, " P"]]:
-        (value, _), slope = gradient(spec, at, problem)
+        (value, _), slope = gradient(spec, at, prepared.problem)
         return float(value), np.asarray(slope)
 
     return slopes
@@ -119,32 +115,32 @@ def _maximum(
     from scipy.optimize import minimize, minimize_scalar
 
     box, n = prepared.box, prepared.n
-    bounds = np.clip(start + np.array([-step, step]), *box[0])[None] if len(start) == 1 else box
     best = start, -np.inf
 
     def downhill(theta: Any) -> Any:
+        return -value_at(spec, np.atleast_1d(theta), prepared.problem)[0] / n
+
+    def downhill_with_slopes(theta: Any) -> Any:
         nonlocal best
-        theta = np.atleast_1d(theta)
-        if slopes is None:
-            return -value_at(spec, theta, prepared.problem)[0] / n
+        assert slopes is not None
         value, slope = slopes(theta)
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             return 1e10, np.zeros_like(theta)
         best = max(best, (theta.copy(), value), key=lambda pair: pair[1])
         return -value / n, -slope / n
 
-    if slopes is not None:
-        options = {"maxiter": 100, "ftol": 1e-12, "gtol": 1e-7, "maxls": 10}
-        minimize(
-            downhill, np.clip(start, *bounds.T), jac=True, method="L-BFGS-B", bounds=bounds, options=options
-        )
-        return best[0]
     if len(start) == 1:
-        found = minimize_scalar(downhill, bounds=bounds[0], method="bounded", options={"xatol": 1e-4})
-        ends = [end for end in bounds[0] if end in box[0]]  # Brent never tries the ends
+        bounds = np.clip(start + np.array([-step, step]), *box[0])
+        options = {"xatol": 1e-6 if spec.paper else 1e-4}
+        found = minimize_scalar(downhill, bounds=bounds, method="bounded", options=options)
+        ends = [end for end in bounds if end in box[0]]  # Brent never tries the ends
         return np.array([min((float(found.x), *ends), key=downhill) if ends else float(found.x)])
-    fit = minimize(downhill, np.clip(start, *box.T), method="L-BFGS-B", bounds=box, options={"ftol": 1e-11})
-    return fit.x
+    start = np.clip(start, *box.T)
+    if slopes is None:
+        return minimize(downhill, start, method="L-BFGS-B", bounds=box, options={"ftol": 1e-11}).x
+    options = {"maxiter": 100, "ftol": 1e-12, "gtol": 1e-7, "maxls": 10}
+    minimize(downhill_with_slopes, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
+    return best[0]
 
 
 def minus_hessian(

@@ -22,7 +22,7 @@ from kembed.features.rows import LANDMARKS, Basis, Rows, Sample
 from kembed.features.single import column_ensemble
 from kembed.kernels.discrete import space_kernel
 from kembed.kernels.space import make_space
-from kembed.learning.kernel_words import choose_kernel, for_one_column, learned_lengthscale
+from kembed.learning.kernel_words import choose_kernel, for_one_column, learned_scales
 from kembed.permutation.bins import BINS, AnyBins, make_bins
 from kembed.permutation.designs import Design, SeveralSamples, TwoSamples
 from kembed.permutation.exchange import (
@@ -78,7 +78,7 @@ def choose_ensemble(kernel: Any, sample: Sample, rng: np.random.Generator) -> En
     if isinstance(kernel, str) and kernel == "fused":
         return fused_ensemble(sample)
     if isinstance(kernel, str) and kernel == "bkl":
-        lengthscale, evidence = learned_lengthscale(sample.space)
+        lengthscale, evidence = learned_scales(sample.space)
         kernels = tuple(space_kernel(sample.space, scale * lengthscale) for scale in SCALES)
         learned, factor = (evidence,) if evidence else (), bayes_factor(sample, lengthscale)
         plan = separate_plan(len(SCALES))._replace(averaged=True)

@@ -10,7 +10,7 @@ space, the matrix has unit-size pivots and nothing underflows. Nothing is added,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -47,24 +47,9 @@ def log_gradient(
     return kernel.profile(s), kernel.slope(s) * t
 
 
-class Volumes(NamedTuple):
-    """log γ of every row; and J in a basis and in units of the row's own, with its Gram matrix."""
-
-    log: Float[Array, " c"]
-    rows: Float[Array, "D c m"]
-    gram: Float[Array, "D D c"]
-
-    def leverages(self) -> Float[np.ndarray, "c m"]:
-        """The diagonal of J (JᵀJ)⁻¹ Jᵀ: what ∂ log γ/∂ log k_l is. In NumPy."""
-        scale = np.sqrt(np.einsum("aac->ca", self.gram))
-        both = scale[:, :, None] * scale[:, None, :]
-        inverse = np.linalg.inv(np.moveaxis(self.gram, 2, 0) / both) / both
-        return (np.einsum("cab,bcm->acm", inverse, self.rows) * self.rows).sum(axis=0)
-
-
 @np.errstate(all="ignore")  # what underflows is pivoted
-def volumes(log_k: Float[Array, "c m"], t: Float[Array, "D c m"]) -> Volumes:
-    """Volume elements; -∞ where fewer than D directions remain. In JAX `log` alone counts."""
+def log_volumes(log_k: Float[Array, "c m"], t: Float[Array, "D c m"]) -> Float[Array, " c"]:
+    """log γ of every row; -∞ where fewer than D directions remain."""
     xp = namespace(log_k, t)
     J = xp.exp(log_k) * t
     gram = xp.einsum("acm,bcm->abc", J, J)
@@ -75,13 +60,13 @@ def volumes(log_k: Float[Array, "c m"], t: Float[Array, "D c m"]) -> Volumes:
         import jax
 
         def pivoted() -> Any:
-            return xp.where(trusted, half, pivoted_volumes(log_k, t).log)
+            return xp.where(trusted, half, pivoted_log_volumes(log_k, t))
 
-        return Volumes(jax.lax.cond(trusted.all(), lambda: half, pivoted), J, gram)
-    if not trusted.all():
-        far = ~trusted
-        half[far], J[:, far], gram[:, :, far] = pivoted_volumes(log_k[far], t[:, far])
-    return Volumes(half, J, gram)
+        return jax.lax.cond(trusted.all(), lambda: half, pivoted)
+    far = ~trusted
+    if far.any():
+        half[far] = pivoted_log_volumes(log_k[far], t[:, far])
+    return half
 
 
 def half_log_det(gram: Float[Array, "D D c"]) -> tuple[Float[Array, " c"], Float[Array, " c"]]:
@@ -103,7 +88,7 @@ def half_log_det(gram: Float[Array, "D D c"]) -> tuple[Float[Array, " c"], Float
     return _loop(len(gram), eliminate, start)[1:]
 
 
-def pivoted_volumes(a: Float[Array, "c m"], t: Float[Array, "D c m"]) -> Volumes:
+def pivoted_log_volumes(a: Float[Array, "c m"], t: Float[Array, "D c m"]) -> Float[Array, " c"]:
     """The same for any finite log weights a."""
     xp, D = namespace(a, t), len(t)
     width = _fixed(xp.abs(t).max(axis=2))  # columns of one size, so that none drowns another
@@ -127,7 +112,7 @@ def pivoted_volumes(a: Float[Array, "c m"], t: Float[Array, "D c m"]) -> Volumes
     T = xp.moveaxis(xp.exp(xp.where(none, -np.inf, exponent)) * xp.where(none, 0.0, along), 2, 0)
     gram = xp.where(ok, xp.einsum("acm,bcm->abc", T, T), np.eye(D)[:, :, None])
     value = scale.sum(axis=1) + xp.log(width).sum(axis=0) + half_log_det(gram)[0]
-    return Volumes(xp.where(ok, value, -np.inf), T, gram)
+    return xp.where(ok, value, -np.inf)
 
 
 def _pivot_order(a: Float[Array, "c m"], t: Float[Array, "c m D"]) -> tuple[Array, Array]:

@@ -12,26 +12,30 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.colors import BoundaryNorm
+from scipy.optimize import minimize
 from scipy.special import ndtri
+from threadpoolctl import threadpool_limits
+from tqdm import trange
 
-from kembed.comparing.difference import Bands
-from kembed.comparing.witness import Witness, witness
-from kembed.core.progress import progress_bar, showing_progress
-from kembed.embeddings.landmarks import Landmarks, choose_landmarks
-from kembed.embeddings.posterior import fit_embedding
-from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
-from kembed.kernels.stationary import Gaussian
-from kembed.learning.kernel_samples import KernelSamples
-from kembed.learning.learn import learn_kernel
-from kembed.learning.nuts import sample_kernel
-from kembed.learning.paper.pseudolikelihood import log_pseudolikelihood
-from kembed.learning.quadrature import KernelPosterior
+from experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
+from kembed import (
+    Gaussian,
+    KernelSamples,
+    Landmarks,
+    Witness,
+    choose_landmarks,
+    fit_embedding,
+    learn_kernel,
+    log_pseudolikelihood,
+    sample_kernel,
+    witness,
+)
 
 SEED = 3
 SCALE = 0.5**0.5  # of the Laplace distribution: variance 1
 LEVEL = 0.8
 QUANTILES = 0.05, 0.5, 0.95
-SIZES = 50, 400
 RIDGE_LANDMARKS = 20
 CHAINS, WARMUP = 4, 200
 
@@ -39,7 +43,7 @@ CHAINS, WARMUP = 4, 200
 class Plan(NamedTuple):
     """How much is drawn and looked at."""
 
-    sizes: tuple[int, ...] = SIZES
+    sizes: tuple[int, int] = (50, 400)
     draws: int = 500  # of the kernel, a chain; the paper has 200
     kernels: int = 100  # that a witness integrates over
     repeats: int = 100  # data sets behind an average share
@@ -66,11 +70,11 @@ Ends = tuple[np.ndarray, np.ndarray]  # of a band
 class Integrated(NamedTuple):
     """The witness of one pair of samples, integrated over the lengthscale in two ways."""
 
-    posterior: KernelPosterior  # by quadrature
+    posterior: Any  # by quadrature
     samples: KernelSamples  # by NUTS
     witness: Witness  # over the former
-    bands: Bands  # on the grid
-    sampled: Bands
+    bands: Any  # of the former on the grid
+    sampled: Any
     excluded: float  # share of [-2, 2] where the band by quadrature excludes 0
 
 
@@ -83,9 +87,7 @@ class Result(NamedTuple):
     null_share: Share
     differ: dict[int, Share]  # our bands, normal against Laplace, by n
     ridge: np.ndarray  # the paper's objective over (ℓ, τ²) for one observation, less its largest value
-    local: dict[
-        int, tuple[float, float, Share, Share]
-    ]  # by landmarks: ℓ, τ², and where P and Q differ or not
+    local: dict[int, tuple[Any, ...]]  # by landmarks: ℓ, τ², and shares where P and Q differ or not
 
     @property
     def joint_maximum(self) -> int:
@@ -111,11 +113,9 @@ def excluded_share(
     n: int, laplace: bool, band: Callable[..., Ends], rng: np.random.Generator, plan: Plan
 ) -> Share:
     """How much of [-2, 2] a band of the witness excludes 0 on, over data sets: band(p, q, points)."""
-    points, shares = plan.grid[plan.central], []
-    with progress_bar(plan.repeats, np.inf, "bands", "data set") as bar:
-        for _ in range(plan.repeats):
-            shares.append(outside(*band(*draw_pair(n, laplace, rng), points)))
-            bar.update(1)
+    points = plan.grid[plan.central]
+    data_sets = trange(plan.repeats, desc="bands", leave=False, disable=None)
+    shares = [outside(*band(*draw_pair(n, laplace, rng), points)) for _ in data_sets]
     return float(np.mean(shares)), float(np.std(shares) / np.sqrt(plan.repeats))
 
 
@@ -138,8 +138,6 @@ def paper_band(lengthscale: float, noise: float) -> Callable[..., Ends]:
 
 def local_mode(pooled: np.ndarray, count: int) -> tuple[float, float]:
     """ℓ and τ² where the paper's log posterior ends, Gamma(1, 1) priors, climbed from the small side."""
-    from scipy.optimize import minimize
-
     z = choose_landmarks(pooled, Landmarks("subset", count))
 
     def downhill(logs: np.ndarray) -> float:
@@ -152,19 +150,14 @@ def local_mode(pooled: np.ndarray, count: int) -> tuple[float, float]:
     return float(ell), float(noise)
 
 
-def run(
-    progress: bool | None = None, plan: Plan | None = None, sample: Callable[..., Any] = sample_kernel
-) -> Result:
+def run(plan: Plan = Plan(), sample: Callable[..., Any] = sample_kernel) -> Result:  # noqa: B008 - a tuple
     """Draw the samples, then the kernels (by `sample`), then the witnesses."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    plan = plan or Plan()
     rng, last = np.random.default_rng(SEED), plan.sizes[-1]
 
     def integrated(p: np.ndarray, q: np.ndarray) -> Integrated:
         x = np.concatenate([p, q])
         posterior = learn_kernel(x).posterior
-        how = {"n_chains": CHAINS, "n_warmup": WARMUP, "n_draws": plan.draws, "progress": progress}
+        how = {"n_chains": CHAINS, "n_warmup": WARMUP, "n_draws": plan.draws}
         samples = sample(x, rng=0, **how)  # the seed of `learn_kernel`, which of 800 rows predicts 750
         both = [
             witness(p, q, kernel=one, n_kernels=plan.kernels, level=LEVEL) for one in (posterior, samples)
@@ -176,7 +169,7 @@ def run(
         kernel = Gaussian(float(one.posterior.quantile(0.5)))
         return excluded_share(n, laplace, band_of(kernel), rng, plan)
 
-    with showing_progress(progress), threadpool_limits(1):  # thousands of small matrices: threads only wait
+    with threadpool_limits(1):  # thousands of small matrices: threads only wait
         pairs = {n: draw_pair(n, True, rng) for n in plan.sizes}
         witnesses = {n: integrated(*pair) for n, pair in pairs.items()}
         null = integrated(*draw_pair(last, False, rng))
@@ -206,13 +199,11 @@ def plot(result: Result) -> Any:
     panels["A"].plot(s, laplace, color=VERMILION, ls="--", label="Q = Laplace(0, √½)")
     panels["A"].set(title="A. The densities", xlabel="x", ylim=(None, 0.85))
     legend(panels["A"], loc="upper left")
-    shown = [
-        (panels[letter], f"{letter}. Witness, n = {n}", one)
-        for letter, (n, one) in zip("BC", result.witnesses.items(), strict=False)
-    ]
-    shown.append((panels["b"], f"Null twin of {'ABC'[len(result.witnesses)]}: P = Q", result.null))
-    for axes, title, one in shown:
-        band, dashed = one.bands, {"color": BLACK, "linewidth": 0.8, "linestyle": "--"}
+    few, many = result.plan.sizes
+    shown = {f"B. Witness, n = {few}": result.witnesses[few], f"C. n = {many}": result.witnesses[many]}
+    shown["b. Null twin of C: P = Q"] = result.null
+    for title, one in shown.items():
+        axes, band, dashed = panels[title[0]], one.bands, {"color": BLACK, "linewidth": 0.8, "ls": "--"}
         label = f"{LEVEL:.0%} band, quadrature"
         axes.fill_between(s, band.lower, band.upper, label=label, color=SKY, alpha=0.5, linewidth=0)
         axes.plot(s, one.sampled.lower, label="the same, NUTS", **dashed)
@@ -221,35 +212,24 @@ def plot(result: Result) -> Any:
         axes.plot(s, band.mean, color=VERMILION, label="mean")
         axes.axhline(0.0, color=BLACK, linewidth=0.5)
         axes.set(title=f"{title}; 0 excluded on {one.excluded:.0%}", xlabel="s")
-    low, high = panels["B"].get_ylim()
-    panels["B"].set_ylim(low - 0.35 * (high - low), high)
     legend(panels["B"], loc="lower left")
-    for (n, one), colour in zip(result.witnesses.items(), (ORANGE, BLUE), strict=False):
+    for (n, one), colour in zip(result.witnesses.items(), (ORANGE, BLUE), strict=True):
         below = np.cumsum(one.posterior.weights) - 0.5 * one.posterior.weights
         panels["a"].plot(one.posterior.lengthscale, below, color=colour, label=f"n = {n}")
-        drawn = one.samples.lengthscale.ravel()
-        panels["a"].ecdf(drawn, color=BLACK, ls="--", lw=0.8, label="NUTS" if colour == BLUE else None)
-    last = max(float(one.posterior.quantile(0.95)) for one in result.witnesses.values())
-    panels["a"].set(title="Posterior of ℓ, leave-one-out objective", xlabel="ℓ", xlim=(0.0, 1.5 * last))
-    panels["a"].set_ylabel("share below")
+        panels["a"].ecdf(one.samples.lengthscale.ravel(), color=BLACK, ls="--", lw=0.8)
+    panels["a"].set(title="Posterior of ℓ (dashed: NUTS)", xlabel="ℓ", ylabel="share below", xlim=(0.0, 2.0))
     legend(panels["a"])
-    _plot_ridge(figure, panels["c"], result)
-    return figure
-
-
-def _plot_ridge(figure: Any, axes: Any, result: Result) -> None:
-    from matplotlib.colors import BoundaryNorm
-
-    levels = [-1000, -300, -200, -150, -100, -70, -40, -20, 0]
     scales, noises = result.plan.lengthscales, result.plan.noises
+    levels = [-1000, -300, -200, -150, -100, -70, -40, -20, 0]
     even = BoundaryNorm(levels, 256, extend="min")  # as much colour between any two levels
+    axes = panels["c"]
     drawn = axes.contourf(scales, noises, result.ridge.T, levels, cmap="cividis", norm=even, extend="min")
     axes.plot(scales, noises[result.ridge.argmax(axis=1)], color=VERMILION, label="best τ²")
     axes.set(xscale="log", yscale="log", xlabel="ℓ", ylabel="τ²")
     axes.set_title("The paper's objective, without its priors")
-    best = f"with them: ℓ = {result.joint_maximum:,}"
-    axes.legend(fontsize="small", title_fontsize="small", title=best, loc="lower left")
+    axes.legend(fontsize="small", title=f"with them: ℓ = {result.joint_maximum:,}", loc="lower left")
     figure.colorbar(drawn, ax=axes, label="log objective / n, below largest", ticks=levels)
+    return figure
 
 
 def report(result: Result) -> list[str]:
@@ -292,4 +272,3 @@ def report(result: Result) -> list[str]:
 
 
 QUICK = {"plan": Plan(draws=100, kernels=30, repeats=20, counts=(20,))}
-FIGURES = {"figure3": plot}

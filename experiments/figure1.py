@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kembed.embeddings.empirical import empirical
-from kembed.embeddings.posterior import PosteriorEmbedding, fit_embedding
-from kembed.experiments.mixtures import mixture_embedding
-from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
-from kembed.kernels.stationary import Gaussian
+from experiments.mixtures import mixture_embedding
+from experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
+from kembed import Gaussian, PosteriorEmbedding, empirical, fit_embedding
 
 SEED = 1
 LENGTHSCALE, CAPTION = 0.25, 0.1
@@ -46,8 +44,8 @@ def embeddings(lengthscale: float) -> Embeddings:
     return Embeddings(x, lengthscale, posterior, draws, empirical(x, kernel).mean(GRID), truth)
 
 
-def run(progress: bool | None = None) -> list[Embeddings]:
-    """Under the lengthscale of the text, and of the caption; it takes a second: no progress to show."""
+def run() -> list[Embeddings]:
+    """Under the lengthscale of the text, and of the caption."""
     return [embeddings(LENGTHSCALE), embeddings(CAPTION)]
 
 
@@ -91,6 +89,3 @@ def report(result: list[Embeddings]) -> list[str]:
             f"  and the interval reaches below 0 on {np.mean(lower < 0.0):.0%} of the line.",
         ]
     return sentences
-
-
-FIGURES = {"figure1": plot}

@@ -6,28 +6,18 @@ what is known beforehand. All settings were fixed before the study first ran, an
 about that edge; but `Plan.landmarks`, which came later.
 """
 
-from __future__ import annotations
-
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
+from threadpoolctl import threadpool_limits
 
-from kembed.conditional import prewhitening
-from kembed.conditional.prewhitening import PrewhitenedColumn
-from kembed.conditional.tester import ConditionalTester
-from kembed.core.progress import showing_progress
+from experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
+from kembed import Background, CausalGraph, ConditionalTester, Gaussian, load_ozone, pc
+from kembed.conditional.prewhitening import PrewhitenedColumn, prewhiten, times
 from kembed.core.text import plain
-from kembed.experiments.output import BLACK, BLUE, ORANGE, SKY, VERMILION, legend, mosaic
-from kembed.graphs.background import Background
-from kembed.graphs.graph import CausalGraph
-from kembed.graphs.pc import pc
-from kembed.kernels.stationary import Gaussian
 from kembed.learning.kernel_words import PublishedRule
-from kembed.tables.datasets import OZONE_VARIABLES, load_ozone
-
-if TYPE_CHECKING:
-    import polars as pl
+from kembed.tables.datasets import OZONE_VARIABLES
 
 CAUSE, EFFECT = "temp", "ozone"
 NAMES = {"median": "median rule", "bkl": "learned kernel"}
@@ -97,25 +87,19 @@ def shares(graph: CausalGraph, table: np.ndarray) -> dict[str, float]:
 
 def frequencies(study: Study) -> dict[str, dict[str, float]]:
     """The shares of the marks by what was varied and by kernel."""
-    found = {}
+    tables = {}
     for kernel, graph in study.textbook.items():
-        if graph.over_orders is not None:
-            title = f"{graph.n_orders} orders of the variables, {NAMES[kernel]}"
-            found[title] = shares(graph, graph.over_orders)
+        tables[f"{graph.n_orders} orders of the variables, {NAMES[kernel]}"] = graph, graph.over_orders
     for kernel, graph in study.main.items():
-        if graph.over_bootstrap is not None:
-            title = f"{graph.n_bootstrap} resamples of the rows, {NAMES[kernel]}"
-            found[title] = shares(graph, graph.over_bootstrap)
-    return found
+        tables[f"{graph.n_bootstrap} resamples of the rows, {NAMES[kernel]}"] = graph, graph.over_bootstrap
+    return {title: shares(*both) for title, both in tables.items() if both[1] is not None}
 
 
 def take_out(table: pl.DataFrame, least: float) -> tuple[pl.DataFrame, Trends]:
     """Every variable without its trend over time, and what that did."""
-    import polars as pl
-
-    days = prewhitening.times(table["date"], "date", table.height)
+    days = times(table["date"], "date", table.height)
     names = [name for name in table.columns if name != "date"]
-    done = [prewhitening.prewhiten(table[name].to_numpy().astype(float), days, least, name) for name in names]
+    done = [prewhiten(table[name].to_numpy().astype(float), days, least, name) for name in names]
     without = pl.DataFrame({name: values for name, (values, _) in zip(names, done, strict=True)})
     return without, Trends(least, tuple(how for _, how in done), correlation(without))
 
@@ -125,40 +109,31 @@ def correlation(table: pl.DataFrame) -> float:
     return float(np.corrcoef(table[CAUSE], table[EFFECT])[0, 1])
 
 
-def run(
-    progress: bool | None = None,
-    cache: Any = None,
-    plan: Plan | None = None,
-    table: pl.DataFrame | None = None,
-) -> Study:
+def run(cache: Any = None, plan: Plan = Plan(), table: pl.DataFrame | None = None) -> Study:  # noqa: B008
     """Search for all graphs; p-values are kept in the folder `cache`, and found there by a later run."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     table = load_ozone().select("date", *OZONE_VARIABLES) if table is None else table
-    plan = plan or Plan()
     without, trends = take_out(table, LEAST)
     upstream = tuple(name for name in without.columns if name != EFFECT)
-    with ExitStack() as stack:
-        stack.enter_context(showing_progress(progress))
-        stack.enter_context(threadpool_limits(1))  # many small matrices: threads would only wait
-        how: Any = {"n_resamples": plan.signs, "cache": cache, "rng": SEED}
-        raw, main = (ConditionalTester(one, **how) for one in (table.drop("date"), without))
+    raw, main = (
+        ConditionalTester(one, n_resamples=plan.signs, cache=cache, rng=SEED)
+        for one in (table.drop("date"), without)
+    )
 
-        def search(kernel: Any, tester: ConditionalTester = main, **options: Any) -> CausalGraph:
-            test = tester.with_kernel(kernel)  # regressions are shared
-            options = {"alpha": ALPHA, "rng": SEED, "orientation": "majority", **options}
-            return pc(None, test=test, progress=progress, n_jobs=plan.workers, **options)
+    def search(kernel: Any, tester: ConditionalTester = main, **options: Any) -> CausalGraph:
+        test = tester.with_kernel(kernel)  # regressions are shared
+        return pc(None, alpha=ALPHA, test=test, n_jobs=plan.workers, rng=SEED, **options)
 
-        def scales(kernel: Any) -> tuple[float, ...]:
-            """The lengthscales on either side with nothing given, in standard deviations."""
-            found = main.with_kernel(kernel).test(CAUSE, EFFECT)
-            return tuple(float(np.ravel(one.lengthscale)[0]) for one in found.kernel)
+    def scales(kernel: Any) -> tuple[float, ...]:
+        """The lengthscales on either side with nothing given, in standard deviations."""
+        found = main.with_kernel(kernel).test(CAUSE, EFFECT)
+        return tuple(float(np.ravel(one.lengthscale)[0]) for one in found.kernel)
 
-        textbook: dict[str, Any] = {"orientation": "first", "stable": False, "n_orders": plan.orders}
-        rules = {m: PublishedRule(m) for m in plan.landmarks}
-        chosen: dict[Any, Any] = {**{name: name for name in NAMES}, **rules}
-        swept = {scale: Gaussian(scale) for scale in plan.lengthscales}
-        places = main.names.index(CAUSE), main.names.index(EFFECT)
+    textbook: dict[str, Any] = {"orientation": "first", "stable": False, "n_orders": plan.orders}
+    rules = {m: PublishedRule(m) for m in plan.landmarks}
+    chosen: dict[Any, Any] = {name: name for name in NAMES} | rules
+    swept = {scale: Gaussian(scale) for scale in plan.lengthscales}
+    places = main.names.index(CAUSE), main.names.index(EFFECT)
+    with threadpool_limits(1):  # many small matrices: threads would only wait
         return Study(
             rows=table.height,
             raw={kernel: search(kernel, raw) for kernel in NAMES},
@@ -177,46 +152,33 @@ def run(
 def plot(study: Study) -> Any:
     """The graphs under both rules, how often the edge has which direction, and its p-values."""
     figure, panels = mosaic(["AB", "CD"], width=5.2, height=4.0)
-    handles: dict[Any, Any] = {}  # the legends of both graphs as one, below them
     for letter, kernel in zip("AB", NAMES, strict=True):
         study.main[kernel].plot(ax=panels[letter], beside=study.main.values())
         panels[letter].set_title(f"{letter}. PC, {NAMES[kernel]}")
-        if (drawn := panels[letter].get_legend()) is not None:
-            handles |= {line.get_label(): line for line in drawn.legend_handles}
-            drawn.remove()
-    legend(figure, handles=list(handles.values()), loc="outside upper left", ncols=3)
     axes, bars = panels["C"], frequencies(study)
-    for place, found in enumerate(reversed(bars.values())):
-        left = 0.0
-        for one, colour in COLOURS.items():
-            axes.barh(place, found[one], 0.7, left, color=colour, edgecolor="white")
-            if found[one] > 0.08:
-                where = {"ha": "center", "va": "center", "fontsize": "small"}
-                axes.text(left + found[one] / 2, place, f"{found[one]:.0%}", **where)
-            left += found[one]
-    axes.set_yticks(
-        range(len(bars)), [name.replace(", ", ",\n") for name in reversed(bars)], fontsize="small"
-    )
+    names, left = [name.replace(", ", ",\n") for name in bars], np.zeros(len(bars))
+    for one, colour in COLOURS.items():
+        share = np.array([found[one] for found in bars.values()])
+        drawn = axes.barh(names, share, 0.7, left, color=colour, edgecolor="white")
+        axes.bar_label(drawn, [f"{s:.0%}" if s > 0.08 else "" for s in share], label_type="center")
+        left += share
+    axes.invert_yaxis()
     axes.set(xlim=(0.0, 1.0), xticks=[], title=f"C. {CAUSE} and {EFFECT}: share of runs")
-    axes, scales = panels["D"], list(study.sweep)
-    largest = [_largest(graph) for graph in study.sweep.values()]
+    axes, scales = panels["D"], np.array(list(study.sweep))
+    largest = np.array([_largest(graph) for graph in study.sweep.values()])
     axes.loglog(scales, list(study.marginal.values()), "--", color=BLACK, label="nothing given")
     axes.loglog(scales, largest, color=BLACK, label="largest of all sets tried")
+    marks = np.array([mark(graph) for graph in study.sweep.values()])
     for one, colour in COLOURS.items():
-        here = [k for k, graph in enumerate(study.sweep.values()) if mark(graph) == one]
-        x, y = ([values[k] for k in here] for values in (scales, largest))
-        axes.plot(x, y, "o", color=colour, markeredgecolor=BLACK, markersize=9, label=WORDS[one])
+        here = marks == one
+        axes.plot(scales[here], largest[here], "o", color=colour, markeredgecolor=BLACK, label=WORDS[one])
     for kernel, style in (("median", "-."), ("bkl", "-")):
         centre = float(np.exp(np.mean(np.log(study.scales[kernel]))))
         axes.axvline(centre, color=SKY, ls=style, label=f"{NAMES[kernel]}, nothing given")
     axes.axhline(ALPHA, color=BLACK, linewidth=0.8, linestyle=":", label=f"level {ALPHA}")
-    axes.set_xticks(scales, [f"{scale:.2g}" for scale in scales])
-    axes.minorticks_off()
-    axes.set(xlabel="lengthscale / standard deviation", ylabel="p", ylim=(6e-4, 50.0))
-    axes.set_yticks([1e-3, 1e-2, 1e-1, 1.0])  # above 1: room for the legend
+    axes.set(xlabel="lengthscale / standard deviation", ylabel="p", ylim=(6e-4, 50.0))  # room for the legend
     axes.set_title("D. p-values, one lengthscale for all")
-    boxed = {"frameon": True, "framealpha": 1.0, "edgecolor": "none"}
-    legend(axes, fontsize="x-small", ncols=2, loc="upper left", **boxed)
+    legend(axes, fontsize="x-small", ncols=2, loc="upper left")
     return figure
 
 
@@ -281,4 +243,3 @@ def _edge(graph: CausalGraph) -> str:
 
 
 QUICK = {"plan": Plan(orders=3, resamples=3, lengthscales=(0.1, 0.6, 2.5), signs=199)}
-FIGURES = {"ozone": plot}

@@ -1,19 +1,16 @@
-"""The look of the figures, and how they are written."""
+"""The look of the figures."""
 
-from pathlib import Path
 from typing import Any
 
-from kembed.core.writing import write_whole
+from matplotlib.figure import Figure
 
 # Okabe & Ito's colours: distinguished by colour-blind readers and, by lightness, in print.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION = "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00"
 DPI = 120  # sharp at the width of a page, and small
 
 
-def mosaic(plan: list[str], width: float = 4.2, height: float = 3.4) -> tuple[Any, Any]:
+def mosaic(plan: list[str], width: float = 4.2, height: float = 3.4) -> tuple[Figure, Any]:
     """Panels laid out by letters, one string a row; width and height in inches of one cell; no display."""
-    from matplotlib.figure import Figure
-
     size = (width * len(plan[0]), height * len(plan))
     figure = Figure(figsize=size, layout="constrained", dpi=DPI)
     return figure, figure.subplot_mosaic([list(row) for row in plan])
@@ -22,16 +19,3 @@ def mosaic(plan: list[str], width: float = 4.2, height: float = 3.4) -> tuple[An
 def legend(axes: Any, **how: Any) -> None:
     """A small legend without a frame, by default."""
     axes.legend(**{"frameon": False, "fontsize": "small"} | how)
-
-
-def save(figure: Any, path: Path) -> Path:
-    """Write a figure, whole."""
-
-    def write(draft: Path) -> None:
-        from PIL import Image
-
-        figure.savefig(draft)
-        with Image.open(draft) as image:  # 256 colours are enough for lines and maps, in half the bytes
-            image.convert("RGB").quantize(256, kmeans=1).save(draft, optimize=True)
-
-    return write_whole(path, write)
