@@ -70,6 +70,9 @@ CALLS = {
     "compare paper": "kembed.compare(x, y, kernel='paper', n_resamples=49)",
     "bayes_factor": "kembed.bayes_factor(x, y, n_resamples=49)",
     "posterior": "kembed.learn_kernel(x).posterior.quantile(0.5)",
+    "posterior of two numbers": (
+        "kembed.learn_kernel(x[:, :2], kembed.Gaussian(np.ones(2))).posterior.kernels(5)"
+    ),
     "posterior of the paper": "kembed.learn_kernel(x, objective='paper', noise=1.0).posterior",
     "witness posterior": "kembed.witness(x, y, kernel='posterior').where()",
     "KernelLearner": "kembed.KernelLearner().fit(x).transform(x)",

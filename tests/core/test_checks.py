@@ -155,6 +155,10 @@ def test_mismatched_widths():
             ),
             "alpha=0.2 is too heavy-tailed for Lebesgue measure",
         ),
+        (
+            lambda: kembed.fit_embedding(GOOD, K, prior_mean=kembed.empirical(GOOD, Gaussian(3.0))).norm(),
+            "functions of different spaces",
+        ),
         (lambda: kembed.Sum(), "Sum needs at least one kernel"),
         (lambda: kembed.GaussianMeasure(0.0, -1.0), "covariance must be positive"),
         (lambda: kembed.GaussianMeasure(0.0, [[1.0, 2.0], [2.0, 1.0]]), "negative eigenvalue"),
@@ -190,6 +194,7 @@ def test_bad_values(make, message):
         (lambda: K.convolved("lebesgue"), "measure must be Lebesgue"),
         (lambda: kembed.fit_embedding(GOOD, K).sample(GOOD, rng="seed"), "rng must be None"),
         (lambda: kembed.fit_embedding(GOOD, K).sample(GOOD, rng=-1), "rng must be None"),
+        (lambda: kembed.fit_embedding(GOOD, K, prior_mean=3.0), "prior_mean must be a function"),
         (lambda: kembed.fit_embedding(GOOD, K, landmarks=True), "landmarks must be a whole number"),
         (lambda: kembed.empirical(GOOD, K).inner(3.0), "other must be an embedding"),
         (lambda: kembed.empirical(GOOD, K) - 5, "unsupported operand"),
@@ -220,6 +225,12 @@ def test_integers_booleans_and_lists_are_numbers():
     expected = kembed.empirical(np.array([[0.0], [1.0], [1.0]]), K).mean([[0.0]])
     for x in ([0, 1, 1], [False, True, True], np.array([0, 1, 1], dtype=np.int8), [[0], [1], [1]]):
         assert kembed.empirical(x, K).mean([[0.0]]) == pytest.approx(expected, rel=1e-15)
+
+
+def test_a_plain_prior_mean_has_no_inner_product():
+    e = kembed.fit_embedding(GOOD, K, prior_mean=lambda s: np.zeros(len(s)))
+    with pytest.raises(ValueError, match="give prior_mean as an embedding"):
+        e.norm()
 
 
 def test_jax_hyperparameters_and_tables_in_numpy_functions():

@@ -174,19 +174,40 @@ def make_noise(name, k, x, z):
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("measure", ["lebesgue", "gaussian"])
 @pytest.mark.parametrize(("D", "name"), [(1, "ard"), (2, "ard"), (1, "multiscale"), (2, "multiscale")])
-def test_posterior(noise, measure, D, name):
+@pytest.mark.parametrize("prior", ["zero", "function", "empirical", "posterior"])
+def test_posterior(noise, measure, D, name, prior):
     kernel, terms = make_kernel(name, D)
     nu, nu_ref = make_measure(measure, D)
     k, r = k_of(terms), r_of(terms, nu_ref)
     x, z, s = data(8, D), LANDMARKS[D], data(5, D, 1)
     given, cov = make_noise(noise, k, x, z)
-    mu = fit_embedding(x, kernel, noise=given, landmarks=z, measure=nu)
+
+    other = data(4, D, 2)
+    means = {
+        "zero": (None, lambda p: 0.0),
+        "function": (lambda p: np.sin(p[:, 0]), lambda p: np.sin(p[:, 0])),
+        "empirical": (empirical(other, kernel), lambda p: ref.empirical(k, other, p)),
+        "posterior": (
+            fit_embedding(other, kernel, noise=0.5, landmarks=z[:2], measure=nu),
+            lambda p: ref.posterior(
+                ref.gram(r, z[:2], z[:2]),
+                ref.gram(r, p, z[:2]),
+                ref.gram(r, p, p),
+                0.5 / 4 * np.eye(2),
+                ref.empirical(k, other, z[:2]),
+            )[0],
+        ),
+    }
+    prior_mean, prior_ref = means[prior]
+    mu = fit_embedding(x, kernel, noise=given, landmarks=z, measure=nu, prior_mean=prior_mean)
     mean, covariance = ref.posterior(
         ref.gram(r, z, z),
         ref.gram(r, s, z),
         ref.gram(r, s, s),
         cov,
         ref.empirical(k, x, z),
+        prior_ref(z),
+        prior_ref(s),
     )
     size = np.abs(covariance).max()
     np.testing.assert_allclose(mu.mean(s), mean, rtol=1e-10, atol=1e-12)
@@ -237,12 +258,15 @@ def test_little_noise_interpolates_and_much_noise_returns_the_prior():
     x, z, s = data(15, 1), LANDMARKS[1], data(5, 1, 1)
     hat = empirical(x, Gaussian(0.6))
 
+    def prior(p):
+        return np.cos(p[:, 0])
+
     # the mean at z is off by A^-1 noise, and |A^-1| is about 1 here
-    exact = fit_embedding(x, Gaussian(0.6), noise=1e-13, landmarks=z)
+    exact = fit_embedding(x, Gaussian(0.6), noise=1e-13, landmarks=z, prior_mean=prior)
     np.testing.assert_allclose(exact.mean(z), hat.mean(z), atol=1e-11)
     assert exact.sd(z).max() < 1e-6
-    vague = fit_embedding(x, Gaussian(0.6), noise=1e13, landmarks=z)
-    np.testing.assert_allclose(vague.mean(s), 0.0, atol=1e-11)
+    vague = fit_embedding(x, Gaussian(0.6), noise=1e13, landmarks=z, prior_mean=prior)
+    np.testing.assert_allclose(vague.mean(s), prior(s), atol=1e-11)
     r = Gaussian(0.6).convolved(vague.measure)
     np.testing.assert_allclose(vague.sd(s), np.sqrt(r.diagonal(s)), rtol=1e-11)
 
@@ -301,16 +325,21 @@ def test_posterior_and_prior_draws():
     k, r = k_of(terms), r_of(terms, nu_ref)
     x, z, s = data(8, 1), LANDMARKS[1], np.array([[-2.5], [0.0], [2.2]])
 
-    mu = fit_embedding(x, kernel, noise=0.5, landmarks=z, measure=nu)
+    def prior(p):
+        return 0.1 * p[:, 0]
+
+    mu = fit_embedding(x, kernel, noise=0.5, landmarks=z, measure=nu, prior_mean=prior)
     mean, covariance = ref.posterior(
         ref.gram(r, z, z),
         ref.gram(r, s, z),
         ref.gram(r, s, s),
         0.5 / 8 * np.eye(4),
         ref.empirical(k, x, z),
+        prior(z),
+        prior(s),
     )
     check_draws(mu.sample(s, 20_000, rng=1), mean, covariance)
-    check_draws(mu.prior_sample(s, 20_000, rng=2), np.zeros(3), ref.gram(r, s, s))
+    check_draws(mu.prior_sample(s, 20_000, rng=2), prior(s), ref.gram(r, s, s))
 
 
 def test_draws_follow_the_generator():
@@ -324,21 +353,26 @@ def test_draws_follow_the_generator():
     assert not np.array_equal(mu.sample(s, 3, rng=5), mu.prior_sample(s, 3, rng=5))
 
 
-def test_intervals_cover_when_the_model_is_true():
+@pytest.mark.parametrize("prior", [False, True])
+def test_intervals_cover_when_the_model_is_true(prior):
     """mu drawn from the prior, mu_hat(z) = mu(z) + noise: 90% intervals must cover 90%."""
     repetitions, n, tau2, level = 500, 10, 0.4, 0.9
     z, s = LANDMARKS[1], np.array([[-0.9], [0.1], [2.4]])
     r = r_of([(1.0, [[0.64]])], (CENTRE[:1], SPREAD[:1, :1], 2.0))
     nu, _ = make_measure("gaussian", 1)
     both = np.concatenate([s, z])
+
+    def m(p):
+        return 0.3 * p[:, 0] if prior else np.zeros(len(p))
+
     rng = np.random.default_rng(3)
     root = np.linalg.cholesky(ref.gram(r, both, both))
-    truth = rng.normal(size=(repetitions, 7)) @ root.T
+    truth = m(both) + rng.normal(size=(repetitions, 7)) @ root.T
     observed = truth[:, 3:] + math.sqrt(tau2 / n) * rng.normal(size=(repetitions, 4))
     covered = np.zeros(3)
     for true, hat in zip(truth[:, :3], observed, strict=True):
         noise = tau2 * np.eye(len(z))
-        mu = condition(Gaussian(0.8), nu, z, n, hat, noise, "given")
+        mu = condition(Gaussian(0.8), nu, z, n, hat, noise, "given", m if prior else None)
         lower, upper = mu.interval(s, level)
         covered += (lower <= true) & (true <= upper)
     low, high = stats.binom.ppf([1e-4, 1 - 1e-4], repetitions, level)
@@ -370,7 +404,8 @@ def test_inner_product_with_an_empirical_embedding_is_evaluation(D, measure):
     kernel, _ = make_kernel("multiscale", D)
     nu, _ = make_measure(measure, D)
     x, y = data(6, D), data(5, D, 1)
-    posterior = fit_embedding(x, kernel, noise=0.2, landmarks=LANDMARKS[D], measure=nu)
+    prior = empirical(y[:2], kernel)
+    posterior = fit_embedding(x, kernel, noise=0.2, landmarks=LANDMARKS[D], measure=nu, prior_mean=prior)
     eta = shrinkage(y, kernel, 0.1)
     expected = eta.weights @ posterior.mean(y)
     assert eta.inner(posterior) == pytest.approx(expected, rel=1e-12)
@@ -457,6 +492,9 @@ def test_different_kernels_have_no_inner_product():
         mu.distance(empirical(data(4, 1), Gaussian(1.1)))
     with pytest.raises(TypeError, match="must be an embedding"):
         mu.distance(data(4, 1))
+    plain = fit_embedding(data(4, 1), Gaussian(1.0), prior_mean=lambda p: np.zeros(len(p)))
+    with pytest.raises(ValueError, match="prior_mean as an embedding"):
+        plain.norm()
 
 
 def gauss_hermite(mean, sd, kernel):

@@ -343,7 +343,9 @@ class TestColumns:
 
 class TestEmbedding:
     def test_curve_and_band(self):
-        mu = fit_embedding(RNG(0).normal(size=40), Gaussian(1.0))
+        mu = fit_embedding(
+            RNG(0).normal(size=40), Gaussian(1.0), prior_mean=lambda points: np.zeros(len(points))
+        )
         points = np.linspace(-1.0, 2.0, 7)
         ax = draw(mu.plot(panel(), points=points[::-1], level=0.5))
         np.testing.assert_allclose(line(ax, "mean").get_data(), [points, mu.mean(points)])

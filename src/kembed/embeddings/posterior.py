@@ -1,5 +1,6 @@
-"""The Bayesian kernel embedding: the posterior of μ under the prior GP(0, r), in closed form."""
+"""The Bayesian kernel embedding: the posterior of μ under the prior GP(m, r), in closed form."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ Array = np.ndarray
 # Agresti & Coull's four rows, so that what a sample has not shown yet stays possible.
 PSEUDO_ROWS = 4.0
 NEARBY = 1_000  # rows whose mean is near that of all
+PriorMean = Callable[[np.ndarray], Any] | Embedding | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,7 +33,7 @@ class PosteriorEmbedding(Embedding):
     less than 2% of the posterior sd; far outside them, where μ and its sd are both near 0, the sd is too wide
     rather than too narrow.
 
-    mean r(s, z) A⁻¹ μ̂(z), covariance r(s, s') - r(s, z) A⁻¹ r(z, s'), A = r(z, z) + N/n.
+    mean m(s) + r(s, z) A⁻¹ (μ̂(z) - m(z)), covariance r(s, s') - r(s, z) A⁻¹ r(z, s'), A = r(z, z) + N/n.
     """
 
     kernel: Kernel
@@ -40,7 +42,8 @@ class PosteriorEmbedding(Embedding):
     n: int
     noise: np.ndarray  # N, (m, m): covariance of one observation's features
     noise_model: str
-    coefficients: np.ndarray  # A⁻¹ μ̂(z)
+    coefficients: np.ndarray  # A⁻¹ (μ̂(z) - m(z))
+    prior_mean: PriorMean
     factor: Cholesky = field(repr=False)
 
     @property
@@ -50,7 +53,9 @@ class PosteriorEmbedding(Embedding):
 
     def mean(self, points: Any) -> Float[Array, " p"]:
         """The posterior mean of μ at points, (p, D)."""
-        return weighted_sum(self._r, self._points(points), self.landmarks, self.coefficients)
+        points = self._points(points)
+        prior = _evaluate_prior(self.prior_mean, points)
+        return prior + weighted_sum(self._r, points, self.landmarks, self.coefficients)
 
     def sd(self, points: Any) -> Float[Array, " p"]:
         """The posterior standard deviation of μ at points."""
@@ -91,9 +96,9 @@ class PosteriorEmbedding(Embedding):
         return _draw(self.mean(points), self.covariance(points), size, rng)
 
     def prior_sample(self, points: Any, size: int = 1, rng: Any = None) -> Float[Array, "size p"]:
-        """Draws of the function μ at points from the prior GP(0, r)."""
+        """Draws of the function μ at points from the prior GP(m, r)."""
         points = self._points(points)
-        return _draw(np.zeros(len(points)), self._r._gram(points, points), size, rng)
+        return _draw(_evaluate_prior(self.prior_mean, points), self._r._gram(points, points), size, rng)
 
     @property
     def _r(self) -> Any:
@@ -103,7 +108,19 @@ class PosteriorEmbedding(Embedding):
         return np.asarray(checks.points(points, "points", dimension=self.landmarks.shape[1]))
 
     def _sections(self) -> list[Section]:
-        return [(self.measure, self.landmarks, self.coefficients)]
+        sections: list[Section] = [(self.measure, self.landmarks, self.coefficients)]
+        if self.prior_mean is None:
+            return sections
+        if isinstance(self.prior_mean, Embedding):
+            if self.prior_mean.kernel != self.kernel:
+                seen = f"prior_mean has the kernel {self.prior_mean.kernel!r}, this embedding {self.kernel!r}"
+                remedy = "functions of different spaces have no inner product; fit both with the same kernel"
+                raise ValueError(f"{seen}; {remedy}")
+            return sections + self.prior_mean._sections()
+        raise ValueError(
+            "prior_mean is a plain function, which has no known place in the RKHS, so inner products with "
+            "this embedding are undefined; give prior_mean as an embedding"
+        )
 
     def __repr__(self) -> str:
         jitter = f", jitter={self.jitter:.1e}" if self.jitter > 1e-9 * float(self.noise.max()) else ""
@@ -118,6 +135,7 @@ def fit_embedding(
     *,
     noise: Any = "full",
     landmarks: Any = None,
+    prior_mean: PriorMean = None,
     measure: Measure | str | None = "data",
 ) -> PosteriorEmbedding:
     """The posterior of the mean embedding: shrinkage with uncertainty, Eq. (7)-(8) of the paper.
@@ -131,9 +149,11 @@ def fit_embedding(
     noise
         What is known of μ̂(z) - μ(z), whose covariance is noise/n. `"full"`: the covariance
         Cov[φ_z(X)] that the central limit theorem gives, estimated (default). `"diagonal"`: its
-        diagonal only. A number: one τ² (the paper).
+        diagonal only. A number: one τ² (the paper). A vector: τ²(z_l) for every landmark.
     landmarks
         Where μ̂ is observed: None (at most 100 of the data), a number, or points.
+    prior_mean
+        Prior mean of μ: a function of points, or an embedding; 0 unless given.
     measure
         ν of the prior covariance: `"data"` (a Gaussian placed by the data), `"lebesgue"` or a measure.
 
@@ -166,10 +186,13 @@ def fit_embedding(
             raise ValueError(f"{seen}; give noise as a number")
         mean, covariance = feature_moments(kernel, x, z, True, source)
         given = covariance if noise == "full" else np.diag(np.diagonal(covariance))
-        return condition(kernel, nu, z, n, mean, given, noise)
-    value = float(checks.positive(noise, "noise"))
+        return condition(kernel, nu, z, n, mean, given, noise, prior_mean)
+    value = np.asarray(checks.positive(noise, "noise", ndim=(0, 1)))
     mean, _ = feature_moments(kernel, x, z, False, source)
-    return condition(kernel, nu, z, n, mean, value * np.eye(len(z)), f"{value:.6g}")
+    if value.ndim == 1:
+        given = np.diag(checks.vector(value, "noise", m))
+        return condition(kernel, nu, z, n, mean, given, "given", prior_mean)
+    return condition(kernel, nu, z, n, mean, float(value) * np.eye(m), f"{float(value):.6g}", prior_mean)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # `condition` refuses what is not finite
@@ -198,6 +221,7 @@ def condition(
     mean: Float[Array, " m"],
     noise: Float[Array, "m m"],
     noise_model: str,
+    prior_mean: PriorMean = None,
 ) -> PosteriorEmbedding:
     """The prior conditioned on μ̂(z) = `mean` with noise N/n."""
     try:
@@ -206,7 +230,8 @@ def condition(
         seen = f"the covariance under kernel={kernel!r} cannot be worked with ({error})"
         remedy = "give it a lengthscale of the size of the differences in x"
         raise ValueError(f"{seen}; {remedy}") from None
-    return PosteriorEmbedding(kernel, measure, z, n, noise, noise_model, A.solve(mean), A)
+    coefficients = A.solve(mean - _evaluate_prior(prior_mean, z))
+    return PosteriorEmbedding(kernel, measure, z, n, noise, noise_model, coefficients, prior_mean, A)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # `condition` refuses what is not finite
@@ -242,6 +267,16 @@ def sum_moments(
         if want_covariance:
             total[1:] += features.T @ features
     return total
+
+
+def _evaluate_prior(prior_mean: Any, points: np.ndarray) -> np.ndarray:
+    if prior_mean is None:
+        return np.zeros(len(points))
+    function = prior_mean.mean if isinstance(prior_mean, Embedding) else prior_mean
+    if not callable(function):
+        raise TypeError(f"prior_mean must be a function of points or an embedding, not {prior_mean!r}")
+    values = np.asarray(function(points), dtype=float)
+    return np.asarray(checks.vector(values, "the result of prior_mean", len(points)))
 
 
 def _draw(mean: np.ndarray, covariance: np.ndarray, size: int, rng: Any) -> np.ndarray:

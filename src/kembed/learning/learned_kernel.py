@@ -18,7 +18,7 @@ from kembed.learning.evidence import Evidence, typical_lengthscale
 from kembed.learning.frame import Frame
 from kembed.learning.objective import Predictive
 from kembed.learning.problem import Prepared, Spec
-from kembed.learning.quadrature import KernelPosterior, quadrature
+from kembed.learning.quadrature import MOST_PARAMETERS, KernelPosterior, quadrature
 
 CENTRES = 5_000  # rows that predict new ones, at most
 CLOSE = 3.0  # nats: a mode not further below the best is as good as it, and reported
@@ -125,7 +125,7 @@ class LearnedKernel(Mode, Drawn):
 
     @cached_property
     def posterior(self) -> KernelPosterior:
-        """The posterior of a kernel with one hyperparameter, by quadrature; in milliseconds.
+        """The posterior of a kernel with one or two hyperparameters, by quadrature; in milliseconds.
 
         >>> import numpy as np
         >>> from kembed import learn_kernel
@@ -160,7 +160,7 @@ class LearnedKernel(Mode, Drawn):
 
     def __getstate__(self) -> dict[str, Any]:
         # A pickled result keeps the rows that predict and the posterior, not the problem that was solved.
-        if self.prepared is not None and len(self.state.thetas[0]) == 1:
+        if self.prepared is not None and len(self.state.thetas[0]) <= MOST_PARAMETERS:
             _ = self.posterior
         return {**vars(self), "prepared": None}
 
