@@ -165,7 +165,7 @@ def test_mismatched_widths():
         (lambda: kembed.GaussianMeasure(np.nan, 1.0), "centre must be finite"),
         (lambda: kembed.GaussianMeasure(mass=0.0), "mass must be positive"),
         (lambda: kembed.fit_embedding(GOOD, K, noise=0.0), "noise must be positive"),
-        (lambda: kembed.fit_embedding(GOOD, K, noise=[1.0, 2.0]), "noise must be a number"),
+        (lambda: kembed.fit_embedding(GOOD, K, noise=[1.0, 2.0]), r"noise must have shape \(20,\)"),
         (lambda: kembed.fit_embedding(GOOD, K, noise="clt"), "noise must be one of 'full', 'diagonal'"),
         (lambda: kembed.fit_embedding(GOOD, K, landmarks=0), "landmarks must be at least 1"),
         (lambda: kembed.fit_embedding(GOOD, K).interval(GOOD, 90), "strictly between 0 and 1.*0.9 for 90%"),

@@ -159,13 +159,16 @@ def test_bad_shrinkage_is_refused(lam):
 
 # ------------------------------------------------------------------ posterior
 
-NOISES = ["number", "diagonal", "full"]
+NOISES = ["number", "vector", "diagonal", "full"]
 
 
 def make_noise(name, k, x, z):
     """(argument for the library, covariance of mu_hat(z))."""
     if name == "number":
         return 0.2, 0.2 / len(x) * np.eye(len(z))
+    if name == "vector":
+        values = np.linspace(0.1, 0.4, len(z))
+        return values, np.diag(values) / len(x)
     if name == "diagonal":
         return name, np.diag(ref.noise_diagonal(k, x, z)) / len(x)
     return name, ref.noise_full(k, x, z) / len(x)
@@ -283,7 +286,8 @@ def test_plug_in_noise_needs_two_rows():
         ("fulll", "noise must be one of"),
         (0.0, "positive"),
         (-1.0, "positive"),
-        (np.ones(3), "noise must be a number"),
+        (np.ones(3), r"shape \(4,\)"),
+        (np.ones((4, 4)), "a number or a vector"),
     ],
 )
 def test_bad_noise_is_refused(noise, message):

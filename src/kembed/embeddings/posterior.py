@@ -178,7 +178,7 @@ def fit_embedding(
     x = np.asarray(checks.points(x, "x"))
     z = choose_landmarks(x, landmarks)
     nu = to_numpy(as_measure(measure, "data", x))
-    n = len(x) if source is None else source.size
+    n, m = len(x) if source is None else source.size, len(z)
     if isinstance(noise, str):
         checks.choice(noise, "noise", ("full", "diagonal"))
         if n < 2:
