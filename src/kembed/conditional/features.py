@@ -249,13 +249,13 @@ class TableFeatures:
             features = kernels_features(variable.columns, variable.indicator, kernels)
             return TargetFeatures(variable.columns, tuple(features), ())
         conditioner = self.conditioner(given)
-        left: VariableResiduals = self.cache.result(
+        smooth: VariableResiduals = self.cache.result(
             ("residuals", target, given), lambda: variable_residuals(variable, conditioner)
         )
+        left = smooth
         if trees:
-            left = self.cache.result(
-                ("forest", target, given), lambda smooth=left: forest_residuals(variable, conditioner, smooth)
-            )
+            key = ("forest", target, given)
+            left = self.cache.result(key, lambda: forest_residuals(variable, conditioner, smooth))
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
         kernels = self.settings.kernels if left.columns.shape[1] else ()
