@@ -103,7 +103,7 @@ def test_spread_that_depends_on_z_is_taken_out():
     z, noise = rng.normal(size=(400, 1)), rng.normal(size=400)
     variable = as_variable((np.exp(z[:, 0]) * noise)[:, None], NUMERIC)
     given = Conditioner(as_variable(z, NUMERIC).columns)
-    found = variable_residuals(variable, given, cross_fit=True)
+    found = variable_residuals(variable, given)
 
     def dependence(columns):
         return abs(np.corrcoef(np.log(np.abs(columns[:, 0]) + 0.02), z[:, 0])[0, 1])

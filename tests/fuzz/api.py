@@ -82,7 +82,6 @@ OPTIONS: dict[str, Sequence[Any]] = {
     "noise": ("full", "diagonal", 1.0, 1e-300, 1e300),
     "measure": ("data", "lebesgue", kembed.GaussianMeasure(0.0, 4.0), None),
     "prewhiten": (None, None, "times"),
-    "cross_fit": (True, False),
     "test": ("residuals", "fisher-z", "fisher-z"),
     "orientation": ("majority", "conservative", "max-p", "first"),
     "max_given": (None, 0, 1),
@@ -201,7 +200,7 @@ CALLS: dict[str, tuple[Callable[..., Any], int, tuple[str, ...]]] = {
     "conditional_test": (
         kembed.conditional_test,
         3,
-        ("kernel", "n_resamples", "prewhiten", "dependence_length", "cross_fit", "rng", "nan_policy"),
+        ("kernel", "n_resamples", "prewhiten", "dependence_length", "rng", "nan_policy"),
     ),
     "k_sample_test": (kembed.k_sample_test, 3, ("kernel", "n_resamples", "rng", "nan_policy")),
     "compare": (kembed.compare, 2, ("kernel", "alpha", "n_resamples", "missing", "rng", "labels")),
@@ -220,7 +219,7 @@ CALLS: dict[str, tuple[Callable[..., Any], int, tuple[str, ...]]] = {
     "ConditionalTester": (
         pair_of,
         1,
-        ("kernel", "n_resamples", "dependence_length", "cross_fit", "rng", "nan_policy"),
+        ("kernel", "n_resamples", "dependence_length", "rng", "nan_policy"),
     ),
     "fit_embedding": (embedded, 1, ("kernel", "noise", "landmarks", "measure")),
     "shrinkage": (shrunk, 1, ("kernel", "lam")),

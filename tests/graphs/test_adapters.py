@@ -48,12 +48,12 @@ def small():
 def testers():
     """The testers of this process, with nothing shared from other tests."""
     adapters.clear()
-    return TESTERS
+    return TESTERS.results
 
 
 def regressed():
     """How many regressions all testers have made."""
-    return sum(tester.n_regressed for tester in TESTERS.values())
+    return sum(tester.n_regressed for tester in TESTERS.results.values())
 
 
 def used(data, test):
@@ -181,8 +181,6 @@ def test_causal_learn_mistakes():
     test = cit.CIT(SMALL, "kembed")
     with pytest.raises(ValueError, match="Y is column 4, but there are only 4"):
         test(0, 4)
-    with pytest.raises(TypeError, match="asks by column number, but 'a' was given"):
-        test("a", 1)
     with pytest.raises(ValueError, match="X and Y are the same column, 'column 1'"):
         test(1, 1)
     with pytest.raises(ValueError, match="'column 1' is tested and given at once"):

@@ -1,6 +1,5 @@
 """The graph as an object: questions, counts, tables, other formats, the picture."""
 
-import re
 import sys
 from dataclasses import replace
 from itertools import pairwise
@@ -149,37 +148,6 @@ def test_repr_tells_edges_evidence_and_conflicts():
 
 # Other formats.
 
-STRING = r'"(?:[^"\\\n]|\\.)*"'  # no bare newline, every quote escaped
-ATTRIBUTE = rf"\w+=(?:[\w.]+|{STRING})"
-STATEMENT = rf"  ({STRING})(?: -> ({STRING}) \[({ATTRIBUTE}(?:, {ATTRIBUTE})*)\])?;"
-
-
-def parsed(dot):
-    """Nodes and edges of a text that keeps to Graphviz's grammar, as far as we use it."""
-    first, *lines, last, end = dot.split("\n")
-    assert (first, last, end) == ("digraph {", "}", "")
-    statements = [re.fullmatch(STATEMENT, line) for line in lines]
-    assert all(statements), dot
-    found = [one.groups() for one in statements]
-    return [a for a, b, _ in found if b is None], [one for one in found if one[1] is not None]
-
-
-def test_dot_is_valid_and_marked():
-    nodes, edges = parsed(graph().to_dot())
-    assert nodes == ['"a"', '"b"', '"c"', '"d"']
-    assert edges == [
-        ('"a"', '"b"', "penwidth=2.38"),
-        ('"b"', '"c"', 'penwidth=1.75, dir=both, style=dashed, color="#D55E00"'),
-        ('"c"', '"d"', "penwidth=3.00, dir=none"),
-    ]
-
-
-def test_dot_escapes_names():
-    g = CausalGraph(WICKED, (Edge(WICKED[0], WICKED[1], "-->"), Edge(WICKED[2], WICKED[3], "---")))
-    nodes, edges = parsed(g.to_dot())
-    assert nodes == [r'"say \"hi\""', r'"two\nlines"', r'"back\\slash"', r'"$\\frac{a$<b>"']
-    assert edges[0][:2] == (nodes[0], nodes[1])
-
 
 def test_networkx_has_marks():
     found = two_runs().to_networkx()
@@ -262,8 +230,6 @@ def test_picture_shows_how_sure_a_direction_is():
     assert opacity == [1.0, 0.2]
     assert [text.get_text() for text in ax.texts if "%" in text.get_text()] == ["100%", "20%"]
     assert not any("cause" in text for text in words(ax))
-    assert 'label="20%", arrowhead=empty];' in g.to_dot()
-    assert 'label="100%"];' in g.to_dot()
 
 
 def test_picture_shows_frequent_edges_that_the_graph_lacks():

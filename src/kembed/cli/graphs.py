@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kembed.graphs.background import Background
     from kembed.graphs.graph import CausalGraph
 
-FILES = (*outputs.FIGURES, ".dot", ".json")  # by suffix: drawn, for Graphviz, for machines
+FILES = (*outputs.FIGURES, ".json")  # by suffix: drawn, or for machines
 KERNELS = ("fused", "bkl", "paper", "median")  # residuals have one unit, so that there is no raw rule
 # Pairs that the graph lacks are reported if they are in so many resamples, or orders if there are none.
 OFTEN = 0.25
@@ -67,11 +67,10 @@ def run_graph(
         "seed": searching.seed,
         "output": output,
     }
-    suffix = "" if output is None else output.suffix.lower()
-    if output is not None and suffix in outputs.FIGURES:
+    if output is not None and output.suffix.lower() in outputs.FIGURES:
         outputs.save_plot(graph, output)
     elif output is not None:
-        write_text(output, graph.to_dot() if suffix == ".dot" else screen.as_json(payload) + "\n")
+        write_text(output, screen.as_json(payload) + "\n")
     screen.say(sentence)
     _print_graph(screen, graph)
     trends = [(one.name, one.lengthscale or "none", one.before, one.after) for one in prewhitened]

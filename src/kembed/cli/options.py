@@ -42,9 +42,7 @@ SampleB = Annotated[
 OneFile = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for standard input.")]
 TO_FILE = ("FILE", "--output", "-o")
 Figure = Annotated[Path | None, output("Save the figure: .png, .svg or .pdf.", *TO_FILE)]
-GraphFile = Annotated[
-    Path | None, output("Save the graph: a figure (.png, .svg, .pdf), Graphviz (.dot) or .json.", *TO_FILE)
-]
+GraphFile = Annotated[Path | None, output("Save the graph: a figure (.png, .svg, .pdf) or .json.", *TO_FILE)]
 Page = Annotated[Path, output("The page to write.", *TO_FILE)]
 ByColumn = Annotated[bool, method("Also test every column individually.", "", "--by-column")]
 Strata = Annotated[Text, data("Compare only within the values of this column (a site, a weekday).", "COLUMN")]

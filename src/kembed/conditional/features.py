@@ -194,7 +194,6 @@ class Settings:
     n_resamples: int = 999
     dependence_length: float | None = None
     seed: int = 0
-    cross_fit: bool = True
     binned_rows: int = BINNED_ROWS
     many_rows: int = MANY_ROWS
 
@@ -249,17 +248,14 @@ class TableFeatures:
             kernels = self.settings.kernels if variable.columns.shape[1] else ()
             features = kernels_features(variable.columns, variable.indicator, kernels)
             return TargetFeatures(variable.columns, tuple(features), ())
-        conditioner, cross_fit = self.conditioner(given), self.settings.cross_fit
+        conditioner = self.conditioner(given)
         smooth: VariableResiduals = self.cache.result(
-            ("residuals", target, given),
-            lambda: variable_residuals(variable, conditioner, cross_fit=cross_fit),
+            ("residuals", target, given), lambda: variable_residuals(variable, conditioner)
         )
-        left: VariableResiduals = smooth
+        left = smooth
         if trees:
-            left = self.cache.result(
-                ("forest", target, given),
-                lambda: forest_residuals(variable, conditioner, smooth, cross_fit=cross_fit),
-            )
+            key = ("forest", target, given)
+            left = self.cache.result(key, lambda: forest_residuals(variable, conditioner, smooth))
         spent = float(np.mean([column.freedom for column in left.regressions])) if left.regressions else 0.0
         features = []
         kernels = self.settings.kernels if left.columns.shape[1] else ()

@@ -26,7 +26,6 @@ def conditional_test(
     prewhiten: Any = None,
     least_timescale: float = WEEK,
     dependence_length: float | None = None,
-    cross_fit: bool = True,
     rng: Any = None,
     nan_policy: str = "raise",
 ) -> ConditionalOutcome:
@@ -58,8 +57,6 @@ def conditional_test(
         For time series: over how many rows the multipliers forget. Rows must come in order of time, unless
         `prewhiten` has their times. Draws are as large as those of autoregressions that remember as long as
         the residuals do.
-    cross_fit
-        Whether the residual of a row comes from a regression on the other rows.
     rng, nan_policy
         As in `hsic_test`.
 
@@ -85,13 +82,16 @@ def conditional_test(
         tables, missing = side_tables(samples, nan_policy, MINIMUM)
     if missing:
         return ConditionalOutcome.of(nothing("HSIC", "multiplier", (tables[0].given,)))
-    how: Any = {
-        "kernel": kernel,
-        "n_resamples": n_resamples,
-        "dependence_length": dependence_length,
-        "cross_fit": cross_fit,
-    }
-    how |= {"prewhiten": prewhiten, "least_timescale": least_timescale, "rng": rng, "nan_policy": nan_policy}
-    found = ConditionalTester(WholeTables(tables), **how).test(0, 1, tuple(range(2, len(tables))))
+    tester = ConditionalTester(
+        WholeTables(tables),
+        kernel=kernel,
+        n_resamples=n_resamples,
+        prewhiten=prewhiten,
+        least_timescale=least_timescale,
+        dependence_length=dependence_length,
+        rng=rng,
+        nan_policy=nan_policy,
+    )
+    found = tester.test(0, 1, tuple(range(2, len(tables))))
     ordered = dependence_length is not None or prewhiten is not None
     return replace(found, notes=diagnostics.of_sides(tables, ordered=ordered, remedy=FOR_SERIES))

@@ -281,7 +281,7 @@ class Conditioner:
         `indices` are bases of functions of Z that are known to matter: predictions of locations.
         """
         F, freedom = F - F.mean(axis=0), 0.0
-        for bases in (self._quadratic, *([basis] for basis in indices), self._bases):
+        for bases in (*([basis] for basis in indices), self._bases):
             if (fit := self._best(F, bases)) is not None:
                 F = fit.basis.without(F, fit.ratio, fit.across)
                 freedom += fit.basis.freedom(fit.ratio)
@@ -293,41 +293,20 @@ class Conditioner:
         best = max(fits, key=attrgetter("gain"), default=None)
         return best if best is not None and best.gain > 0.0 else None
 
-    @cached_property
-    def _quadratic(self) -> list[Basis]:
-        """An orthogonal basis of the centred columns of Z and their products; none where Z is wide."""
-        if self.many or self.Z.shape[1] > likelihood.MAX_AXES:
-            return []
-        Q, n = likelihood.quadratic_terms(self.Z), len(self.Z)
-        values, vectors = np.linalg.eigh(Q.T @ Q)
-        kept = values > 1e-8 * max(float(values[-1]), 1e-300)
-        if not 0 < kept.sum() <= n // 4:
-            return []
-        Q = Q @ (vectors[:, kept] * np.sqrt(n / values[kept]))
-        return [Basis(Q, np.full(Q.shape[1], float(n)), np.eye(Q.shape[1]))]
-
     def fit(self, column: Vector) -> ColumnFit | None:
         """Regress a column on Z; None where Z explains nothing."""
         F = (column - column.mean())[:, None]
         fit = self._best(F, self._bases)
-        worth = fit is not None and fit.gain > WORTH
-        if self.many:
-            return self._shared_fit(F, fit) if fit is not None and worth else None
-        if not (worth or self._quadratic_gain(F)):
+        if fit is None or fit.gain <= WORTH:
             return None
+        if self.many:
+            return self._shared_fit(F, fit)
         learned = learn_regression(self.Z, column[:, None], starts=self._starts)
         return ColumnFit(learned, gaussian_process(self.Z, learned))
 
     @cached_property
     def _starts(self) -> list[likelihood.Spectrum]:
         return likelihood.default_starts(self.Z[: likelihood.EXPLORE_ROWS])
-
-    def _quadratic_gain(self, F: Rows) -> bool:
-        """Whether a quadratic with p terms gains p nats (Akaike)."""
-        for basis in self._quadratic:
-            left = 1.0 - float(np.square(basis.across(F)).sum()) / (len(F) * float((F**2).sum()))
-            return bool(-0.5 * len(F) * np.log(max(left, 1e-300)) > len(basis.values))
-        return False
 
     def _shared_fit(self, F: Rows, fit: Fit) -> ColumnFit:
         """The fit on the shared basis, after a Gaussian process of its own if a test could notice that."""

@@ -103,30 +103,29 @@ class VariableResiduals:
     tested: Bool[np.ndarray, " n"] | None = None  # which rows are tested, where not all are
 
 
-def variable_residuals(variable: Variable, given: Conditioner, *, cross_fit: bool) -> VariableResiduals:
+def variable_residuals(variable: Variable, given: Conditioner) -> VariableResiduals:
     """Regress every column of a variable on `given`: location, then scale.
 
     Where the *scale* of x and y depends on z, raw residuals are dependent although x and y are independent
     given z. So the logarithm of the residuals' size is regressed on z as well, and residuals are divided by
-    its prediction. With `cross_fit` a row's residual comes from a regression on the other rows.
+    its prediction. A row's residual comes from a regression on the other rows.
     """
     left: list[Vector] = []
     kinds: list[bool] = []
     indices: list[Vector] = []
     regressions = []
     for column, indicator in zip(variable.columns.T, variable.indicator, strict=True):
-        residual = left_out = column
+        residual = column
         freedom, scale_fit = 1.0, None
         location = given.fit(column)
         if location is not None:
             both = location.residuals(column[:, None])
-            left_out, freedom = both.left_out[:, 0], both.freedom
-            indices.append(column - left_out)
-            residual = left_out if cross_fit else both.fitted[:, 0]
-        unexplained = float((left_out**2).mean())
+            residual, freedom = both.left_out[:, 0], both.freedom
+            indices.append(column - residual)
+        unexplained = float((residual**2).mean())
         if unexplained > DETERMINED:
             if not indicator:
-                residual, scale_fit, spent = _scaled(residual, left_out, given)
+                residual, scale_fit, spent = _scaled(residual, given)
                 freedom += spent
             left.append(standardise(residual))
             kinds.append(bool(indicator))
@@ -136,11 +135,9 @@ def variable_residuals(variable: Variable, given: Conditioner, *, cross_fit: boo
     return VariableResiduals(columns, tuple(regressions), np.array(kinds, dtype=bool), predictions)
 
 
-def _scaled(
-    residual: Vector, left_out: Vector, given: Conditioner
-) -> tuple[Vector, Regression | None, float]:
+def _scaled(residual: Vector, given: Conditioner) -> tuple[Vector, Regression | None, float]:
     """Residuals over their scale as predicted by the other rows, the regression, its degrees of freedom."""
-    logs = np.log(np.abs(left_out) / np.sqrt((left_out**2).mean()) + LEAST_SIZE)
+    logs = np.log(np.abs(residual) / np.sqrt((residual**2).mean()) + LEAST_SIZE)
     logs = (logs - logs.mean())[:, None]
     fit = given.fit(logs[:, 0])
     freedom = 0.0

@@ -47,7 +47,7 @@ MINIMUM = 10  # rows; fewer leave no regression a chance
 # Of a test at a level α on a resample: resamples at least, and how many of them may exceed the statistic.
 LEAST_RESAMPLES, LEAST_REJECTING = 199, 10
 # Raised when the same settings give other numbers than before, so that no cache serves old ones.
-VERSION = 13
+VERSION = 14
 SMOOTH_LEVEL = 0.1  # p-values up to this are computed again with forests in the regressions
 
 
@@ -70,7 +70,7 @@ class ConditionalTester:
     rng
         Seed or generator; None is fresh entropy, whose p-values no later run could find in a cache. All tests
         share their multipliers.
-    kernel, n_resamples, least_timescale, dependence_length, cross_fit, nan_policy
+    kernel, n_resamples, least_timescale, dependence_length, nan_policy
         As in `conditional_test`.
 
     Examples
@@ -96,7 +96,6 @@ class ConditionalTester:
         prewhiten: Any = None,
         least_timescale: float = WEEK,
         dependence_length: float | None = None,
-        cross_fit: bool = True,
         cache: Any = None,
         rng: Any = 0,
         nan_policy: str = "raise",
@@ -118,7 +117,6 @@ class ConditionalTester:
             dependence_length = float(checks.positive(dependence_length, "dependence_length"))
         self._settings = Settings(
             check_kernels(kernel),
-            cross_fit=checks.flag(cross_fit, "cross_fit"),
             n_resamples=checks.resamples(n_resamples),
             dependence_length=dependence_length,
             seed=int(checks.generator(rng).integers(2**62)),

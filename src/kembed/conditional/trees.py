@@ -31,9 +31,7 @@ LEAST_SLOPE = 0.5
 DISAGREE = 2.0, 6.0
 
 
-def forest_residuals(
-    variable: Variable, given: Conditioner, smooth: VariableResiduals, *, cross_fit: bool
-) -> VariableResiduals:
+def forest_residuals(variable: Variable, given: Conditioner, smooth: VariableResiduals) -> VariableResiduals:
     """Subtract the predictions of trees from a variable, and regress the rest on `given`.
 
     A forest or boosted trees are used, whichever has the smaller left-out error, if that is below the error
@@ -46,7 +44,7 @@ def forest_residuals(
     for boost in (False, True):
         trees = _shrunk(boosted(given.Z, variable.columns) if boost else predicted, variable.columns)
         rest = replace(variable, columns=variable.columns - trees)
-        left = variable_residuals(rest, given, cross_fit=cross_fit)
+        left = variable_residuals(rest, given)
         if _error(left) < least:
             least = _error(left)
             # Trees have degrees of freedom too: their variance over that of the noise.

@@ -10,12 +10,12 @@ import inspect
 import pickle
 import threading
 from collections.abc import Hashable, Sequence
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
-from kembed.conditional.cache import digest
+from kembed.conditional.cache import Cache, digest
+from kembed.conditional.result import ConditionalOutcome
 from kembed.conditional.tester import ConditionalTester
 from kembed.core import checks
 
@@ -23,7 +23,7 @@ Columns = tuple[int, int, tuple[int, ...]]
 PARAMETERS = inspect.signature(ConditionalTester).parameters.values()
 OPTIONS = {one.name: one.default for one in PARAMETERS if one.kind is one.KEYWORD_ONLY}
 MOST_KEPT = 2  # testers of this process: the last, and one that it is compared with
-TESTERS: dict[str, ConditionalTester] = {}  # the last used last
+TESTERS = Cache(MOST_KEPT)
 _LOCK = threading.RLock()  # pgmpy asks from as many threads as there are cores
 
 
@@ -101,7 +101,7 @@ def pgmpy(data: Any, **options: Any) -> "PgmpyTest":
 def clear() -> None:
     """Forget the testers of earlier searches, and all that they keep in memory."""
     with _LOCK:
-        TESTERS.clear()
+        TESTERS.results.clear()
 
 
 def _tester(data: Any, options: dict[str, Any]) -> ConditionalTester:
@@ -112,10 +112,8 @@ def _tester(data: Any, options: dict[str, Any]) -> ConditionalTester:
     except Exception:  # what cannot be pickled is for the tester to refuse, in its own words
         return ConditionalTester(data, **options)
     with _LOCK:
-        TESTERS[key] = TESTERS.pop(key) if key in TESTERS else ConditionalTester(data, **options)
-        while len(TESTERS) > MOST_KEPT:
-            del TESTERS[next(iter(TESTERS))]
-        return TESTERS[key]
+        tester: ConditionalTester = TESTERS.result((key,), lambda: ConditionalTester(data, **options))
+        return tester
 
 
 class PgmpyTest:
@@ -142,11 +140,11 @@ class PgmpyTest:
         """Whether p > `significance_level`; `data`, which older searches of pgmpy pass, goes before ours."""
         level = checks.level(significance_level, "significance_level")
         checks.reachable(level, self.options["n_resamples"], "significance_level")
+        asked = X, Y, Z, self.data if data is None else data
         with _LOCK:
-            tester, columns = self._asked(X, Y, Z, self.data if data is None else data)
+            tester, columns = self._asked(*asked)
             pvalue = tester.pvalue(*columns)
-            # Computed on request: most searches need p-values alone, and those may come from disk.
-            self.p_value_, self._last = pvalue, partial(tester.test, *columns)
+            self.p_value_, self._last = pvalue, asked
         return pvalue > level  # not the attribute, which another thread may have set by now
 
     def run_test(self, X: Hashable, Y: Hashable, Z: Sequence[Hashable] = ()) -> tuple[float, float]:
@@ -158,16 +156,20 @@ class PgmpyTest:
     @property
     def statistic_(self) -> float:
         """The statistic of the last call."""
-        with _LOCK:
-            return self._last().statistic
+        return self._outcome().statistic
 
     @property
     def effect_size_(self) -> float:
         """How far out the statistic of the last call lies, in standard deviations under independence."""
-        with _LOCK:
-            outcome = self._last()
+        outcome = self._outcome()
         spread = float(np.std(outcome.null_distribution))
         return float((outcome.statistic - np.mean(outcome.null_distribution)) / spread) if spread else 0.0
+
+    def _outcome(self) -> ConditionalOutcome:
+        """That of the last call, on request: most searches need p-values alone, which may come from disk."""
+        with _LOCK:
+            tester, columns = self._asked(*self._last)
+            return tester.test(*columns)
 
     def _asked(self, X: Any, Y: Any, Z: Any, data: Any) -> tuple[ConditionalTester, Columns]:
         """The tester of the data, and where it has the columns."""
@@ -189,9 +191,6 @@ class PgmpyTest:
 
         given = [place(one, "Z") for one in ((Z,) if isinstance(Z, str) else Z)]
         return tester, tester.places(place(X, "X"), place(Y, "Y"), given, ("X", "Y", "Z"))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_last"}
 
     def __repr__(self) -> str:
         size = " x ".join(str(length) for length in np.shape(self.data))
@@ -217,11 +216,9 @@ class _CausalLearnTest:
 
     def __call__(self, X: Any, Y: Any, condition_set: Any = None) -> float:
         """The p-value of two columns given others."""
-        for column in (X, Y, *(condition_set := () if condition_set is None else tuple(condition_set))):
-            if isinstance(column, str):
-                raise TypeError(f"causal-learn asks by column number, but {column!r} was given")
+        given = () if condition_set is None else tuple(condition_set)
         with _LOCK:
-            asked = self._tester.places(X, Y, condition_set, ("X", "Y", "condition_set"))
+            asked = self._tester.places(X, Y, given, ("X", "Y", "condition_set"))
             return self._tester.pvalue(*asked)
 
     def __deepcopy__(self, memo: Any) -> Self:

@@ -36,13 +36,13 @@ class Search(NamedTuple):
     seed: int
     orders: int
 
-    def run(self, tests: Remembered, order: Any, what: str) -> tuple[Orientation, Ledger]:
+    def run(self, tests: Remembered, order: Any) -> tuple[Orientation, Ledger]:
         """One search, with the variables taken in this order."""
         how = self.alpha, self.max_given, self.stable, self.knowledge
-        skeleton = search(tests, [int(i) for i in order], *how, what)
-        return orient(skeleton, self.rule, tests.decider.names, what), skeleton.ledger
+        skeleton = search(tests, [int(i) for i in order], *how)
+        return orient(skeleton, self.rule, tests.decider.names), skeleton.ledger
 
-    def resample(self, decider: Any, k: int, what: str = "") -> np.ndarray:
+    def resample(self, decider: Any, k: int) -> np.ndarray:
         """The marks on the k-th resample: the distinct rows of a bootstrap draw."""
         draw = stream(self.seed, RESAMPLES, k)
         p, n = len(decider.names), decider.n_rows
@@ -50,7 +50,7 @@ class Search(NamedTuple):
         quick = hasattr(decider, "resampled")  # shares what is computed from all rows
         some = decider.resampled(rows, self.alpha) if quick else decider.on_rows(rows)
         order = draw.permutation(p) if self.orders > 1 else np.arange(p)
-        return shares(self.run(Remembered(some), order, what)[0].codes)
+        return shares(self.run(Remembered(some), order)[0].codes)
 
 
 def in_processes(searched: Search, decider: Any, resamples: range, n_jobs: int) -> np.ndarray:

@@ -231,23 +231,6 @@ class CausalGraph(Drawn):
             graph.add_edges_from(ends, **about)
         return graph
 
-    def to_dot(self) -> str:
-        """The graph in the language of Graphviz.
-
-        Line width is `Edge.frequency`, the label of an arrow `Edge.mark_frequency`; an arrowhead is hollow
-        where fewer than half of the runs have this direction. A conflict is dashed.
-        """
-        looks = {"-->": "", "---": ", dir=none", "<->": ', dir=both, style=dashed, color="#D55E00"'}
-        lines = ["digraph {", *(f"  {_quoted(name)};" for name in self.names)]
-        for edge in self.edges:
-            width = f"penwidth={0.5 + 2.5 * edge.frequency:.2f}"
-            look = looks[edge.mark]
-            if edge.mark == "-->" and self.varied:
-                hollow = ", arrowhead=empty" if edge.mark_frequency < 0.5 else ""
-                look = f', label="{edge.mark_frequency:.0%}"{hollow}'
-            lines.append(f"  {_quoted(edge.a)} -> {_quoted(edge.b)} [{width}{look}];")
-        return "\n".join([*lines, "}", ""])
-
     def _edge(self, a: str, b: str) -> Edge | None:
         _place(self.names, a), _place(self.names, b)
         return next((edge for edge in self.edges if {edge.a, edge.b} == {a, b}), None)
@@ -290,9 +273,3 @@ def _place(names: Names, name: str) -> int:
     if name in names:
         return names.index(name)
     raise ValueError(f"the graph has no variable {name!r}; {likely(name, names, 1)}")
-
-
-def _quoted(name: str) -> str:
-    """A name as a quoted string of Graphviz, which reads backslashes in it as commands."""
-    text = name.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\\n") + '"'

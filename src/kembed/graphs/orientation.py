@@ -12,10 +12,9 @@ from itertools import combinations
 import numpy as np
 
 from kembed.core.backend import Bool
-from kembed.core.progress import progress_bar
 from kembed.graphs.background import Knowledge, Names, reachable
 from kembed.graphs.deciders import Set
-from kembed.graphs.skeleton import UNKNOWN, Ledger, Pair, Skeleton, pair_of
+from kembed.graphs.skeleton import Ledger, Pair, Skeleton, pair_of
 
 RULES = ("majority", "conservative", "max-p", "first")
 Triple = tuple[int, int, int]  # i - k - j with i < j, the middle one second
@@ -68,31 +67,24 @@ def unshielded(adjacent: np.ndarray) -> Iterator[Triple]:
                 yield i, k, j
 
 
-def orient(skeleton: Skeleton, rule: str, names: Names, what: str = "PC") -> Orientation:
-    """The graph of a skeleton, as far as tests and background can say; `what` names the progress bar."""
+def orient(skeleton: Skeleton, rule: str, names: Names) -> Orientation:
+    """The graph of a skeleton, as far as tests and background can say."""
     triples = list(unshielded(skeleton.adjacent))
-    apart = _separating(skeleton, rule, list(dict.fromkeys((i, j) for i, _, j in triples)), what)
+    pairs = dict.fromkeys((i, j) for i, _, j in triples)
+    apart = {pair: _separating(skeleton, rule, pair) for pair in pairs}
     verdicts = {(i, k, j): _verdict(skeleton.ledger, rule, (i, j), k, apart[i, j]) for i, k, j in triples}
     return directed(skeleton.adjacent, verdicts, skeleton.knowledge, names)
 
 
-def _separating(skeleton: Skeleton, rule: str, pairs: list[Pair], what: str) -> dict[Pair, list[Set]]:
-    """The sets that separate each pair, among all that the rule asks for."""
+def _separating(skeleton: Skeleton, rule: str, pair: Pair) -> list[Set]:
+    """The sets that separate a pair: all of them, or the first that was found."""
     ledger = skeleton.ledger
-    apart = {pair: ledger.first(pair) if rule == "first" else [] for pair in pairs}
-    # With "first" only those that background knowledge took apart, which have not been tested yet.
-    asked = {pair: skeleton.sets(*pair) for pair, sets in apart.items() if not sets}
-    if not asked:
-        return apart
-    with progress_bar(sum(map(len, asked.values())), UNKNOWN, f"{what}, arrows", "test") as shown:
-        for pair, sets in asked.items():
-            for inner in sets:
-                shown.update(1)
-                if ledger.separates(*pair, inner):
-                    apart[pair].append(inner)
-                    if rule == "first":
-                        break
-    return apart
+    if rule != "first":
+        return [inner for inner in skeleton.sets(*pair) if ledger.separates(*pair, inner)]
+    if known := ledger.first(pair):
+        return known
+    # What background knowledge took apart has not been tested yet.
+    return next(([inner] for inner in skeleton.sets(*pair) if ledger.separates(*pair, inner)), [])
 
 
 def _verdict(ledger: Ledger, rule: str, pair: Pair, k: int, sets: list[Set]) -> bool | None:

@@ -152,21 +152,19 @@ def pc(
         )
     knowledge = (background or Background()).resolved(names)
     searched = Search(alpha, most, stable, orientation, knowledge, seed, n_orders)
-    runs = n_orders + n_bootstrap
-    titles = [f"PC, run {run + 1} of {runs}" if runs > 1 else "PC" for run in range(runs)]
     with showing_progress(progress), one_thread(getattr(decider, "n_rows", None)):
         began, tests = time.perf_counter(), Remembered(decider)
-        found, ledger = searched.run(tests, range(p), titles[0])
+        found, ledger = searched.run(tests, range(p))
         by_order, by_rows = shares(found.codes), np.zeros((p, p, 3))
         for k in range(1, n_orders):
             order = stream(seed, ORDERS, k).permutation(p)
-            by_order = by_order + shares(searched.run(tests, order, titles[k])[0].codes)
+            by_order = by_order + shares(searched.run(tests, order)[0].codes)
         for k in range(n_bootstrap):
             left = range(k, n_bootstrap)
             if min(n_jobs, len(left)) > 1 and time.perf_counter() - began > ALONE:
                 by_rows = by_rows + in_processes(searched, decider, left, n_jobs)
                 break
-            by_rows = by_rows + searched.resample(decider, k, titles[n_orders + k])
+            by_rows = by_rows + searched.resample(decider, k)
     tables = getattr(decider, "tables", None) or ([] if data is None else [_read(data, nan_policy)])
     remedy = "pre-whiten, prewhiten= (--time)"
     notes = diagnostics.of_sides(tables, ordered=prewhiten is not None, remedy=remedy)

@@ -93,12 +93,11 @@ def search(
     max_given: int,
     stable: bool,
     knowledge: Knowledge,
-    what: str = "PC",
 ) -> Skeleton:
     """The skeleton: pairs that no set of at most `max_given` neighbours separates.
 
     Pairs forbidden both ways start apart, and required edges are never tested. `order` is the order in which
-    variables are taken, `what` the name of the progress bar.
+    variables are taken.
     """
     adjacent = knowledge.allowed | knowledge.allowed.T
     fixed = knowledge.required | knowledge.required.T
@@ -110,7 +109,7 @@ def search(
         if not work:
             break
         most = sum(comb(int(seen[i].sum()) - 1, level) for i, _ in work)
-        with progress_bar(most, UNKNOWN, f"{what}, sets of {level}", "test") as shown:
+        with progress_bar(most, UNKNOWN, f"PC, sets of {level}", "test") as shown:
             for i, j in work:
                 if not adjacent[i, j]:
                     continue
