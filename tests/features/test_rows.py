@@ -43,6 +43,19 @@ def test_gaussians_are_those_of_exp_whichever_came_first(rng):
         np.testing.assert_allclose(rows.gaussian(scale), expected, rtol=1e-9, atol=1e-300)
 
 
+def test_strips_are_the_rows(rng):
+    sample, values = fitted(rng), mixed(rng, 1_100)
+    whole, rows = Rows(sample.fitted(), values), Rows(sample.fitted(), values)
+    for part, strip in whole.strips():
+        np.testing.assert_array_equal(strip.values, values[part])
+        for scale in (8.0, 4.0, 1.0, 0.9, 0.5, 0.25):  # the widest first
+            np.testing.assert_allclose(
+                strip.gaussian(scale), rows.gaussian(scale)[part], rtol=1e-10, atol=1e-300
+            )
+    np.testing.assert_array_equal(whole.near[0], rows.near[0])
+    np.testing.assert_allclose(whole.near[1], rows.near[1], atol=1e-12)
+
+
 def test_axes_are_those_of_the_covariance_of_the_scores(rng):
     values = rng.normal(size=(80, 3)) @ np.array([[1, 0.6, 0.2], [0, 1, 0.5], [0, 0, 1]])
     sample = Sample(make_space(values, np.zeros(3, dtype=bool)))

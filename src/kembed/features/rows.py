@@ -5,6 +5,7 @@ rows, each quantity once. `Basis` holds the fitted arrays and nothing else, so t
 processes and stored.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ AXIS_DIGITS = 9  # positions on an axis that agree to so many digits are tied
 HALVINGS = (2.0, 4.0)
 FAR = 1e6  # robust standard deviations; a row further out is moved there, so that products keep their digits
 ROUNDING = 1e-10  # eigenvalues of the matrix of landmarks below this share of the largest
+STRIP = 512  # rows of a strip: with 256 landmarks a table is a megabyte, which a cache holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +92,7 @@ class Rows:
     def __init__(self, basis: Any, values: Values, index: Int[np.ndarray, " b"] | None = None) -> None:
         self.basis, self.values, self.index = basis, values, index
         self._gaussians: dict[float, Float[np.ndarray, "b m"]] = {}
+        self.is_strip = False  # of other rows
 
     @cached_property
     def numeric(self) -> Float[np.ndarray, "b E"]:
@@ -138,37 +141,59 @@ class Rows:
         return polynomials_of(scales, _ranks(scales, self.axes).T)
 
     @cached_property
-    def _closeness(self) -> Float[np.ndarray, "b m"]:
-        """-d²/2 to every landmark, at most 0."""
+    def factors(self) -> tuple[Float[np.ndarray, "b E+2"], Float[np.ndarray, "E+2 m"]]:
+        """Rows and landmarks with their squares beside them, so that one product of both is -d²/2."""
         E = self.numeric.shape[1]
         x, z = self.numeric, self.basis.landmarks[:, :E]
-        # Squares stand beside rows and landmarks, so that one product of both is -d²/2.
         rows = np.column_stack([x, -0.5 * np.square(x).sum(axis=1), np.ones(len(x))])
-        found = rows @ np.column_stack([z, np.ones(len(z)), -0.5 * np.square(z).sum(axis=1)]).T
+        return rows, np.column_stack([z, np.ones(len(z)), -0.5 * np.square(z).sum(axis=1)]).T
+
+    @cached_property
+    def _closeness(self) -> tuple[Float[np.ndarray, "b m"], Near]:
+        """-d²/2 to every landmark, at most 0; which is the nearest, and that of the nearest."""
+        rows, points = self.factors
+        found = rows @ points
         if self.basis.categorical.any():
             codes = self.values[:, self.basis.categorical]
-            found -= 0.5 * mismatch(codes, self.basis.landmarks[:, E:], self.basis.penalty)
-        return np.minimum(found, 0.0, out=found)  # above 0 by rounding
+            found -= 0.5 * mismatch(codes, self.basis.landmarks[:, len(points) - 2 :], self.basis.penalty)
+        nearest = np.argmax(found, axis=1)
+        highest = found[np.arange(len(found)), nearest]
+        if highest.max(initial=0.0) > 0.0:  # by rounding; a look everywhere costs half an `exp`
+            np.minimum(found, 0.0, out=found)
+        return found, (nearest, np.minimum(highest, 0.0))
 
     @cached_property
     def near(self) -> Near:
         """Which landmark is the nearest, and -d²/2 to it."""
-        nearest = np.argmax(self._closeness, axis=1)
-        return nearest, self._closeness[np.arange(len(nearest)), nearest]
+        return self._closeness[1]
 
     def gaussian(self, lengthscale: float) -> Float[np.ndarray, "b m"]:
         """The Gaussian of the distance to every landmark; best asked for from the widest to the narrowest."""
         if lengthscale not in self._gaussians:
             known = next((k for k in sorted(self._gaussians) if k / lengthscale in HALVINGS), None)
             if known is None:
-                found = self._closeness * (1.0 / lengthscale**2)
+                found = self._closeness[0] * (1.0 / lengthscale**2)
                 np.exp(found, out=found)
             else:
-                found = np.square(self._gaussians[known])
+                # The rows of a strip fit into a cache; a power of a Gaussian is written over it.
+                wider = self._gaussians.pop(known) if self.is_strip else self._gaussians[known]
+                found = np.square(wider, out=wider if self.is_strip else None)
                 for _ in range(2 * HALVINGS.index(known / lengthscale) + 1):
                     np.square(found, out=found)
             self._gaussians[lengthscale] = found
         return self._gaussians[lengthscale]
+
+    def strips(self) -> "Iterator[tuple[slice, Rows]]":
+        """All rows strip by strip; after the last one the rows know their nearest landmarks."""
+        found, (rows, points) = [], self.factors
+        for start in range(0, max(len(self.values), 1), STRIP):
+            part = slice(start, start + STRIP)
+            strip = Rows(self.basis, self.values[part])
+            strip.factors, strip.is_strip = (rows[part], points), True
+            yield part, strip
+            found.append(strip.near)
+        nearest, closeness = (np.concatenate(each) for each in zip(*found, strict=True))
+        self.near = (nearest, closeness)
 
 
 class Sample(Rows):

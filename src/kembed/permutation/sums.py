@@ -13,7 +13,7 @@ import numpy as np
 from kembed.core.backend import Float, Int
 from kembed.features.members import dense
 from kembed.features.rows import Rows, Sample
-from kembed.features.segments import make_segments
+from kembed.features.segments import Segments, make_segments
 from kembed.permutation.bins import AnyBins, sampled
 from kembed.permutation.designs import Draws
 from kembed.tables.source import Block, Stacked
@@ -202,15 +202,25 @@ def sum_features(
     weight = np.ones(len(order)) if layout.weight is None else values[:, layout.weight]
     values = values[:, list(layout.variables)]
     # Gaussians from the widest to the narrowest, each of which may be a power of one before it.
-    widest_first = sorted(range(len(maps)), key=lambda k: -getattr(maps[k], "lengthscale", 0.0))
+    scaled = [k for k, each in enumerate(maps) if hasattr(each, "lengthscale")]
+    scaled.sort(key=lambda k: -maps[k].lengthscale)
+    rest = [k for k in range(len(maps)) if k not in scaled]
     tables: list[Any] = [None] * len(maps)
+
+    def add(k: int, rows: Rows, segments: Segments) -> None:
+        found = maps[k].sums(rows, segments) if hasattr(maps[k], "sums") else segments.sums(maps[k](rows))
+        tables[k] = np.zeros((bins.count, found.shape[1])) if tables[k] is None else tables[k]
+        tables[k][segments.bins] += found
+
     held = min(CHUNK, max(FEWEST, ENTRIES // values.shape[1]))
     for start in range(0, max(len(order), 1), held):
         part = slice(start, start + held)
         rows = Rows(basis, values[part])
+        for inside, strip in rows.strips() if scaled else ():
+            few = make_segments(own[part][inside], weight[part][inside])
+            for k in scaled:
+                add(k, strip, few)
         segments = make_segments(own[part], weight[part])
-        for k in widest_first:
-            found = maps[k].sums(rows, segments) if hasattr(maps[k], "sums") else segments.sums(maps[k](rows))
-            tables[k] = np.zeros((bins.count, found.shape[1])) if tables[k] is None else tables[k]
-            tables[k][segments.bins] += found
+        for k in rest:
+            add(k, rows, segments)
     return Sums(len(order), np.bincount(own, weight, bins.count), tables)
