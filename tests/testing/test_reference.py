@@ -6,7 +6,7 @@ import pytest
 
 from kembed import Sketch
 from kembed.tables.source import Block
-from kembed.testing.reference import KEPT, take_kept
+from kembed.testing.reference import KEPT, KeptRows, take_kept
 
 
 def table(rng, n, towns=("Bern", "Oslo")):
@@ -109,3 +109,16 @@ def test_numbers_of_any_size(size, rng):
     column = Sketch.of(v, like=Sketch.of(v)).column(0)
     assert column.mean == pytest.approx(v.mean(), rel=1e-12)
     assert column.sd == pytest.approx(size * (v / size).std(ddof=1), rel=1e-9)
+
+
+def test_kept_rows_that_are_none(rng):
+    sketch = Sketch.of(table(rng, 100))
+    schema, own = sketch.specification.schema, sketch.kept
+    assert own.fits(schema)
+    for changed in (
+        KeptRows(own.most, own.places[:-1], own.values, own.levels),
+        KeptRows(own.most, own.places, np.full_like(own.values, 7.0), own.levels),
+        KeptRows(own.most, own.places, np.where(own.values > 0.5, np.nan, own.values), own.levels),
+        KeptRows(3, own.places, own.values, own.levels),
+    ):
+        assert not changed.fits(schema)

@@ -11,6 +11,7 @@ import numpy as np
 
 from kembed.core.backend import Float, Int
 from kembed.core.shuffling import shuffled
+from kembed.tables.schema import Schema
 from kembed.tables.source import Block
 
 KEPT = 1_000  # rows that a sketch keeps: a share of them has a standard error of at most 1.6%
@@ -37,6 +38,12 @@ class Totals:
         none = np.zeros(values.shape[1], dtype=int)
         low, high = values.min(axis=0, initial=np.inf), values.max(axis=0, initial=-np.inf)
         return cls(0, none, z.sum(axis=0), np.square(z).sum(axis=0), low, high)
+
+    def fits(self, columns: int) -> bool:
+        """Whether these can be totals of so many columns."""
+        sums = (self.missing, self.first, self.second, self.low, self.high)
+        whole = self.missing.dtype.kind == "i" and 0 <= self.missing.min() <= self.missing.max() <= self.given
+        return whole and {each.shape for each in sums} == {(columns,)} and not np.isnan(sums).any()
 
     def plus(self, other: Self) -> Self:
         """Those of the rows of both."""
@@ -95,6 +102,17 @@ class KeptRows:
         places = np.concatenate([self.places, other.places])
         order = np.argsort(places, kind="stable")[:most]
         return type(self)(most, places[order], values[order], levels)
+
+    def fits(self, schema: Schema) -> bool:
+        """Whether these can be rows of such columns."""
+        k, D = self.values.shape
+        codes = [
+            np.isin(column, range(len(own))).all()
+            for column, own, kind in zip(self.values.T, self.levels, schema.categorical, strict=True)
+            if kind
+        ]
+        shapes = self.places.shape == (k,) and len(self.levels) == D == len(schema.names)
+        return bool(shapes and all(codes) and np.isfinite(self.values).all() and k <= self.most)
 
 
 def new_codes(levels: Sequence[Any], others: Sequence[Any]) -> Int[np.ndarray, " L"]:

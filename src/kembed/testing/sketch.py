@@ -247,7 +247,8 @@ class Sketch:
                 and (np.diff(powers) >= 0).all()
                 and np.array_equal(made.weight[:-1], 2.0**powers)  # bins are full
                 and 0.0 <= made.weight[-1] < 2.0**LARGEST_POWER
-                and len(schema.names) == made.kept.values.shape[1] == len(made.totals.first)
+                and made.totals.fits(len(schema.names))
+                and made.kept.fits(schema)
                 and max(map(len, schema.levels)) <= LEVELS
                 and made.specification.works
             )
