@@ -623,7 +623,7 @@ def demo(tmp_path_factory):
     tables = {"slow": slow, "fast": fast, "patients": tour.in_one(slow, fast)}
     for name, table in tables.items():
         table.write_csv(folder / "kembed-demo" / f"{name}.csv")
-    kembed.Sketch.of(slow.select("body mass", "blood sugar", "sex")).save(folder / "slow.kembed")
+    kembed.Sketch.of(slow).save(folder / "slow.kembed")
     kembed.load_ozone().write_csv(folder / "ozone.csv")
     return folder
 

@@ -345,7 +345,7 @@ def test_propagate():
 def test_raise_names_the_sample_and_the_remedy():
     message = (
         r"y has missing values in 2 of 4 rows \(first: row 1\), by column 'column 0': 1, 'column 1': 1; "
-        r"leave those rows out \(nan_policy='omit', .*\), or count missing values \('include'\)"
+        r"leave those rows out \(nan_policy='omit', .*\); tests of tables can count them \('include'\)"
     )
     with pytest.raises(ValueError, match=message):
         two(GAPS[[0, 0, 0, 0]], GAPS, paired=True)

@@ -414,7 +414,7 @@ def test_columns_by_name_and_of_every_kind(rng):
     assert colour.adjusted_pvalue == 1 / 200
     assert size.pvalue > 0.01
     assert "size" in repr(result)
-    assert "ColumnResult('colour'" in repr(colour)
+    assert "ColumnResult(name='colour'" in repr(colour)
 
 
 def test_one_column_by_itself_is_the_joint_test(rng):

@@ -203,13 +203,15 @@ def samples_test(
     if not in_memory and procedure.streams:
         how: Any = {"by_column": by_column, "unit": unit, "strata": strata}
         result = engine.sources_test(tuple(sources), kernel, procedure, **how)
-        drawn = (source.sample(DIAGNOSED)[0] for source in sources)
+        keys = [each for each in (unit, strata) if isinstance(each, str)]
+        compared = [c for c, name in enumerate(sources[0].schema.names) if name not in keys]
+        drawn = (source.sample(DIAGNOSED)[0].columns(compared) for source in sources)
         notes = diagnostics.of_two_samples(*drawn, ordered=unit is not None)
         return replace(result, notes=(*result.notes, *notes))
     tables = tables_of(sources, paired, 2)
     ordered = procedure.null == "wild" or unit is not None
-    notes = diagnostics.of_two_samples(*tables, ordered=ordered, paired=paired)
     parts = exchange(tables, unit, strata)
+    notes = diagnostics.of_two_samples(*parts.tables, ordered=ordered, paired=paired)
     if paired:
         _refuse_split_pairs(parts)
     else:
