@@ -11,6 +11,7 @@ from kembed.core.drawing import Drawn
 from kembed.core.writing import jsonable
 from kembed.features.ensemble import Ensemble
 from kembed.features.members import Named
+from kembed.kernels.words import in_words
 from kembed.learning.evidence import Evidence
 from kembed.permutation import nulls
 from kembed.permutation.fusion import Values, combined, fuse, refuse_non_finite
@@ -160,6 +161,7 @@ class TestOutcome(Drawn):
         how += f" within {self.within}" if self.within else ""
         parts = self.kernel if isinstance(self.kernel, tuple) else (self.kernel,)
         kernel = " x ".join(part if isinstance(part, str) else repr(part) for part in parts)
+        kernel = in_words(self.kernel) if self.fused else kernel
         lines = [
             f"  {column.name}: p = {column.pvalue:.4g}, adjusted {column.adjusted_pvalue:.4g}"
             for column in self.columns or ()
