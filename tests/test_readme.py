@@ -33,6 +33,7 @@ PAGES = [
     "howto/large-data",
     "howto/data",
     "howto/bags",
+    "howto/estimators",
 ]
 WIDTH = "96"
 BLOCK = re.compile(
