@@ -197,9 +197,7 @@ SMALL = 2**17 * 1_000 // 2**23  # rows of a block that make a text part of a tho
 @pytest.mark.parametrize("most", [7, 12_000])
 def test_text_that_is_numbers_but_for_one_word(most, tmp_path):
     path = written(tmp_path / "one.csv", lines(np.arange(12_000) % most, "oops,x\n"))
-    words = (
-        r"'v' of .*one.csv looks numeric but .*\('oops', .*\), first in block \d+ of .*one.csv \(.*; clean"
-    )
+    words = r"'v' of .*one.csv looks numeric but .*\('oops'\), first in block \d+ of .*one.csv \(.*; clean"
     with pytest.raises(ValueError, match=words):
         read({"x": path}, rows=8 * SMALL)
     options = TextOptions(missing=("oops",))

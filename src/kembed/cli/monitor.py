@@ -32,7 +32,9 @@ def run_monitor(
     reading: options.Complete,
     reference: Annotated[
         options.Texts,
-        options.data("Rows from a normal period, to start with; can be repeated, a batch each.", "FILE"),
+        options.data(
+            "Rows from a normal period, read when STATE is made; can be repeated, a batch each.", "FILE"
+        ),
     ] = None,
     batches: Annotated[
         options.Text, options.data("Column of the batch (a day) of every row of the reference.", "COLUMN")

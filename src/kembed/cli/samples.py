@@ -126,7 +126,7 @@ def sources_of(values: dict[str, Any], reading: Reading, screen: Screen, **how: 
     if where != "none":
         engine = scheduler("local", int(count or 2)) if where == "local" else scheduler(reading.scheduler)
         screen.resources.enter_context(engine)
-    excluded = split(reading.exclude) or []
+    excluded = [column for column in split(reading.exclude) or [] if column not in how.get("keep", ())]
     how = {"nan_policy": reading.missing, "options": options_of(reading), "exclude": excluded, **how}
     with screen.waiting(f"reading {' and '.join(value.label for value in values.values())}"):
         sources = read(values, **how)

@@ -274,6 +274,9 @@ def change_points(
     if found_order is not None:
         note = f"rows are in order of {found_order!r}, which rises from row to row and is not compared"
         notes = (note, *notes)
+    if times.name is not None and len(np.unique(numbers)) <= n // 2:
+        seen = f"several rows share one {times.name!r}, and each counts as independent"
+        notes += (f"{seen}; give one row for each (a mean, say), or move rows together, block= (--block)",)
     if block == 1:  # beside the changes, which make neighbours alike
         first, last = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
         notes += tuple(diagnostics.ordered_rows(replace(rows, values=rows.values[first:last]), REMEDY))

@@ -103,6 +103,14 @@ class Independent:
     paired: bool = False
     clusters: tuple[Codes, Codes] | None = None
 
+    @property
+    def counts(self) -> tuple[int, int] | None:
+        """How many clusters either sample has; None where rows are independent."""
+        if self.clusters is None:
+            return None
+        first, second = self.clusters
+        return len(np.unique(first)), len(np.unique(second))
+
     def where(self, first: Mask, second: Mask) -> "Independent":
         """Of some rows of either sample."""
         if self.clusters is None:

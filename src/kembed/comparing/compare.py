@@ -452,6 +452,8 @@ def compare(
             notes += (
                 "the numbers of columns, regions, the AUC and the effect size are of all strata together",
             )
+        if unit is not None:
+            notes += ("regions take rows as independent: of clusters they may show too much",)
         test = replace(test, notes=(*notes, *test.notes))
         stage("looking where they differ", 0.4)
         difference, effect, bayes, decided = None, None, None, None
@@ -487,7 +489,7 @@ def compare(
     if difference is not None:
         classified = classifier_auc(values, difference.kernel, tables[0].categorical, clusters)
     if test.pvalue <= alpha:  # else the best column is best by chance
-        sizes = test.sizes[0], test.sizes[1]
+        sizes = units.counts or (test.sizes[0], test.sizes[1])
         classified = at_least(classified, [column.auc for column in columns], sizes)
     given = int(rng) if isinstance(rng, int | np.integer) else None
     out: Any = tuple(

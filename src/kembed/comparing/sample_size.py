@@ -334,6 +334,8 @@ def _question(change: Margin | None, columns: Sequence[str] | None, limit: Margi
     what = "no difference" if change is None else f"a shift of {change}"
     if change is not None and change.kind == "share":
         what = f"{change} of the rows far out"
+    if change is not None and change.kind == "sd" and columns is None:
+        what += " in every numeric column at once"
     if columns is not None and change is not None:
         what += f" in {columns if isinstance(columns, str) else ', '.join(columns)}"
     what = PILOTS if two else what

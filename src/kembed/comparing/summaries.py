@@ -156,7 +156,7 @@ def summarise(
     """
     found = []
     each = alpha / len(tests)
-    gaps = _missing(tables, sketches)
+    gaps = _missing(tables, sketches, tested=not units.counts)
     for d, (test, share) in enumerate(zip(tests, sensitivity, strict=True)):
         one, two = sides = [
             Side(table.values[table.observed(d), d])
@@ -220,11 +220,11 @@ def summarise(
             y,
             change,
             auc,
-            auc_interval(auc, max(one.size, 1), max(two.size, 1)),
+            auc_interval(auc, *(max(count, 1) for count in own.counts or (one.size, two.size))),
             standardised,
             missing,
             missing_pvalue,
-            histogram(first, second, len(levels)) if one.size and two.size else None,
+            histogram(first, second, len(levels), marked=not own.counts) if one.size and two.size else None,
             tables[0].unit(d),
             effect,
         )
@@ -233,11 +233,11 @@ def summarise(
 
 
 def _missing(
-    tables: Tables, sketches: tuple[Sketch | None, Sketch | None]
+    tables: Tables, sketches: tuple[Sketch | None, Sketch | None], *, tested: bool
 ) -> dict[int, tuple[tuple[float, float], float | None]]:
     """Of columns with missing values: their shares, and p corrected for these and for the columns' own tests.
 
-    All rows count that were given, also those that were dropped.
+    All rows count that were given, also those that were dropped. Rows of clusters are not `tested`.
     """
     n, m = (
         table.given if sketch is None else sketch.totals.given
@@ -251,7 +251,7 @@ def _missing(
     counts = {d: (a, b) for d, (a, b) in enumerate(both) if a or b}
     pvalues = [fisher_pvalue(a, n, b, m) for a, b in counts.values()]
     adjusted = holm(np.array(pvalues), others=len(tables[0].names)) if pvalues else ()
-    included = any(tables[0].missing_of)  # the test has seen them
+    included = any(tables[0].missing_of) or not tested  # the test has seen them
     return {
         d: ((a / n, b / m), None if included else float(p))
         for (d, (a, b)), p in zip(counts.items(), adjusted, strict=True)
@@ -323,8 +323,11 @@ def beside(value: float, step: float) -> str:
     return f"{shown:.{decimals}f}".rstrip("0").rstrip(".") if decimals > 0 else f"{shown:.0f}"
 
 
-def histogram(x: Values, y: Values, levels: int = 0) -> Histogram:
-    """The bars of a column; one for each of `levels` codes, or of a few different values."""
+def histogram(x: Values, y: Values, levels: int = 0, *, marked: bool = True) -> Histogram:
+    """The bars of a column; one for each of `levels` codes, or of a few different values.
+
+    Bars in which one sample is significantly higher are `marked` if rows are independent.
+    """
     both = np.concatenate([x, y])
     values = np.arange(float(levels)) if levels else np.unique(both)
     edges = np.empty(0)
@@ -341,6 +344,7 @@ def histogram(x: Values, y: Values, levels: int = 0) -> Histogram:
     n, m = len(x), len(y)
     pvalues = holm(np.array([fisher_pvalue(int(a), n, int(b), m) for a, b in zip(*counts, strict=True)]))
     shares = counts[0] / n, counts[1] / m
-    more = np.where(pvalues <= SURE, np.sign(shares[0] - shares[1]), 0.0).astype(int)
+    sure = pvalues <= (SURE if marked else -1.0)
+    more = np.where(sure, np.sign(shares[0] - shares[1]), 0.0).astype(int)
     first, second, ends, at, side = (tuple(part.tolist()) for part in (*shares, edges, values, more))
     return Histogram(ends, at, first, second, side)

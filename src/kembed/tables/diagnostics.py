@@ -30,10 +30,8 @@ SELDOM = 5000.0
 BESIDE, EXPLAINED = 10, 0.05
 
 # What to do about rows in order, where the test knows it: of two samples, and of two sides.
-WILD, SHIFT = (
-    f"use null={null!r} (kembed {command} --null {null}); for clusters of rows name them, unit= (--unit)"
-    for null, command in (("wild", "test"), ("shift", "independence"))
-)
+WILD = "use null='wild' (kembed test --null wild); for clusters of rows name them, unit= (--unit)"
+SHIFT = "use null='shift' (kembed independence --null shift); for clusters of rows name them, unit="
 # Repeated rows are reported from this share on, where half the numbers of some column need more digits than
 # these: what is rounded repeats by itself. Of one column, whose unit may have been rounded (inches in cm,
 # logarithms of prices), from a fifth on.
@@ -54,13 +52,13 @@ def of_two_samples(x: Table, y: Table, *, ordered: bool = False, paired: bool = 
     return tuple(notes)
 
 
-def of_several(tables: list[Table]) -> tuple[str, ...]:
+def of_several(tables: list[Table], *, ordered: bool = False) -> tuple[str, ...]:
     """The same of several samples."""
     notes, marks = _of_samples(tables)
     for (x, own), (y, other) in combinations(zip(tables, marks, strict=True), 2):
         notes += shared(x, y, own, other)
     remedy = "name clusters of rows, unit= (--unit)"
-    return (*notes, *(note for table in tables for note in ordered_rows(table, remedy)))
+    return (*notes, *(note for table in tables if not ordered for note in ordered_rows(table, remedy)))
 
 
 def _of_samples(tables: list[Table]) -> tuple[list[str], list[np.ndarray]]:

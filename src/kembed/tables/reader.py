@@ -498,6 +498,6 @@ def _omitted(opened: Opened, survey: Survey, least: int) -> str:
     checks.size(left, least, opened.label, lost)
     if survey.incomplete > MOST_OMITTED * survey.size:
         seen = f"{of} have missing values ({columns}), and the rest represents few of them"
-        remedy = "count missing values (nan_policy='include', --missing include), or leave those columns out"
+        remedy = "leave those columns out; tests of tables can count missing values ('include')"
         raise ValueError(f"{seen}; {remedy}")
     return f"{of} have missing values and are left out ({columns})"

@@ -149,8 +149,8 @@ def decide(found: frozenset[str], examples: Sequence[str], *, decimal_comma: boo
         return _noted(other[0], examples)
     if 2 * sum(len(value) <= 60 and bool(_NUMERIC.fullmatch(value)) for value in examples) <= len(examples):
         return Reading()
-    odd_first = sorted(examples, key=lambda value: bool(re.fullmatch(_NUMBERS["plain"], value)))
-    return Reading(error=f"looks numeric but does not read as numbers or dates {_shown(odd_first)}")
+    odd = [value for value in examples if not re.fullmatch(_NUMBERS["plain"], value)]
+    return Reading(error=f"looks numeric but does not read as numbers or dates {_shown(odd or examples)}")
 
 
 def _shown(examples: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from kembed.tables.source import in_memory
 from kembed.tables.table import Table
 from kembed.testing.hsic import columns_test, rows_test
 from kembed.testing.outcome import TestOutcome, nothing, swapped_outcome
-from kembed.testing.procedure import NULLS, QUIETLY, SERIES, read_procedure
+from kembed.testing.procedure import FEW_ARRANGEMENTS, NULLS, QUIETLY, SERIES, read_procedure
 from kembed.testing.sided import open_sides, side_tables
 
 MINIMUM = 4  # the unbiased statistic divides by n - 3
@@ -156,6 +156,10 @@ def hsic_test(
         notes += notes_of_strata([levels[code] for code in np.flatnonzero(sizes == 1)], "one row only")
         column = strata if isinstance(strata, str) else None
         result = replace(result, within=count_of_strata(int((sizes > 1).sum()), column))
+    if unit is not None and result.enumerated and len(result.null_distribution) < FEW_ARRANGEMENTS:
+        seen = f"clusters can be re-paired in {len(result.null_distribution)} ways only"
+        least = f"p cannot be below {1.0 / len(result.null_distribution):.2g}"
+        notes += (f"{seen}, since only those of as many rows change places, so that {least}",)
     return replace(swapped_outcome(result) if swapped else result, notes=notes)
 
 

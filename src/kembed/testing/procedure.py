@@ -17,6 +17,7 @@ SERIES = ("wild", "shift")  # rows are in order of time
 # Rows in all up to which "auto" fits features on all of them and takes neighbours of every row.
 COMPLETE_ROWS = 5_000
 CROSSED_ROWS = 4_000  # rows of an independence test re-paired one by one; `benchmarks/independence_size.py`
+FEW_ARRANGEMENTS = 20  # fewer cannot reach p = .05
 # NumPy need not warn on the way of numbers that are too large: a statistic that is not finite is an error.
 QUIETLY: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 

@@ -135,7 +135,7 @@ def k_sample_test(
         procedure = replace(procedure, n_resamples=enough)
         found = [_pair(parts.of(places), kernel, procedure) for places in combinations(range(len(names)), 2)]
     adjusted = all_pairs(np.array([each.pvalue for each in found]), len(names), whole.pvalue)
-    notes = diagnostics.of_several(parts.tables) + exchange_notes(parts)
+    notes = diagnostics.of_several(parts.tables, ordered=unit is not None) + exchange_notes(parts)
     for (a, b), test in zip(combinations(names, 2), found, strict=True):
         if not len(test.null_distribution):
             notes += (f"{a} and {b} have no stratum in common, so they are not compared",)

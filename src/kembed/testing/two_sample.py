@@ -32,9 +32,15 @@ from kembed.testing import dense, engine, outcome
 from kembed.testing.effect import LEVEL, effect_data, effect_size
 from kembed.testing.margin import Margin, decide, read_margin
 from kembed.testing.outcome import ColumnResults, TestOutcome, resampled_outcome
-from kembed.testing.procedure import QUIETLY, Procedure, is_fused, is_sketch, read_procedure
+from kembed.testing.procedure import (
+    FEW_ARRANGEMENTS,
+    QUIETLY,
+    Procedure,
+    is_fused,
+    is_sketch,
+    read_procedure,
+)
 
-FEW_ARRANGEMENTS = 20  # fewer cannot reach p = .05
 DIAGNOSED = 5_000  # rows of a sample larger than memory that diagnostics look at
 
 
