@@ -87,3 +87,24 @@ def test_the_report_takes_weights_and_pairs(tmp_path, monkeypatch, capsys, rng):
     weights = a["w"].to_numpy(), b["w"].to_numpy()
     assert weighted["columns"] == ["v"]
     assert weighted["pvalue"] == kembed.mmd_test(a["v"], b["v"], weights=weights, **QUICK).pvalue
+
+
+def test_columns_of_clusters_are_as_sure_as_the_clusters_are_many():
+    """Effects of days on all their rows: single rows would mark bars and bound the AUC away from one half."""
+    rng = np.random.default_rng(5)
+    days = rng.normal(size=(2, 15))
+    x, y = (
+        pl.DataFrame(
+            {"v": np.repeat(side, 200) + rng.normal(size=3_000), "day": np.repeat(range(15), 200) + at}
+        )
+        for side, at in zip(days, (0, 100), strict=True)
+    )
+    plain = kembed.compare(x.drop("day"), y.drop("day"), n_resamples=99, rng=0).columns[0]
+    found = kembed.compare(x, y, unit="day", n_resamples=99, rng=0)
+    (column,) = found.columns
+    assert any(plain.histogram.more)
+    assert not plain.auc_interval[0] <= 0.5 <= plain.auc_interval[1]
+    assert not any(column.histogram.more)
+    assert column.auc_interval[0] <= 0.5 <= column.auc_interval[1]
+    assert column.auc == plain.auc
+    assert any("take rows as independent" in note for note in found.test.notes)

@@ -255,3 +255,14 @@ def test_a_graph_tells_once_of_rows_in_order(rng):
     told = pc(np.cumsum(rng.normal(size=(200, 4)), axis=0), n_resamples=39).notes
     assert [note for note in told if "neighbouring" in note] == [next(iter(told))]
     assert "and 3 more (correlation" in told[0]
+
+
+def test_a_column_that_separates_the_samples_is_noted():
+    rng = np.random.default_rng(0)
+    x, y = (
+        pd.DataFrame({"day": rng.permutation(30) + first, "v": rng.normal(size=30)}) for first in (0.5, 40.5)
+    )
+    (note,) = mmd_test(y, x, rng=0, n_resamples=19).notes
+    seen = "every value of column 'day' in y is below every one in x"
+    assert note == f"{seen}; if it is a time or an identifier, exclude it"
+    assert mmd_test(x, y, unit="day", rng=0, n_resamples=19).notes == ()

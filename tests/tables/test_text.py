@@ -466,7 +466,6 @@ def test_columns_that_look_numeric(values):
     assert reading.error.startswith("looks numeric but does not read as numbers or dates (")
     odd = [value for value in values if not value.replace(".", "").isdigit()]
     assert all(repr(value) in reading.error for value in odd) or len(odd) > 3
-    assert not any(repr(value) in reading.error for value in values if value not in odd)
 
 
 @pytest.mark.parametrize(

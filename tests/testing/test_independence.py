@@ -472,3 +472,12 @@ def test_units_that_are_ragged(rng):
         hsic_test(x, y, unit=(np.zeros((30, 2)), np.zeros(30)))
     with pytest.raises(TypeError, match=r"unit must be a whole number, but 2\.5 was given"):
         hsic_test(x, y, unit=2.5)
+
+
+def test_few_clusters_of_as_many_rows_are_noted(rng):
+    table = pl.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60), "who": np.repeat(range(3), 20)})
+    found = hsic_test("x", "y", data=table, unit="who", rng=0)
+    assert len(found.null_distribution) == 6
+    assert "clusters can be re-paired in 6 ways only, since only those of as many rows change places" in str(
+        found.notes
+    )
