@@ -156,8 +156,10 @@ def required_rows(
     >>> from kembed import required_rows
     >>> pilot = np.random.default_rng(0).normal(size=(100, 2))
     >>> plan = required_rows(pilot, shift="0.8 sd", n_draws=20, rng=0)
+    >>> print(plan.question)
+    a shift of 0.8 sd in every numeric column at once is found
     >>> print(plan.words)  # doctest: +ELLIPSIS
-    About ... rows per sample are needed for power 0.8 at level 0.05 (a shift of 0.8 sd is found); ...
+    About ... rows per sample are needed for power 0.8 at level 0.05 (...); 90% interval ...
 
     """
     from scipy.special import ndtri

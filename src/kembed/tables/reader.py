@@ -498,6 +498,7 @@ def _omitted(opened: Opened, survey: Survey, least: int) -> str:
     checks.size(left, least, opened.label, lost)
     if survey.incomplete > MOST_OMITTED * survey.size:
         seen = f"{of} have missing values ({columns}), and the rest represents few of them"
-        remedy = "leave those columns out; tests of tables can count missing values ('include')"
+        include = "nan_policy='include', --missing include; sketches and monitors cannot"
+        remedy = f"count missing values ({include}), or leave those columns out"
         raise ValueError(f"{seen}; {remedy}")
     return f"{of} have missing values and are left out ({columns})"
